@@ -98,9 +98,9 @@ def work() -> None:
     its code. What is there by then is not looked through for cycles: when the collector's turn comes is
     chance. Nor are turns left to others by the clock, which is fifty times as fast here.
     """
-    from callsheet.runtime import crew, local  # noqa: PLC0415 - as above
+    from callsheet.runtime import concurrent_calls, local  # noqa: PLC0415 - as above
 
-    for module in (crew, local):
+    for module in (concurrent_calls, local):
         setattr(module, "_SECONDS_BETWEEN_YIELDS", 3_600.0)  # noqa: B010 - it is nobody else's
     with tempfile.TemporaryDirectory() as folder:
         for workload in workloads(Path(folder)):

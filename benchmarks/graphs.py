@@ -20,7 +20,7 @@ from benchmarks.measure import exponent
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.machine import Command, Event, Limits, Machine, Succeeded, compile_plan
-from callsheet.machine.foresight import foresee
+from callsheet.machine.forecasting import foresee
 from callsheet.passes import check
 from callsheet.runtime.simulated import Simulation
 from callsheet.views.levels import LevelRows

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
+from callsheet.apps.attempt_costs import tally
 from callsheet.apps.cli.main import main as callsheet
-from callsheet.apps.comparing import Way
+from callsheet.apps.comparing import Attempt
 from callsheet.apps.demo.sample import Sample, make_sample
 from callsheet.apps.demo.servers import install_servers
-from callsheet.apps.tallies import tally
 
 
 class Asked(NamedTuple):
@@ -109,9 +109,9 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         )
 
 
-def _told(attempt: Mapping[str, Any]) -> Way:
+def _told(attempt: Mapping[str, Any]) -> Attempt:
     """An attempt; one without a tool call is wrong, since its answer is invented."""
-    way = Way(**attempt)
+    way = Attempt(**attempt)
     return replace(way, is_solved=way.is_solved and way.calls > 0)
 
 

@@ -31,8 +31,8 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
+from callsheet.store.current_state import stand_of
 from callsheet.store.records import Start
-from callsheet.store.stand import stand_of
 
 _T = TypeVar("_T")
 

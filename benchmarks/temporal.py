@@ -29,8 +29,8 @@ from callsheet.ir import JSON, Effect
 from callsheet.machine import Decision, Limits, Status, TookPlace, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.orders import Order
-from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal
 from callsheet.store.records import Start
@@ -52,7 +52,7 @@ _LONGEST = 300.0
 class Kills:
     """A trial: runs, kills, decisions, and their results."""
 
-    def __init__(self, fleet: Fleet, reached: Reached, journal: Journal, items: int) -> None:
+    def __init__(self, fleet: Fleet, reached: TemporalConnection, journal: Journal, items: int) -> None:
         self.fleet = fleet
         self.reached = reached
         self.journal = journal
@@ -67,7 +67,7 @@ class Kills:
         inputs: dict[str, JSON] = {"items": list[JSON](self.items), "run": run_id}
         start = Start(inputs, _FACTS, Limits(window=_WINDOW), {}, {})
         settings = self.reached.settings
-        order = Order(run_id, plan, text, start, settings.queue, settings.heartbeat)
+        order = RunOrder(run_id, plan, text, start, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)
         while True:
             try:

@@ -27,8 +27,8 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Effect
 from callsheet.machine import Limits, Status, ToolFacts
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.orders import Order
-from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal
 from callsheet.store.records import Start
@@ -44,7 +44,7 @@ _SIZES = (3_000_000, 40_000_000)
 class Trial:
     """Runs on a fleet, and how each of them ended."""
 
-    def __init__(self, fleet: Fleet, reached: Reached, journal: Journal) -> None:
+    def __init__(self, fleet: Fleet, reached: TemporalConnection, journal: Journal) -> None:
         self.fleet = fleet
         self.reached = reached
         self.journal = journal
@@ -55,7 +55,7 @@ class Trial:
         limits = Limits(max_steps=1_000_000, max_calls=None)
         settings = self.reached.settings
         start = Start({**inputs, "run": run_id}, _FACTS, limits, {}, {})
-        order = Order(run_id, plan, text, start, settings.queue, settings.heartbeat)
+        order = RunOrder(run_id, plan, text, start, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)
 
     async def ended(self, run_id: str) -> tuple[bool, Any, int]:

@@ -26,7 +26,7 @@ MODULES = (
     "policy/judge",
     "policy/prepared",
     "ports/answers",
-    "runtime/crew",
+    "runtime/concurrent_calls",
     "runtime/gateway",
     "runtime/guard",
     "views/describe",

@@ -14,10 +14,10 @@ from tests.oauth_servers import Authority, Protected, browse
 from callsheet.apps.login import log_in
 from callsheet.apps.session import Setup
 from callsheet.ports.mcp import McpServerConfig, load_config
-from callsheet.ports.mcp.oauth.authorize import Begun
+from callsheet.ports.mcp.oauth.authorize import PendingLogin
 from callsheet.ports.mcp.oauth.file import LoginFile
 from callsheet.ports.mcp.oauth.records import Login
-from callsheet.store.vault import Vault
+from callsheet.store.seal_keys import KeyStore
 
 
 class User:
@@ -44,12 +44,12 @@ class User:
 
     @property
     def file(self) -> LoginFile:
-        return LoginFile(self.logins, Vault(self.folder / "seal.key"))
+        return LoginFile(self.logins, KeyStore(self.folder / "seal.key"))
 
     async def log_in(self, *, opens: bool = True, **more: Any) -> Login:
         """Log in with a browser that agrees to everything, or without one."""
 
-        def show(begun: Begun) -> None:
+        def show(begun: PendingLogin) -> None:
             if opens and "hand_over" not in more:
                 threading.Thread(target=browse, args=(begun.address,)).start()
 

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from callsheet.api.reach import facts_of
+from callsheet.api.requirements import facts_of
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
@@ -28,7 +28,7 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
-from callsheet.store import Durability, Journal, ledger, pace, tail, write_connection
+from callsheet.store import Durability, Journal, commit_rate, ledger, tail, write_connection
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
@@ -124,7 +124,7 @@ class Runner:
             points = _Points(last)
             points.watch()
             if self._tails_at_once:
-                pace.ENOUGH = 0
+                commit_rate.ENOUGH = 0
             with Journal.open(self.world.journal, self._durability) as journal:
                 outcome = asyncio.run(self._resume(journal, decision) if resumes else self._start(journal))
             result = outcome.result

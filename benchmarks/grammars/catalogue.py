@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.frontends.export import ExportOptions, Form, Leg, ToolShape
+from callsheet.frontends.export import CourseStep, ExportOptions, Form, ToolShape
 from callsheet.ir.operations import AGENT_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
 from callsheet.passes.signatures import ToolSignature
 from callsheet.ports.transforms.tools import literal_check, transform_tools
@@ -105,9 +105,9 @@ VARIANTS = {
         operations=OPERATIONS,
         groups=True,
         course=(
-            Leg(frozenset({"LIST_ISSUES", "LIST_FILES"})),
-            Leg(frozenset({"SEND"}), is_each=True),
-            Leg(frozenset({"LOG", "LLM_SUMMARIZE"})),
+            CourseStep(frozenset({"LIST_ISSUES", "LIST_FILES"})),
+            CourseStep(frozenset({"SEND"}), is_each=True),
+            CourseStep(frozenset({"LOG", "LLM_SUMMARIZE"})),
         ),
     ),
     "plain calls": ExportOptions(

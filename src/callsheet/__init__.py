@@ -9,6 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
+    from callsheet.api.branching import Played
     from callsheet.api.budget import SharedBudget
     from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions
     from callsheet.api.dryrun import DryRun
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from callsheet.api.result import RunFailed, RunResult
     from callsheet.api.runtime import Runtime
     from callsheet.api.steps import StepResult
-    from callsheet.api.traveling import Played
     from callsheet.api.watching import JournalEvent, RecordedRun, SearchMatch
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
@@ -118,7 +118,7 @@ _NAMES = {
     "callsheet.api.result": ("RunFailed", "RunResult"),
     "callsheet.api.runtime": ("Runtime",),
     "callsheet.api.steps": ("StepResult",),
-    "callsheet.api.traveling": ("Played",),
+    "callsheet.api.branching": ("Played",),
     "callsheet.api.watching": ("JournalEvent", "RecordedRun", "SearchMatch"),
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),

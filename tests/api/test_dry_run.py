@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from callsheet import CallsheetError, PlanError, Runtime, tool
-from callsheet.machine.foresight import Times
+from callsheet.machine.forecasting import Times
 
 PLAN = 'S1: @MARK ("a") > $r\nS2: @LLM_EXTRACT ($r, target="n") > $n\nS3: @RESPOND ($n)'
 

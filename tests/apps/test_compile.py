@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from callsheet.api.reach import local_registry, pins_for_library
+from callsheet.api.requirements import local_registry, pins_for_library
 from callsheet.frontends.ltp import parse
 from callsheet.ports.python_tools import load_tools
 from callsheet.store.library import PlanLibrary

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.authoring.shapes import MAX_VALUE, about, failure_kind, told
+from callsheet.authoring.shapes import MAX_VALUE, about, described, failure_kind
 from callsheet.machine import Cut
 
 SECRETS = st.recursive(
@@ -61,12 +61,12 @@ def test_a_failure_is_told_by_its_kind(error: str, kind: str) -> None:
 
 def test_values_are_told_where_that_is_allowed_by_name_or_by_a_function() -> None:
     values = {"a": "hush", "b": [1, 2]}
-    assert told(values)[0] == {"a": "a text of 4 characters", "b": "a list of 2"}
-    assert told(values, {"a"})[0] == {"a": '"hush"', "b": "a list of 2"}
-    assert told(values, lambda name: name == "b")[0] == {"a": "a text of 4 characters", "b": "[1, 2]"}
+    assert described(values)[0] == {"a": "a text of 4 characters", "b": "a list of 2"}
+    assert described(values, {"a"})[0] == {"a": '"hush"', "b": "a list of 2"}
+    assert described(values, lambda name: name == "b")[0] == {"a": "a text of 4 characters", "b": "[1, 2]"}
 
 
 def test_a_long_value_is_cut_and_that_is_told() -> None:
-    words, cuts = told({"a": "x" * (MAX_VALUE + 1)}, {"a"})
+    words, cuts = described({"a": "x" * (MAX_VALUE + 1)}, {"a"})
     assert len(words["a"]) < MAX_VALUE + 100
     assert cuts == (Cut("$a in the prompt", MAX_VALUE, len(json.dumps("x" * (MAX_VALUE + 1))), "characters"),)

@@ -17,7 +17,7 @@ from tests.conformance.dag_form import DagCase, spellings
 from tests.conformance.findings import difference
 
 from callsheet.ir import Plan
-from callsheet.machine.foresight import Fields, Forecast, Foreseen, Items, Text, Unknown, foresee
+from callsheet.machine.forecasting import Fields, Forecast, Foreseen, Items, Text, Unknown, foresee
 from callsheet.planning import PlanningContext, PlanRunner
 
 _Look = Callable[[DagCase, Forecast], Any]

@@ -23,7 +23,7 @@ from typing import Any
 from tests.conformance.dag_form import DagCase, spellings
 from tests.conformance.findings import difference
 
-from callsheet.api.kept import check_same
+from callsheet.api.kept_plans import check_same
 from callsheet.api.plan import Plan as PublicPlan
 from callsheet.api.planning import GraphPlanner, PlanRequest, refused
 from callsheet.diagnostics import CallsheetError

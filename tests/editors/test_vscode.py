@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.lsp.desk import LANGUAGES, language_of
+from callsheet.apps.lsp.documents import LANGUAGES, language_of
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
 PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from callsheet.diagnostics import CallsheetError, Source
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.constraints import objection_to
 from callsheet.policy.model import AgentRule, Policy
-from callsheet.policy.reading import read_policy
+from callsheet.policy.policy_file import read_policy
 
 
 def fits(tool: str, name: str, pattern: str, value: object) -> bool:

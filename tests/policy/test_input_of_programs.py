@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.policy.running import Named, runs_file
+from callsheet.policy.programs import Named, runs_file
 
 OBEY = [
     ("sh", "shell"),

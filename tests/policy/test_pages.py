@@ -12,7 +12,7 @@ from callsheet.diagnostics import Source, explain
 from callsheet.frontends.ltp import parse
 from callsheet.policy.codes import CODES
 from callsheet.policy.model import Policy
-from callsheet.policy.reading import read_policy
+from callsheet.policy.policy_file import read_policy
 
 
 def blocks(code: str, kind: str) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.growth import grows_with_the_text
 
-from callsheet.policy.running import Named, files_written, runs_file
+from callsheet.policy.programs import Named, files_written, runs_file
 
 RUN = [
     ("python3 tool.py", None, "tool.py"),

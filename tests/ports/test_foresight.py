@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.machine import CallModel, CallTool, Failed, Succeeded
-from callsheet.machine.foresight import Computed
+from callsheet.machine.forecasting import Computed
 from callsheet.ports.calls import CallContext
-from callsheet.ports.models.expected import expected_use
+from callsheet.ports.models.estimates import expected_use
 from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.transforms import transform_tools, work_out
 from callsheet.runtime.gateway import Gateway, Ports, Route

@@ -23,7 +23,7 @@ from callsheet.ports.mcp import (
 )
 from callsheet.ports.mcp.declarations import effect_of, pin_of, qualified_name, spec_of
 from callsheet.ports.mcp.discovery import places
-from callsheet.ports.mcp.jsontext import parse
+from callsheet.ports.mcp.json_spans import parse
 
 HOME = Path("/project")
 

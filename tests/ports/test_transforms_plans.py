@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.api.checking import check_plan
-from callsheet.api.reach import facts_of
+from callsheet.api.requirements import facts_of
 from callsheet.apps.session import Setup, local_tools, open_toolbox
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.diagnostics import Diagnostic

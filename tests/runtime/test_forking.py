@@ -29,7 +29,7 @@ from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.trace.standing import standing_of
+from callsheet.trace.state_at import standing_of
 
 GOES_ROUND = """
 @PARALLEL {

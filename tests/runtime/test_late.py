@@ -269,8 +269,8 @@ def test_late_answers_anywhere_in_a_journal_change_no_fold(
             repr(machine.variables()),
             machine.steps_executed,
             machine.open_keys(),
-            folded.book.launched,
-            folded.book.asked,
+            folded.side_record.launched,
+            folded.side_record.asked,
             folded.ended,
             machine.usage(),
         )

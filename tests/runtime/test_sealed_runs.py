@@ -23,8 +23,8 @@ from callsheet.runtime.runs import resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError
 from callsheet.store import snapshots as taking
-from callsheet.store.stand import stand_from
-from callsheet.store.vault import Vault
+from callsheet.store.current_state import stand_from
+from callsheet.store.seal_keys import KeyStore
 
 TOKEN = "Zk7-canary/val=ue+4711"
 SECRET = {"token": TOKEN, "same": TOKEN}
@@ -136,14 +136,14 @@ async def test_a_snapshot_is_taken_up_by_who_has_the_key_and_passed_over_by_who_
         rows = journal.events("run", seq - 1)
         folded = stand_from(journal, "run", plan_of(PLAN), rows, opener=journal.opener("run"))
         assert folded.machine.variables()["token"] == TOKEN
-        with pytest.raises(taking.Unfit):
+        with pytest.raises(taking.UnusableSnapshot):
             stand_from(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
 
 
 async def test_without_the_key_a_run_is_not_taken_up_and_nothing_is_lost(path: Path, tmp_path: Path) -> None:
     world = World()
-    vault = Vault(tmp_path / "seal.key", {})
-    with Journal.open(path, vault=vault) as journal:
+    vault = KeyStore(tmp_path / "seal.key", {})
+    with Journal.open(path, keys=vault) as journal:
         await run_to(world, journal, "S3.0.1")
     key = (tmp_path / "seal.key").read_text()
     for text, code in (("", "SEC001"), ("00" * 32, "SEC002")):
@@ -151,13 +151,13 @@ async def test_without_the_key_a_run_is_not_taken_up_and_nothing_is_lost(path: P
         if text:
             (tmp_path / "seal.key").write_text(text)
             (tmp_path / "seal.key").chmod(0o600)
-        with Journal.open(path, vault=Vault(tmp_path / "seal.key", {})) as journal:
+        with Journal.open(path, keys=KeyStore(tmp_path / "seal.key", {})) as journal:
             with pytest.raises(JournalError) as refused:
                 await go_on(world, journal)
             assert refused.value.diagnostics[0].code == code
             assert fold_run(journal, "run", plan_of(PLAN)).start.inputs["token"] != TOKEN
     (tmp_path / "seal.key").write_text(f"{'00' * 32}\n{key}")
-    with Journal.open(path, vault=Vault(tmp_path / "seal.key", {})) as journal:
+    with Journal.open(path, keys=KeyStore(tmp_path / "seal.key", {})) as journal:
         outcome = await go_on(world, journal)
     assert outcome.result is not None
     assert outcome.result.response == "ready"
@@ -197,7 +197,7 @@ async def test_what_was_configured_is_sealed_wherever_it_stands(path: Path) -> N
 
 async def test_a_secret_that_cannot_be_sealed_is_not_written(path: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with Journal.open(path, vault=Vault(tmp_path / "file" / "seal.key", {})) as journal:
+    with Journal.open(path, keys=KeyStore(tmp_path / "file" / "seal.key", {})) as journal:
         with pytest.raises(JournalError) as refused:
             await start_run(plan_of(PLAN), World().ports(), launched(), journal, "run")
         assert refused.value.diagnostics[0].code == "SEC003"
@@ -235,7 +235,7 @@ async def test_what_is_said_freely_to_a_run_is_sealed_before_it_is_written(path:
 async def test_a_yes_and_what_the_question_offers_need_no_key(path: Path, tmp_path: Path) -> None:
     text = 'S1: @ASK_HUMAN ("which?", options=["red", "blue"]) > $word\nS2: @RESPOND ("$word")'
     (tmp_path / "file").write_text("")
-    with Journal.open(path, vault=Vault(tmp_path / "file" / "seal.key", {})) as journal:
+    with Journal.open(path, keys=KeyStore(tmp_path / "file" / "seal.key", {})) as journal:
         await start_run(plan_of(text), World().ports(), Launch(FACTS, limits=QUICK), journal, "run")
         with pytest.raises(JournalError) as refused:
             answer_run(journal, "run", Answer.of("red", note="as you like"))
@@ -249,11 +249,11 @@ async def test_a_yes_and_what_the_question_offers_need_no_key(path: Path, tmp_pa
 async def test_an_answer_that_cannot_be_opened_does_not_count_and_may_be_given_again(
     path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world, theirs, ours = World(), Vault(tmp_path / "theirs", {}), Vault(tmp_path / "ours", {})
-    with Journal.open(path, vault=theirs) as journal:
+    world, theirs, ours = World(), KeyStore(tmp_path / "theirs", {}), KeyStore(tmp_path / "ours", {})
+    with Journal.open(path, keys=theirs) as journal:
         ask = await waiting(journal)
         answer_run(journal, "run", Answer.of("lost"))
-    with Journal.open(path, vault=ours) as journal:
+    with Journal.open(path, keys=ours) as journal:
         assert (await go_on(world, journal)).waiting == (replace(ask, is_answered=False),)
         answer_run(journal, "run", Answer.of(WORD))
         with pytest.raises(CallsheetError, match="has been answered already"):

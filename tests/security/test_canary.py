@@ -20,7 +20,7 @@ from tests.apps.conftest import Machine, machine
 from tests.security.test_servers_at_urls import Site
 from tests.security.world import World
 
-from callsheet.apps.veil import Veil
+from callsheet.apps.masking import Masker
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.secrecy import Secrecy
 from callsheet.sealing.forms import forms_of
@@ -292,8 +292,8 @@ def test_a_short_run_is_sound(leaky: Machine) -> None:
         (Known, "may_be_in", _NO_LIKENESS, "token"),
         (Known, "found_in", lambda *given: iter(()), "process"),
         (Shapes, "may_be_in", _NO_LIKENESS, "shape"),
-        (Veil, "outcome", lambda veil, outcome: outcome, "token"),
-        (Veil, "know", lambda veil, known: None, "token"),
+        (Masker, "outcome", lambda veil, outcome: outcome, "token"),
+        (Masker, "know", lambda veil, known: None, "token"),
     ],
 )
 def test_the_search_finds_what_one_missing_defence_lets_out(
@@ -305,9 +305,11 @@ def test_the_search_finds_what_one_missing_defence_lets_out(
 
 def test_what_is_noted_of_a_run_is_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once as a note, and once where it is written to standard error."""
-    monkeypatch.setattr(Veil, "note", lambda veil, note: note)
+    monkeypatch.setattr(Masker, "note", lambda veil, note: note)
     assert hits(small_run(leaky)) == []
-    monkeypatch.setattr("callsheet.apps.veil._Pieces.write", lambda pieces, text: pieces._stream.write(text))
+    monkeypatch.setattr(
+        "callsheet.apps.masking._Pieces.write", lambda pieces, text: pieces._stream.write(text)
+    )
     assert "token" in hits(small_run(leaky))
 
 

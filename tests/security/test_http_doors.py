@@ -12,10 +12,10 @@ import pytest
 from tests.apps.http.conftest import TOKEN, Api, api, folder, raw, running
 
 from callsheet.apps.cli.main import COMMANDS
-from callsheet.apps.http.rates import Rate
+from callsheet.apps.http.rate_limit import Rate
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.http.table import ENDPOINTS
-from callsheet.apps.patience import PatientProtocol
+from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from callsheet.diagnostics import CallsheetError
 
 __all__ = ["api", "folder"]
@@ -179,7 +179,7 @@ def connected(api: Api) -> Iterator[socket.socket]:
 
 
 def test_a_head_that_does_not_come_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(PatientProtocol, "seconds", 0.3)
+    monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     with running(folder) as api:
         for begun in (b"", b"GET /v1/runs HT", head(api)[:-2]):
             with connected(api) as connection:
@@ -197,7 +197,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(folder: Path, monkeypatch: 
 def test_a_request_that_is_answered_may_take_longer_than_its_head(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(PatientProtocol, "seconds", 0.05)
+    monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.05)
     with running(folder) as api:
         api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id="r")
         names: list[str] = []

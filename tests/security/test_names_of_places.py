@@ -15,7 +15,7 @@ from callsheet.ir.labels import read_label
 from callsheet.machine import Status, ToolFacts
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy, SourceRule, ToolRule
-from callsheet.runtime.rest import left_in
+from callsheet.runtime.remaining import left_in
 from callsheet.store.labels import LabelStore
 
 HALF = "\\ud83d"

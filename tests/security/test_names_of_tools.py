@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.api.reach import local_registry, take_in
+from callsheet.api.requirements import local_registry, take_in
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.mcp import McpPool

@@ -24,10 +24,10 @@ from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
 from callsheet.ports.mcp.trust.records import PinnedServer
 from callsheet.store import Journal, JournalError
 from callsheet.store.blobs import write_blob_file
+from callsheet.store.journal_paths import place_of, require_room
 from callsheet.store.library import PlanLibrary
 from callsheet.store.library.files import read_file
-from callsheet.store.place import place_of, require_room
-from callsheet.store.vault import Vault
+from callsheet.store.seal_keys import KeyStore
 
 NAMES = [
     "../x", "..", "a/b", "a\\b", "/etc/passwd", "%2e%2e%2fx", "%2e%2e", "x\0", "CON", "NUL", "x" * 300,
@@ -91,7 +91,7 @@ def pin_a_server(folder: Path) -> None:
 
 
 async def keep_a_login(folder: Path) -> None:
-    file = LoginFile(folder / "logins", Vault(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
+    file = LoginFile(folder / "logins", KeyStore(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
     async with file.held():
         file.put(LOGIN)
 
@@ -102,7 +102,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the lock of pins": ("pins.lock", pin_a_server),
     "logins": (".logins.{}.new", lambda folder: asyncio.run(keep_a_login(folder))),
     "the lock of logins": ("logins.lock", lambda folder: asyncio.run(keep_a_login(folder))),
-    "keys": (".seal.key.{}.new", lambda folder: Vault(folder / "seal.key", {}).sealing()),
+    "keys": (".seal.key.{}.new", lambda folder: KeyStore(folder / "seal.key", {}).sealing()),
     "a large value": (f"{BLOB[:2]}/{BLOB[2:]}.{{}}.tmp", lambda f: write_blob_file(f, BLOB, b"", sync=True)),
     "room on the disk": ("journal.db.{}.room", lambda folder: require_room(place_of(folder / "journal.db"))),
     "attempts": ("journal.db.runs/r.attempts", lambda f: Attempts(place_of(f / "journal.db")).begin("r")),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.compiling import offered
-from callsheet.api.reach import spec_lookup, take_in
+from callsheet.api.requirements import spec_lookup, take_in
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool
@@ -24,10 +24,10 @@ from callsheet.ports.mcp.trust import (
     PinnedServer,
     PinnedTool,
     Pins,
+    RecordReason,
     Reported,
     SeenServer,
     ServerIdentity,
-    Standing,
     changed_fields,
     differences,
     identity_of,
@@ -325,7 +325,7 @@ def test_two_processes_that_see_a_server_first_keep_one_record(changeling, tmp_p
 NAME = st.text(max_size=8)
 PLAIN = st.none() | st.booleans() | st.integers() | NAME
 DECLARATION = st.dictionaries(NAME, st.recursive(PLAIN, st.lists, max_leaves=5), max_size=4)
-TOOL = st.builds(PinnedTool, DECLARATION, st.sampled_from(Standing), NAME)
+TOOL = st.builds(PinnedTool, DECLARATION, st.sampled_from(RecordReason), NAME)
 SERVER = st.builds(
     PinnedServer,
     st.builds(ServerIdentity, NAME, NAME, NAME),

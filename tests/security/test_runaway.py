@@ -29,8 +29,8 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.ports.calls import CallContext
-from callsheet.ports.mcp import flooding
-from callsheet.ports.mcp.flooding import Unanswered
+from callsheet.ports.mcp import backpressure
+from callsheet.ports.mcp.backpressure import Unanswered
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
@@ -185,7 +185,7 @@ async def test_a_server_that_asks_without_end_fills_no_memory(changeling: Any, t
 async def test_requests_wait_for_room_and_for_nothing_that_never_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(flooding, "_PATIENCE", 0.05)
+    monkeypatch.setattr(backpressure, "_PATIENCE", 0.05)
     unanswered = Unanswered()
     for number in range(99):
         await unanswered.arrives(JSONRPCRequest(jsonrpc="2.0", id=number, method="ping"))

@@ -79,7 +79,7 @@ def test_ports_are_opened_in_a_few_known_places_alone() -> None:
         "apps/lsp/serving.py",
         "apps/mcp/address.py",
         "apps/mcp/serving.py",
-        "apps/patience.py",
+        "apps/slow_clients.py",
         "ports/mcp/oauth/loopback.py",
     ]
 

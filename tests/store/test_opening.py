@@ -13,7 +13,7 @@ import pytest
 
 from callsheet.ir import Plan
 from callsheet.store import Durability, Journal, JournalError
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_writing
 
 

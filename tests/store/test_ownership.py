@@ -23,7 +23,7 @@ from callsheet.store import (
     RunStatus,
     WrongProcess,
 )
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
 
 Spawn = Callable[[str], "subprocess.Popen[str]"]
 

@@ -29,11 +29,11 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
+from callsheet.store.current_state import stand_of
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
-from callsheet.store.snapshots import Policy, Unfit
-from callsheet.store.stand import stand_of
+from callsheet.store.snapshots import Policy, UnusableSnapshot
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -54,7 +54,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def facts_of(folded: Folded) -> dict[str, Any]:
     """All that a fold says, to compare."""
-    book, machine = folded.book, folded.machine
+    book, machine = folded.side_record, folded.machine
     keys = folded.waiting.keys()
     return {
         "waiting": folded.waiting,
@@ -318,7 +318,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     assert snapshots(journal)
     start = start_from("start", next(journal.events("r")).body)
     body = snapshots(journal)[-1].body
-    with pytest.raises(Unfit):
+    with pytest.raises(UnusableSnapshot):
         restored(plan, start, body, lambda seqs: journal.bodies("r", seqs), lambda name: plan, None)
     stands = stand_of(journal, "r", plan)
     whole = fold(plan, journal.events("r"), journal.plan_of)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from callsheet.ir import Plan
 from callsheet.store import Durability, EventType, Journal, JournalError, RunStatus
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
 from callsheet.store.tail import TAIL_BYTES, left_tails
 
 Spawn = Callable[[str], "subprocess.Popen[str]"]

@@ -25,10 +25,10 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import Event, Machine, Result
 from callsheet.machine.machine import Observer
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.runtime.engines.temporal import client, outside
-from callsheet.runtime.engines.temporal.happenings import Row
-from callsheet.runtime.engines.temporal.orders import Order
-from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal import client, pending
+from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
+from callsheet.runtime.engines.temporal.event_rows import Row
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports, Route
@@ -124,7 +124,9 @@ class LookedBack(NamedTuple):
 class Fleet:
     """A server, a worker and a journal, for runs that anyone may start from another thread."""
 
-    def __init__(self, reached: Reached, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, reached: TemporalConnection, journal: Journal, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.reached = reached
         self.journal = journal
         self.board = Switchboard()
@@ -162,7 +164,7 @@ class Fleet:
             dict(launch.inputs), dict(launch.facts), launch.limits, {}, {}, launch.approve, {}, {},
             launch.policy,
         )  # fmt: skip
-        order = Order(run_id, plan, launch.source, begun, settings.queue, settings.heartbeat)
+        order = RunOrder(run_id, plan, launch.source, begun, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)
         return run_id
 
@@ -231,7 +233,7 @@ def fleet(server: str | None = None) -> Generator[Fleet]:
             await fleet.dismiss()
             fleet.journal.close()
 
-        with patch.object(outside, "nap", _short):
+        with patch.object(pending, "nap", _short):
             found = asyncio.run_coroutine_threadsafe(opened(), loop).result(_PATIENCE)
             try:
                 found.there(found.employ())

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 
-from callsheet.machine.foresight import Forecast, Knowledge, ModelUse, foresee, totals_of
+from callsheet.machine.forecasting import Forecast, Knowledge, ModelUse, foresee, totals_of
 from callsheet.views.columns import width
 from callsheet.views.dry_run import dry_run_json, dry_run_text
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from callsheet.api.answering import Answering
-from callsheet.api.given import Given, id_of_run, values_of
+from callsheet.api.arguments import RunInputs, id_of_run, values_of
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.machine import Limits
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
@@ -44,7 +44,7 @@ class Adopting(Answering):
         wanted("done", done, Mapping, "a dict of results by step")
         outcomes = {str(step): _outcome(step, value) for step, value in done.items()}
         async with self._opened() as session:
-            await session.adopt(read, Given(values), outcomes, name, limits)
+            await session.adopt(read, RunInputs(values), outcomes, name, limits)
         return name
 
 

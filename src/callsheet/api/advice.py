@@ -29,18 +29,18 @@ def in_words_of_the_library() -> Generator[None]:
     try:
         yield
     except CallsheetError as error:
-        said = [_argument_for_option(d) for d in error.diagnostics]
-        if said == list(error.diagnostics):
+        diagnostics = [_argument_for_option(d) for d in error.diagnostics]
+        if diagnostics == list(error.diagnostics):
             raise
-        raise CallsheetError(said, error.source) from error
+        raise CallsheetError(diagnostics, error.source) from error
 
 
 def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
     if diagnostic.code == _CHANGED_POLICY:
-        said = (diagnostic.help or "").replace(
+        help_text = (diagnostic.help or "").replace(
             "--accept-changed-policy", "resume(…, accept_changed_policy=True)"
         )
-        return replace(diagnostic, help=said)
+        return replace(diagnostic, help=help_text)
     if diagnostic.code != _CHANGED_TOOLS:
         return diagnostic
     return replace(diagnostic, help="review the changes, then resume(…, accept_changed_tools=True)")

@@ -6,7 +6,7 @@ when it is resumed.
 
 from __future__ import annotations
 
-from callsheet.api.traveling import Traveling
+from callsheet.api.branching import Branching
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
@@ -28,7 +28,7 @@ def _answer_of(given: object) -> Answer:
             )
 
 
-class Answering(Traveling):
+class Answering(Branching):
     """The part of `Runtime` that lists and answers the questions of runs."""
 
     async def inbox(self) -> list[PendingAsk]:
@@ -60,11 +60,11 @@ class Answering(Traveling):
         that does not fit; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        said = _answer_of(answer)
+        given_answer = _answer_of(answer)
         async with self._opened() as session:
             assert session.journal is not None
             name = session.find(run_id)
-            return answer_run(session.journal, name, said, key, digest=digest, msg_id=msg_id)
+            return answer_run(session.journal, name, given_answer, key, digest=digest, msg_id=msg_id)
 
     async def answer_ahead(self, run_id: str, key: str, answer: Answer, *, msg_id: str | None = None) -> None:
         """Answer a question before the run asks it under this key; calls cannot be approved this way.
@@ -73,10 +73,10 @@ class Answering(Traveling):
         that has ended.
         """
         self._require_journal()
-        said = _answer_of(answer)
+        given_answer = _answer_of(answer)
         async with self._opened() as session:
             assert session.journal is not None
-            answer_ahead(session.journal, session.find(run_id), key, said, msg_id)
+            answer_ahead(session.journal, session.find(run_id), key, given_answer, msg_id)
 
     def inbox_sync(self) -> list[PendingAsk]:
         """Like `inbox`, for programs without an event loop."""

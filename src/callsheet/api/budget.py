@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import canonical_tool_name
 from callsheet.machine import Limits, Refusal, Usage
 

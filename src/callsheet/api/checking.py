@@ -32,7 +32,7 @@ _ESCAPED = frozenset('"/$\b\f\n\r\t')
 """Characters that a raw string cannot contain, or that an escape sequence may represent."""
 
 
-class Means(NamedTuple):
+class Providers(NamedTuple):
     """Whether the run has a model, an agent and a compiler, for what tools do not carry out."""
 
     model: bool = False
@@ -40,8 +40,8 @@ class Means(NamedTuple):
     compiler: bool = False
 
 
-NO_MEANS = Means()
-ALL_MEANS = Means(model=True, agent=True, compiler=True)
+NO_MEANS = Providers()
+ALL_MEANS = Providers(model=True, agent=True, compiler=True)
 
 
 def check_plan(
@@ -50,7 +50,7 @@ def check_plan(
     inputs: Collection[str] = (),
     *,
     not_asked: str | None = None,
-    means: Means = NO_MEANS,
+    means: Providers = NO_MEANS,
 ) -> tuple[Diagnostic, ...]:
     """All errors, warnings and hints about a plan that can be found before a run.
 
@@ -149,9 +149,9 @@ def _explained(
         return _placed(diagnostic, step.action)
     if diagnostic.code != _UNKNOWN_TOOL:
         return diagnostic
-    said = registry.missing(step.action.tool)
-    if said.code != "TOL001":
-        return replace(diagnostic, code=said.code, message=said.message, help=said.help)
+    reason = registry.missing(step.action.tool)
+    if reason.code != "TOL001":
+        return replace(diagnostic, code=reason.code, message=reason.message, help=reason.help)
     if not_asked is None:
         return diagnostic
     message = f"no tool is called @{step.action.tool} here, and {not_asked} was not asked"
@@ -191,7 +191,7 @@ def _quotes_before(text: str, span: Span) -> int | None:
     return 2 if is_raw else None
 
 
-def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
+def _what_cannot_run(plan: Plan, means: Providers) -> Iterator[Diagnostic]:
     """RUN010 for each step that needs a model, agent or compiler that is missing."""
     for step in plan.steps:
         what = _lacking(step, means)
@@ -201,7 +201,7 @@ def _what_cannot_run(plan: Plan, means: Means) -> Iterator[Diagnostic]:
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
 
 
-def _lacking(step: Step, means: Means) -> str | None:
+def _lacking(step: Step, means: Providers) -> str | None:
     match step.action:
         case Replan() if not means.compiler:
             return "RE-PLAN needs a language model"

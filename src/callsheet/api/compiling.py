@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from callsheet.api.checking import Means, check_plan
+from callsheet.api.checking import Providers, check_plan
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.plan import Plan
@@ -18,7 +18,7 @@ from callsheet.api.sharing import odd_of
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.result import Accounting, Draft
-from callsheet.authoring.shapes import Shared, told
+from callsheet.authoring.shapes import Shared, described
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.ir import Plan as Steps
@@ -123,7 +123,7 @@ async def draft_for(
     request: Request,
     model: LanguageModel,
     registry: Registry,
-    means: Means,
+    means: Providers,
     *,
     verify: Verify | None = None,
     options: CompileOptions | None = None,
@@ -145,7 +145,7 @@ async def replan_draft(
     command: Compile,
     model: LanguageModel,
     registry: Registry,
-    means: Means,
+    means: Providers,
     context: CallContext,
     shared: Shared = (),
 ) -> Steps:
@@ -155,7 +155,7 @@ async def replan_draft(
     is charged to the call even if it makes no plan. Raises CallsheetError with the errors of the model's
     last answer, ModelFailed if it gave none.
     """
-    given, cuts = told(command.variables, shared, odd_of(command))
+    given, cuts = described(command.variables, shared, odd_of(command))
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
@@ -190,4 +190,4 @@ def report(accounting: Accounting, context: CallContext) -> None:
 
 def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:
     """Descriptions of input variables for a prompt: kinds and sizes, no values."""
-    return told(inputs)[0]
+    return described(inputs)[0]

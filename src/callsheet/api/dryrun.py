@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.diagnostics.wanted import wanted, wanted_list, wrong
+from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
 from callsheet.ir import JSON, Call, canonical_tool_name
 from callsheet.ir import Plan as Steps
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.approvals import covers
-from callsheet.machine.foresight import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
+from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
 from callsheet.policy.calls import Duty
 from callsheet.policy.codes import CODES
-from callsheet.ports.models.expected import expected_use
+from callsheet.ports.models.estimates import expected_use
 from callsheet.ports.transforms import work_out
 from callsheet.views.dry_run.verdict import PolicyVerdict, Remark, RemarkKind
 

@@ -45,7 +45,7 @@ class PlanError(CallsheetError):
     def __str__(self) -> str:
         errors = [d for d in self.diagnostics if d.is_error]
         warnings = [d for d in self.diagnostics if d.severity is Severity.WARNING]
-        return "\n".join(render_all(told, self.source) for told in (errors, warnings) if told)
+        return "\n".join(render_all(group, self.source) for group in (errors, warnings) if group)
 
     def to_json(self) -> list[dict[str, object]]:
         """The diagnostics as JSON data; lines and columns count from 1."""

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
 from callsheet.runtime.doubt import DoubtfulCall
-from callsheet.sealing.veiled import Veiled
+from callsheet.sealing.masked_repr import MaskedRepr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class _Event(Veiled):
+class _Event(MaskedRepr):
     """The fields of all events. `repr` masks secrets; the values themselves are unchanged.
 
     `replayed` is True for what happened before a run was resumed: it is emitted again from the journal, as

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from callsheet.api.reporting import Reporting
-from callsheet.diagnostics.wanted import wanted, wanted_names
+from callsheet.diagnostics.wrong_type import wanted, wanted_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Exporting(Reporting):
         events cannot be read; ValueError for a runtime without a journal.
         """
         from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - as below
+        from callsheet.runtime.telemetry.conversion import telemetry_of  # noqa: PLC0415 - as above
         from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - few programs need it
         from callsheet.runtime.telemetry.target import target_of  # noqa: PLC0415 - as above
-        from callsheet.runtime.telemetry.telling import telemetry_of  # noqa: PLC0415 - as above
 
         self._require_journal()
         wanted("otlp", otlp, str, "the address of a collector")
@@ -63,11 +63,11 @@ class Exporting(Reporting):
         async with self._opened() as session:
             assert session.journal is not None
             name = session.find(run_id)
-            told = await asyncio.to_thread(
+            exported = await asyncio.to_thread(
                 telemetry_of, session.journal, name, content=content, goes_on=is_running
             )
         with Sender(target, name) as sender:
-            await asyncio.to_thread(sender.send, told)
+            await asyncio.to_thread(sender.send, exported)
         sent = sender.sent
         not_taken = {str(signal): why for signal, why in sent.not_taken.items()}
         return TraceExport(name, trace_id(name), sent.spans, sent.logs, sent.metrics, not_taken)
@@ -78,7 +78,7 @@ class Exporting(Reporting):
         `run_id` is an id, a prefix of one, or `last`. Raises CallsheetError: JRN002 for an unknown run,
         JRN012, JRN015 or JRN020 if its events cannot be read; ValueError for a runtime without a journal.
         """
-        from callsheet.runtime.telemetry.telling import provenance_of  # noqa: PLC0415 - few programs need it
+        from callsheet.runtime.telemetry.conversion import provenance_of  # noqa: PLC0415 - few programs need it
 
         self._require_journal()
         async with self._opened() as session:

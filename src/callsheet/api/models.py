@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
-from callsheet.diagnostics.wanted import wanted_function
+from callsheet.diagnostics.wrong_type import wanted_function
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, RunAgent, to_text
 from callsheet.ports.calls import CallContext

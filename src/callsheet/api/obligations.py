@@ -24,7 +24,7 @@ _BUILTIN = "builtin"
 
 
 @dataclass(frozen=True, slots=True)
-class Undertaking:
+class Guarantees:
     """What a runtime guarantees: how it fetches pages and runs code, and whether labels outlive a run.
 
     `workspace` is the folder of the file tools. `files` are the absolute paths of the files that configure
@@ -40,7 +40,7 @@ class Undertaking:
 
 
 def unmet(
-    obligations: Iterable[Obligation], plan: Plan, policy: Policy, here: Undertaking
+    obligations: Iterable[Obligation], plan: Plan, policy: Policy, here: Guarantees
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics for the obligations that are not met; an error among them refuses the plan."""
     found: dict[Diagnostic, None] = {}
@@ -49,10 +49,10 @@ def unmet(
             if _may_run_code(step, policy):
                 found[replace(_SEES_FILES, span=step.action.span or step.span, step=step.id)] = None
     for obligation in obligations:
-        for said in _unmet(obligation, policy, here):
+        for diagnostic in _unmet(obligation, policy, here):
             step = plan.step(obligation.step)
             span = None if step is None else step.action.span or step.span
-            found[replace(said, span=span, step=obligation.step)] = None
+            found[replace(diagnostic, span=span, step=obligation.step)] = None
     return tuple(found)
 
 
@@ -83,7 +83,7 @@ _SEES_FILES = Diagnostic(
 )
 
 
-def _unmet(obligation: Obligation, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:
+def _unmet(obligation: Obligation, policy: Policy, here: Guarantees) -> Iterator[Diagnostic]:
     match obligation.kind:
         case Duty.SSRF_GUARD:
             tool = here.registry.get(obligation.tool)

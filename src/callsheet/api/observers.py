@@ -10,7 +10,7 @@ from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
 from callsheet.machine.progress import with_own_ids
 from callsheet.runtime.launch import Watch
-from callsheet.sealing.veiled import Hides
+from callsheet.sealing.masked_repr import MaskedFields
 from callsheet.store import EventType, Journal
 
 
@@ -24,7 +24,7 @@ class Observers(NamedTuple):
         """The watch, with the step log added as an observer; the stream already is one."""
         return watch if self.log is None else self.log.watching(watch)
 
-    def veil(self, hides: Hides) -> None:
+    def mask(self, hides: MaskedFields) -> None:
         """Mask these secrets in the `repr` of events and step results."""
         if self.stream is not None:
             self.stream.hides = hides

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
-from callsheet.api.kit import RuntimeOptions
+from callsheet.api.configuration import RuntimeOptions
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
-from callsheet.diagnostics.wanted import wanted_names
+from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.policy.model import Policy
 
 if TYPE_CHECKING:

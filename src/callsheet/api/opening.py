@@ -11,8 +11,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from callsheet.api.configuration import Configuration
 from callsheet.api.handle import RunHandle
-from callsheet.api.kit import Kit
 from callsheet.api.session import Session
 from callsheet.api.threads import let_go, to_the_end, with_own_threads
 from callsheet.store import Journal, JournalError
@@ -27,7 +27,7 @@ _IS_BUSY = "another thread runs something with this runtime; make one for each t
 class Opening:
     """The part of `Runtime` that opens its kit for each run, or once within `with` or `async with`."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Configuration) -> None:
         self._kit = kit
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

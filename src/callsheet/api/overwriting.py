@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from callsheet.api.obligations import Undertaking
+from callsheet.api.obligations import Guarantees
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Call, Plan, Step
 from callsheet.ir.labels import LITERAL, Label
-from callsheet.passes.verify.views import Surroundings, call_views
+from callsheet.passes.verify.call_views import ViewContext, call_views
 from callsheet.policy.builtins import fold, traits_of
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.codes import CODES
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import WAY_OUT, may_overwrite
-from callsheet.runtime.in_force import places_of, rewritten
+from callsheet.runtime.protected_files import places_of, rewritten
 
 
-def rewriting(plan: Plan, policy: Policy, here: Undertaking) -> Iterator[Diagnostic]:
+def rewriting(plan: Plan, policy: Policy, here: Guarantees) -> Iterator[Diagnostic]:
     """What is to be said of steps that would write one of the policy's files."""
     if not policy.files:
         return
@@ -49,12 +49,12 @@ def _names(call: Call) -> Iterator[str]:
     yield from (name for name, _ in call.named)
 
 
-def _calls(step: Step, here: Undertaking) -> list[CallView]:
+def _calls(step: Step, here: Guarantees) -> list[CallView]:
     def parameters(tool: str) -> tuple[str, ...]:
         found = here.registry.get(tool)
         return () if found is None else found.spec.parameter_names
 
-    return call_views(step, Surroundings(_label_of, {}, LITERAL, parameters), LITERAL)
+    return call_views(step, ViewContext(_label_of, {}, LITERAL, parameters), LITERAL)
 
 
 def _label_of(_name: str) -> Label:

@@ -16,7 +16,7 @@ from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
-from callsheet.diagnostics.wanted import wanted, wanted_list, wanted_path, wrong
+from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import ParseResult, format_plan
 from callsheet.frontends.micro import format_micro
@@ -168,7 +168,7 @@ class Plan:
         """
         from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
         from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - as above
-        from callsheet.api.reach import local_registry  # noqa: PLC0415 - as above
+        from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
@@ -215,7 +215,7 @@ class Plan:
           ]
         }
         """
-        from callsheet.api.reach import local_registry, parameters_of  # noqa: PLC0415 - not for reading alone
+        from callsheet.api.requirements import local_registry, parameters_of  # noqa: PLC0415 - not for reading alone
 
         registry = local_registry(read_tools(tools), None)
         return format_dag(to_dag(self.ir, parameters_of(self.ir, registry)).plan)

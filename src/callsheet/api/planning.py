@@ -86,9 +86,9 @@ class GraphPlanner:
         answer that is not a plan, ModelFailed for no answer.
         """
         request = PlanRequest(goal, context, None, ())
-        told, remarks = _told(goal, tools)
+        offered, remarks = _offered_tools(goal, tools)
         call.remark(*remarks)
-        plan = await self._ask(request, plan_prompt(goal, told, context), call, check)
+        plan = await self._ask(request, plan_prompt(goal, offered, context), call, check)
         return plan if plan.goal else replace(plan, goal=goal)
 
     async def revise(
@@ -102,12 +102,12 @@ class GraphPlanner:
         left = " ".join(
             step.title or "" for step in (*(step for step, _ in progress.failed), *progress.remaining)
         )
-        told, remarks = _told(f"{goal}. {left}", tools)
+        offered, remarks = _offered_tools(f"{goal}. {left}", tools)
         call.remark(*remarks)
         tells = self.planner is not None  # a planner gets the errors in `progress` anyway
         call.shown = None if tells else label_of_shared(command, self.shared)
         prompt = revision_prompt(
-            progress, command.variables, told, self.shared, tells_errors=tells, odd=odd_of(command)
+            progress, command.variables, offered, self.shared, tells_errors=tells, odd=odd_of(command)
         )
         plan = await self._ask(
             request, prompt, call, lambda plan: check(without_past(plan, progress)), repairs=command.repairs
@@ -149,7 +149,7 @@ def graph_planner(planner: Planner | None, model: Model | None, shared: Shared =
     return None if asked_for is None else GraphPlanner(model=asked_for, shared=shared)
 
 
-def _told(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
+def _offered_tools(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
     """The tools that the prompt for a goal contains, in their order, and remarks on those left out."""
     given = list(tools)
     chosen = catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)

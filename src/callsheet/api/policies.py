@@ -14,9 +14,9 @@ from typing import TypeAlias, cast
 from callsheet.api.shared_policies import PREFIX as SHARED
 from callsheet.api.shared_policies import is_shared, shared_policy
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
-from callsheet.diagnostics.wanted import wrong
+from callsheet.diagnostics.wrong_type import wrong
 from callsheet.policy.model import Policy
-from callsheet.policy.reading import Find, read_policy
+from callsheet.policy.policy_file import Find, read_policy
 
 __all__ = [
     "SHARED",

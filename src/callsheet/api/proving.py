@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from callsheet.api.arguments import names_of
 from callsheet.api.binding import bind_policy
 from callsheet.api.entries import with_ways_out
-from callsheet.api.given import names_of
-from callsheet.api.obligations import Undertaking, unmet
+from callsheet.api.obligations import Guarantees, unmet
 from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
@@ -22,7 +22,7 @@ from callsheet.ir.calling import called_names
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CallKind
 from callsheet.machine import PolicyRefusal
-from callsheet.passes.verify import NOTHING_LEFT, Left, StepLabels, Verdict, Violation, verify
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Obligation, Rule
 from callsheet.policy.codes import CODES
@@ -64,15 +64,15 @@ class Proof:
         """The labels of each step's data."""
         return self.verdict.steps
 
-    def under(self, here: Undertaking) -> Proof:
+    def under(self, here: Guarantees) -> Proof:
         """The proof for this runtime, which names more files that no call may write.
 
         Its diagnostics include the obligations that the runtime does not meet, and the steps that would write
         one of the protected files.
         """
         policy = self.policy.with_files(here.files)
-        said = (*unmet(self.obligations, self.plan, policy, here), *rewriting(self.plan, policy, here))
-        return replace(self, policy=policy, doubts=(*self.doubts, *said))
+        findings = (*unmet(self.obligations, self.plan, policy, here), *rewriting(self.plan, policy, here))
+        return replace(self, policy=policy, doubts=(*self.doubts, *findings))
 
     def raise_if_refused(self, source: Source | None = None) -> None:
         """Raise PolicyRefused with all errors, if there are any; `source` is the text of the plan."""
@@ -107,7 +107,7 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     labels: Mapping[str, Label] | None = None,
     approved: Iterable[str] = (),
     can_ask: bool = True,
-    left: Left = NOTHING_LEFT,
+    left: PersistedLabels = NOTHING_LEFT,
     not_asked: str | None = None,
 ) -> Proof:
     """Prove a plan against a policy.

@@ -9,15 +9,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from callsheet.api.looking import Looking
-from callsheet.diagnostics.wanted import wanted, wanted_names, wanted_number, wanted_path
+from callsheet.api.inspecting import Inspecting
+from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
-from callsheet.runtime.telling import lctl_of
+from callsheet.runtime.lctl_export import lctl_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.views.report.values import MOST_BYTES
 
 
-class Reporting(Looking):
+class Reporting(Inspecting):
     """The part of `Runtime` that writes reports and LCTL documents."""
 
     async def report(

@@ -11,8 +11,8 @@ from callsheet.ir import JSON
 from callsheet.machine import PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+from callsheet.sealing.masked_repr import MaskedFields, MaskedRepr, masked
 from callsheet.sealing.masking import hidden, mask_text
-from callsheet.sealing.veiled import Hides, Veiled, veil
 from callsheet.store import RunStatus
 
 _ENDS = {
@@ -23,7 +23,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunResult(Veiled):
+class RunResult(MaskedRepr):
     """How a run ended, or what it waits for.
 
     `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
@@ -70,20 +70,20 @@ class RunResult(Veiled):
 
     @classmethod
     def of(
-        cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: Hides | None = None
+        cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: MaskedFields | None = None
     ) -> RunResult:
         """The result for a driver's outcome; its `repr` masks what `hides` contains."""
         made = cls._of(outcome, steps)
         if hides is None:
             return made
         for part in (*made.in_doubt, *made.waiting, *made.unanswered):
-            veil(part, hides)
+            masked(part, hides)
         result = outcome.result
         secret = outcome.secret if result is None else result.secret
         if not secret:
-            return veil(made, hides)
+            return masked(made, hides)
         has_secret_error = result is not None and result.objection is None
-        return veil(made, hides._replace(names=secret | {"error"} if has_secret_error else secret))
+        return masked(made, hides._replace(names=secret | {"error"} if has_secret_error else secret))
 
     @classmethod
     def _of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...]) -> RunResult:
@@ -147,14 +147,14 @@ class RunResult(Veiled):
             way_out = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
             raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", way_out)
         if self.unanswered:
-            told = "; ".join(f"{call.step} @{call.tool}: {call.why}" for call in self.unanswered)
+            summary = "; ".join(f"{call.step} @{call.tool}: {call.why}" for call in self.unanswered)
             way_out = f"when the model can be asked: runtime.resume({self.run_id!r})"
-            raise RunFailed(self, f"run {self.run_id} stands still: {told}", way_out)
+            raise RunFailed(self, f"run {self.run_id} stands still: {summary}", way_out)
         if self.status is RunStatus.RUNNING:
             message = f"run {self.run_id} has not ended"
             raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")
         place = f" at {self.ended_at}" if self.ended_at else ""
-        hides: Hides | None = getattr(self, "_hides", None)
+        hides: MaskedFields | None = getattr(self, "_hides", None)
         why = self.error or self.response
         if hides is not None:
             why = str(hidden(why)) if "error" in hides.names else mask_text(why, hides.finder)

@@ -10,29 +10,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+from callsheet.api.arguments import InDoubt, verdict_of
 from callsheet.api.binding import bind_policy
-from callsheet.api.given import InDoubt, verdict_of
-from callsheet.api.obligations import Undertaking
+from callsheet.api.obligations import Guarantees
 from callsheet.api.policies import PolicyLike, policy_of
 from callsheet.api.proving import Proof, refused_by
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.machine import Limits, PolicyChanged
-from callsheet.passes.verify import Left
+from callsheet.passes.verify import PersistedLabels
 from callsheet.policy.canon import policy_hash
 from callsheet.policy.differences import differences
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import Resolution, fold_run
-from callsheet.runtime.rest import left_in, prove_rest
+from callsheet.runtime.remaining import left_in, prove_rest
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
 from callsheet.store.folded import Folded
-from callsheet.store.leftovers import open_labels
+from callsheet.store.label_transfer import open_labels
 
 _MOST_TOLD = 20
 
 
-class Terms(NamedTuple):
+class ResumeTerms(NamedTuple):
     """The terms on which a run is resumed.
 
     `verdict` is the decision on calls in doubt. `limits` replace the run's own. `policy` replaces the run's
@@ -53,7 +53,7 @@ class Terms(NamedTuple):
         limits: Limits | None,
         policy: PolicyLike | None = None,
         accepts_changed_policy: bool = False,
-    ) -> Terms:
+    ) -> ResumeTerms:
         """The validated terms; raises as `verdict_of` and `policy_of` do, TypeError for wrong limits."""
         verdict = None if in_doubt is None else verdict_of(in_doubt)
         if limits is not None:
@@ -61,17 +61,17 @@ class Terms(NamedTuple):
         return cls(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
 
 
-class Circumstances(NamedTuple):
+class ResumeContext(NamedTuple):
     """Where a run is resumed: its journal, what the runtime guarantees, and the folder of the file tools."""
 
     journal: Journal
     run_id: str
-    undertaking: Undertaking
+    undertaking: Guarantees
     workspace: str = ""
 
 
 def other_policy(
-    given: Policy, here: Circumstances, *, is_accepted: bool, tell: Callable[[str], None] | None = None
+    given: Policy, here: ResumeContext, *, is_accepted: bool, tell: Callable[[str], None] | None = None
 ) -> PolicyFor:
     """A function that takes a folded run and returns the policy to continue it under.
 
@@ -88,15 +88,15 @@ def other_policy(
         bound = replace(bound, approved=bound.approved | own.approved).with_files(own.files)
         if policy_hash(replace(bound, files=own.files)) == policy_hash(own):
             return None
-        told = [str(difference) for difference in differences(own, bound)]
+        changes = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
-            raise _differs(here.run_id, own, bound, told)
+            raise _differs(here.run_id, own, bound, changes)
         proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound, _left(here)), doubts)
         proof = proof.under(here.undertaking)
         proof.raise_if_refused()
         bound = proof.policy
         _try(here, bound)
-        for line in told if tell is not None else ():
+        for line in changes if tell is not None else ():
             assert tell is not None
             tell(line)
         return bound
@@ -104,13 +104,13 @@ def other_policy(
     return policy
 
 
-def _left(here: Circumstances) -> Left:
+def _left(here: ResumeContext) -> PersistedLabels:
     """The stored labels of the places that the run may read."""
     with open_labels(here.journal.path) as store:
         return left_in(store, here.workspace, here.run_id)
 
 
-def _try(here: Circumstances, policy: Policy) -> None:
+def _try(here: ResumeContext, policy: Policy) -> None:
     """Check the calls in progress against the policy, on a copy of the run; raises PolicyRefused."""
     plan = here.journal.plan(here.journal.find_run(here.run_id).plan_hash)[0]
     copy = fold_run(here.journal, here.run_id, plan)
@@ -122,15 +122,15 @@ def _try(here: Circumstances, policy: Policy) -> None:
         raise refused_by(result.objection)
 
 
-def _differs(run_id: str, own: Policy, given: Policy, told: list[str]) -> CallsheetError:
+def _differs(run_id: str, own: Policy, given: Policy, changes: list[str]) -> CallsheetError:
     shown = [
-        *told[:_MOST_TOLD],
-        *([f"… and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []),
+        *changes[:_MOST_TOLD],
+        *([f"… and {len(changes) - _MOST_TOLD} more"] if len(changes) > _MOST_TOLD else []),
     ]
     return CallsheetError.single(
         "JRN023",
         f"run {run_id} is under the policy {own.name}, and {given.name} differs from it in"
-        f" {len(told)} part{'s' if len(told) != 1 else ''}",
+        f" {len(changes)} part{'s' if len(changes) != 1 else ''}",
         help="\n".join(
             [*shown, "--accept-changed-policy goes on under it, if what is left of the plan passes"]
         ),

@@ -11,16 +11,23 @@ from typing import Any, Literal
 
 from callsheet.api.adopting import Adopting
 from callsheet.api.agents import AgentRules
-from callsheet.api.given import (
-    Given,
+from callsheet.api.arguments import (
     InDoubt,
+    RunInputs,
     id_of_run,
     names_of,
     verdict_of,
     with_secrets,
 )
+from callsheet.api.configuration import (
+    Configuration,
+    Servers,
+    builtin_settings,
+    files_in_force,
+    pin_keeper,
+    read_servers,
+)
 from callsheet.api.handle import RunHandle
-from callsheet.api.kit import Kit, Servers, builtin_settings, files_in_force, pin_keeper, read_servers
 from callsheet.api.language import language_model
 from callsheet.api.models import (
     Agent,
@@ -36,17 +43,17 @@ from callsheet.api.opening import require_loop
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.planning import Planner, graph_planner
 from callsheet.api.policies import PolicyLike, policy_of
-from callsheet.api.reach import local_registry
 from callsheet.api.replanning import replan_by
+from callsheet.api.requirements import local_registry
 from callsheet.api.result import RunResult
-from callsheet.api.resuming import Terms
+from callsheet.api.resuming import ResumeTerms
 from callsheet.api.sending import collector_of
 from callsheet.api.session import Session
 from callsheet.api.steps import StepLog, log_of
 from callsheet.api.stream import EventStream
 from callsheet.api.tools import ToolSource, read_tools, tool_sources
 from callsheet.authoring.shapes import Shared
-from callsheet.diagnostics.wanted import wanted, wanted_function, wanted_path
+from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
 from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
@@ -158,7 +165,7 @@ class Runtime(Adopting):
         shared = share_values if callable(share_values) else [*names_of(share_values, "share_values")]
         settings = builtin_settings(builtins, workspace, own_data)
         sources = tool_sources(tools)
-        kit = Kit(
+        kit = Configuration(
             tools=tuple(local_registry(read_tools(sources), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
             fetch=None if settings is None else settings.fetch,
@@ -217,7 +224,7 @@ class Runtime(Adopting):
         name = id_of_run(run_id)
         async with self._opened() as session:
             log = log_of(read.ir)
-            given = Given(values, secret)
+            given = RunInputs(values, secret)
             outcome = await session.run(read, given, name, limits, Observers(log=log), Watch())
             return _result(outcome, log, session)
 
@@ -248,7 +255,7 @@ class Runtime(Adopting):
 
         async def work(watch: Watch) -> RunResult:
             async with self._opened() as session:
-                given = Given(values, secret)
+                given = RunInputs(values, secret)
                 outcome = await session.run(read, given, name, limits, Observers(stream, log), watch)
                 return _result(outcome, log, session)
 
@@ -276,7 +283,7 @@ class Runtime(Adopting):
         PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         async with self._opened() as session:
             log = StepLog(None)
             outcome = await session.resume(session.find(run_id), terms, Observers(log=log), Watch())
@@ -332,7 +339,7 @@ class Runtime(Adopting):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        terms = Terms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
         stream = EventStream(run_id, None, replays=True)
 
         log = StepLog(None)

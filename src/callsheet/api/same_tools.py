@@ -12,7 +12,7 @@ from typing import Any, cast
 from callsheet.api.agents import AgentRules, names_for_agents
 from callsheet.api.binding import other_pin
 from callsheet.api.drafting import policy_name
-from callsheet.api.reach import absent_tools, pins_of, refused_tools
+from callsheet.api.requirements import absent_tools, pins_of, refused_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.ir.calling import called_names
@@ -74,8 +74,8 @@ def _check_servers(start: Start, registry: Registry) -> None:
 
 def _servers_in(start: Start) -> Iterator[tuple[str, str]]:
     """The tools of servers that the start of a run names, each with its server."""
-    told = start.launch.get("servers")
-    for name, row in cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {}).items():
+    data = start.launch.get("servers")
+    for name, row in cast("Mapping[str, Any]", data if isinstance(data, Mapping) else {}).items():
         if isinstance(row, list) and row and isinstance(row[0], str):
             yield name, row[0]
 

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from callsheet.api.advice import advised, in_words_of_the_library
 from callsheet.api.agents import wrong_tools
+from callsheet.api.arguments import RunInputs
 from callsheet.api.checking import check_plan, idle_rules
 from callsheet.api.compiling import (
     Compiled,
@@ -20,32 +21,31 @@ from callsheet.api.compiling import (
     CompileOptions,
     Verify,
 )
+from callsheet.api.configuration import Configuration
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
 from callsheet.api.findings import Findings
-from callsheet.api.given import Given
-from callsheet.api.kit import Kit
-from callsheet.api.making import PlanMaking
-from callsheet.api.obligations import Undertaking
+from callsheet.api.obligations import Guarantees
 from callsheet.api.observers import Observers, plans_of
+from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
+from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.api.proving import Proof, prove
-from callsheet.api.reach import (
+from callsheet.api.requirements import (
     facts_of,
     pins_of,
     servers_of,
     spec_lookup,
 )
-from callsheet.api.reached import OpenTools
-from callsheet.api.resuming import Circumstances, Terms, other_policy, unproved
+from callsheet.api.resuming import ResumeContext, ResumeTerms, other_policy, unproved
 from callsheet.api.same_tools import check_present, check_tools
 from callsheet.api.sending import sent_beside
 from callsheet.ir import JSON, Order, Replan, plan_hash
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.machine import Limits, compile_plan
-from callsheet.passes.verify import NOTHING_LEFT, Left
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
 from callsheet.policy.model import Policy
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.adopting import adopt_run
@@ -55,12 +55,12 @@ from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.rest import left_before
+from callsheet.runtime.remaining import left_before
 from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
+from callsheet.sealing.masked_repr import MaskedFields
 from callsheet.sealing.shapes import Shapes
-from callsheet.sealing.veiled import Hides
 from callsheet.store import Journal
 from callsheet.store.records import Start, secret_labels
 
@@ -68,7 +68,7 @@ from callsheet.store.records import Start, secret_labels
 class Session:
     """The open tools and journal of a runtime, as an async context manager."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Configuration) -> None:
         self._kit = kit
         self._stack = AsyncExitStack()
         self._ready = PreparedPlans()
@@ -164,18 +164,18 @@ class Session:
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
-        told = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._kit.policy is None:
-            return told
+            return forecast
         proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._left())
-        return told.under(proof.under(self._undertaking()))
+        return forecast.under(proof.under(self._undertaking()))
 
     # ------------------------------------------------------------ runs
 
     async def run(
         self,
         plan: Plan,
-        given: Given,
+        given: RunInputs,
         run_id: str,
         limits: Limits | None,
         observers: Observers,
@@ -185,7 +185,7 @@ class Session:
         launch = await self._launch(plan, given, limits)
         watch = observers.watching(watch)
         self._known = launch.known + self._known
-        observers.veil(self.hides)
+        observers.mask(self.hides)
         present = Respondents(self._kit.on_ask)
         journal = self.journal
         if journal is not None:
@@ -197,16 +197,16 @@ class Session:
         return RunOutcome(run_id, result, usage=result.usage)
 
     async def adopt(
-        self, plan: Plan, given: Given, done: Mapping[str, JSON], run_id: str, limits: Limits | None
+        self, plan: Plan, given: RunInputs, done: Mapping[str, JSON], run_id: str, limits: Limits | None
     ) -> None:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
         adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done)
 
-    async def _launch(self, plan: Plan, given: Given, limits: Limits | None) -> Launch:
+    async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
         """Check a plan, unless it is cached, and collect what a run of it starts with."""
-        ready = self._ready.get(plan.ir, given.told) or await self._prepare(plan, given)
+        ready = self._ready.get(plan.ir, given.cache_key) or await self._prepare(plan, given)
         bounds = self._kit.bounds(limits)
         if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
             raise no_planner()
@@ -233,7 +233,7 @@ class Session:
             note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
         return note
 
-    async def _prepare(self, plan: Plan, given: Given) -> Prepared:
+    async def _prepare(self, plan: Plan, given: RunInputs) -> Prepared:
         """Check, prove and compile a plan, and cache the outcome for further runs."""
         findings = await self.examine(plan, given.values)
         findings.raise_for_errors()
@@ -248,20 +248,20 @@ class Session:
         ready = Prepared(
             facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
         )
-        self._ready.put(plan.ir, given.told, ready)
+        self._ready.put(plan.ir, given.cache_key, ready)
         return ready
 
-    def _left(self) -> Left:
+    def _left(self) -> PersistedLabels:
         """The labels of files that earlier runs wrote in the workspace."""
         journal = self._kit.journal
         if journal is None or self._kit.policy is None:
             return NOTHING_LEFT
         return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
 
-    def _undertaking(self) -> Undertaking:
+    def _undertaking(self) -> Guarantees:
         """The guarantees of this runtime on which a proof may rely."""
         kit = self._kit
-        return Undertaking(
+        return Guarantees(
             self._registry,
             kit.fetch,
             kit.execution,
@@ -296,12 +296,12 @@ class Session:
         assert self.journal is not None
         return self.journal.find_run(text).run_id
 
-    async def resume(self, run_id: str, terms: Terms, observers: Observers, watch: Watch) -> RunOutcome:
+    async def resume(self, run_id: str, terms: ResumeTerms, observers: Observers, watch: Watch) -> RunOutcome:
         """Continue a recorded run; raises CallsheetError if it cannot be continued."""
         journal = self.journal
         assert journal is not None
         self.learn(run_id)
-        observers.veil(self.hides)
+        observers.mask(self.hides)
         observers.begin_from(*plans_of(journal, run_id))
         watch = observers.watching(watch)
 
@@ -324,7 +324,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = Circumstances(journal, run_id, self._undertaking(), self._kit.workspace)
+        here = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
         async with sent_beside(self._kit.collector, journal, run_id):
             with in_words_of_the_library():
@@ -377,9 +377,9 @@ class Session:
         )
 
     @property
-    def hides(self) -> Hides:
+    def hides(self) -> MaskedFields:
         """The secrets that the `repr` of events and results masks."""
-        return Hides(Finder(self.tools.credentials() + self._known, Shapes()))
+        return MaskedFields(Finder(self.tools.credentials() + self._known, Shapes()))
 
     def learn(self, run_id: str) -> None:
         """Add the secrets that a recorded run was given to the known ones."""

@@ -36,11 +36,11 @@ def shared_policy(name: str) -> Source:
         except FileNotFoundError:
             known = [f"{PREFIX}{each}" for each in files.names()]
             near = did_you_mean(name, known)
-            said = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:8]) or 'none yet'}"
+            summary = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:8]) or 'none yet'}"
             raise CallsheetError.single(
                 "POL006",
                 f"there is no policy {name!r} in {files.address}",
-                help=f"{said}; `callsheet policy share FILE` puts one there",
+                help=f"{summary}; `callsheet policy share FILE` puts one there",
             ) from None
 
 

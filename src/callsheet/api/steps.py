@@ -17,11 +17,11 @@ from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.sealing.veiled import Hides, Veiled, veil
+from callsheet.sealing.masked_repr import MaskedFields, MaskedRepr, masked
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StepResult(Veiled):
+class StepResult(MaskedRepr):
     """The result of a step of a dependency plan; its `repr` masks secrets.
 
     `index` and `title` are the plan's; `tool` is the provider's name of the tool, empty for a step that
@@ -60,7 +60,7 @@ class StepLog:
         self._begun: dict[str, float] = {}
         self._results: dict[str, StepResult] = {}
         self._calls: Counter[str] = Counter()
-        self.hides: Hides | None = None
+        self.hides: MaskedFields | None = None
         """The secrets that the `repr` of the results masks."""
 
     def begin_from(self, plan: Plan, new_plans: Iterable[tuple[str, Plan]]) -> None:
@@ -94,10 +94,10 @@ class StepLog:
         """The watch, with this log added as an observer."""
         observer, on_driver = watch.observer, watch.on_driver
 
-        def note(said: Note) -> None:
-            self.note(said)
+        def note(new: Note) -> None:
+            self.note(new)
             if observer is not None:
-                observer(said)
+                observer(new)
 
         def begins(driver: LocalDriver) -> None:
             self._is_live = True
@@ -150,7 +150,7 @@ class StepLog:
         made = StepResult(step.id, step.title or "", tool, status, value, variable, error, seconds)
         if self.hides is not None:
             hides = self.hides
-            made = veil(made, hides._replace(names=_VALUES) if is_secret else hides)
+            made = masked(made, hides._replace(names=_VALUES) if is_secret else hides)
         self._results[step.id] = made
 
 

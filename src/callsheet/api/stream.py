@@ -35,12 +35,12 @@ from callsheet.api.result import RunResult
 from callsheet.ir import Plan, word_of
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.sealing.veiled import Hides, veil
+from callsheet.sealing.masked_repr import MaskedFields, masked
 
 _VALUES = frozenset({"value", "error", "text", "reason", "detail"})
 
 
-class _Heard(NamedTuple):
+class _NumberedNote(NamedTuple):
     """A note with its number and the step's action at that time."""
 
     number: int
@@ -60,11 +60,11 @@ class EventStream:
         self._generation = 0
         self._replays = replays
         self._count = 0
-        self._held: list[_Heard] = []
-        self._ready: deque[_Heard | RunEvent] = deque()
+        self._held: list[_NumberedNote] = []
+        self._ready: deque[_NumberedNote | RunEvent] = deque()
         self._is_closed = False
         self._more = asyncio.Event()
-        self.hides: Hides | None = None
+        self.hides: MaskedFields | None = None
         """The secrets that the `repr` of the events masks."""
 
     # ------------------------------------------------------------ the run's side
@@ -90,7 +90,7 @@ class EventStream:
             return  # `end` emits it with the result, once that is in the journal
         action = self._actions.get(note.step, "")
         self._count += 1
-        self._held.append(_Heard(self._count, note, action, self._replays))
+        self._held.append(_NumberedNote(self._count, note, action, self._replays))
         if note.kind is NoteKind.REPLANNED:
             plan = self._new_plans.get((self._generation, note.step))
             self._actions = {} if plan is None else actions_of(plan)
@@ -108,7 +108,7 @@ class EventStream:
             doubt = CallInDoubt(
                 run_id=self._run_id, number=self._count, step=call.step, action=f"@{call.tool}", call=call
             )
-            self._ready.append(doubt if self.hides is None else veil(doubt, self.hides))
+            self._ready.append(doubt if self.hides is None else masked(doubt, self.hides))
         self._count += 1
         self._ready.append(RunEnded(run_id=self._run_id, number=self._count, result=result))
         self.close()
@@ -134,13 +134,13 @@ class EventStream:
             self._more.clear()
             await self._more.wait()
         taken = self._ready.popleft()
-        if not isinstance(taken, _Heard):
+        if not isinstance(taken, _NumberedNote):
             return taken
         edited = taken.note.kind is NoteKind.EDITED
         event = _edited(self._run_id, taken) if edited else _event(self._run_id, taken)
         if self.hides is None:
             return event
-        return veil(event, self.hides._replace(names=_VALUES) if taken.note.is_secret else self.hides)
+        return masked(event, self.hides._replace(names=_VALUES) if taken.note.is_secret else self.hides)
 
 
 def actions_of(plan: Plan) -> dict[str, str]:
@@ -148,7 +148,7 @@ def actions_of(plan: Plan) -> dict[str, str]:
     return {step.id: word_of(step.action) for step in reversed(plan.steps)}
 
 
-class _Place(TypedDict):
+class _StepFields(TypedDict):
     """The fields common to all events of a step."""
 
     run_id: str
@@ -162,22 +162,22 @@ def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent
     """A note from the journal as a replayed event; None for one that is about no step."""
     if note.kind in (NoteKind.ENDED, NoteKind.BEFORE):
         return None
-    heard = _Heard(number, note, action, replayed=True)
-    return _edited(run_id, heard) if note.kind is NoteKind.EDITED else _event(run_id, heard)
+    received = _NumberedNote(number, note, action, replayed=True)
+    return _edited(run_id, received) if note.kind is NoteKind.EDITED else _event(run_id, received)
 
 
-def _edited(run_id: str, heard: _Heard) -> VariableEdited:
+def _edited(run_id: str, received: _NumberedNote) -> VariableEdited:
     """The event for an edited variable."""
-    number, note, _, replayed = heard
-    said, value = note.var or "", deepcopy(note.value)
-    return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=said, value=value)
+    number, note, _, replayed = received
+    variable, value = note.var or "", deepcopy(note.value)
+    return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=variable, value=value)
 
 
-def _event(run_id: str, heard: _Heard) -> RunEvent:
+def _event(run_id: str, received: _NumberedNote) -> RunEvent:
     """The event for a note; values are copied only here, so that an unread event costs nothing."""
-    number, note, action, replayed = heard
+    number, note, action, replayed = received
     kind, step, detail, variable, value, *_ = note
-    place: _Place = {
+    place: _StepFields = {
         "run_id": run_id,
         "number": number,
         "replayed": replayed,
@@ -205,8 +205,8 @@ def _event(run_id: str, heard: _Heard) -> RunEvent:
         case NoteKind.REPLANNED:
             return Replanned(**place, detail=detail)
         case NoteKind.ASKED | NoteKind.ANSWERED:
-            told = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
-            return told(**place, text=detail)
+            event_type = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
+            return event_type(**place, text=detail)
         case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

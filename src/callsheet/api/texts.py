@@ -26,8 +26,8 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        said = f"it is not UTF-8 text (byte {error.start})"
-        raise unreadable(name, said, "save it in the encoding UTF-8") from error
+        message = f"it is not UTF-8 text (byte {error.start})"
+        raise unreadable(name, message, "save it in the encoding UTF-8") from error
 
 
 def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from callsheet.diagnostics.wanted import wanted_list
+from callsheet.diagnostics.wrong_type import wanted_list
 from callsheet.ports.tools import Tool
 
 ToolSource: TypeAlias = "Callable[..., Any] | Tool | str | os.PathLike[str]"

@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.api.exporting import Exporting
 from callsheet.api.session import Session
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.store import RunStatus
 
 _PAUSE = 0.1
@@ -180,8 +180,8 @@ def _listed(session: Session, status: str | None, limit: int | None) -> list[Rec
 
 def _is_carried_on(session: Session, run_id: str) -> bool:
     """Whether a process is running it, so that more events may come."""
-    from callsheet.store.owned import is_owned  # noqa: PLC0415 - few programs need it
-    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import place_of  # noqa: PLC0415 - as above
+    from callsheet.store.ownership import is_owned  # noqa: PLC0415 - few programs need it
 
     assert session.journal is not None
     info = session.journal.find_run(run_id)
@@ -199,7 +199,7 @@ def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
 def _found(
     session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
 ) -> list[SearchMatch]:
-    from callsheet.trace.finding import finder  # noqa: PLC0415 - few programs need it
+    from callsheet.trace.matcher import finder  # noqa: PLC0415 - few programs need it
     from callsheet.trace.search import search  # noqa: PLC0415 - as above
 
     journal = session.journal

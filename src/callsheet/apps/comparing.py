@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from callsheet.api.checking import ALL_MEANS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
-from callsheet.api.reach import facts_of
+from callsheet.api.requirements import facts_of
 from callsheet.apps.compiling import language_of
 from callsheet.apps.models import asked_by
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
@@ -45,7 +45,7 @@ MAX_TURNS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Attempt:
     """The outcome and the costs of one attempt at the goal.
 
     `model_calls` are all questions to the model, with what was asked again because a try had failed;
@@ -69,7 +69,7 @@ class Way:
     seconds: float = 0.0
 
 
-async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> list[list[Way]]:
+async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> list[list[Attempt]]:
     """Reach the goal with a compiled plan, a sequential ReAct loop, and one that makes calls in parallel.
 
     Each way has `times` attempts. They alternate, so that the first attempt of each way starts with the
@@ -95,7 +95,7 @@ async def _opened(setup: Setup) -> AsyncGenerator[Toolbox]:
         yield toolbox
 
 
-async def _by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves: Solved) -> Way:
+async def _by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves: Solved) -> Attempt:
     """Compile once, then run; what compiling took counts."""
     began = time.monotonic()
     request = Request(goal, offered(toolbox.registry), "")
@@ -122,7 +122,7 @@ async def _by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves: Solved) ->
 
 async def _by_loop(
     name: str, goal: str, setup: Setup, toolbox: Toolbox, solves: Solved, *, at_once: int
-) -> Way:
+) -> Attempt:
     """One agent with all tools; its turns are the machine's, so limits and effects are the same."""
     began = time.monotonic()
     tools = [tool for tool in toolbox.registry.names() if call_kind(tool) is CallKind.TOOL]
@@ -163,12 +163,12 @@ async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
     return await run_unrecorded(plan, ports, launch)
 
 
-def _way(name: str, result: Result | None, solves: Solved, began: float) -> Way:
+def _way(name: str, result: Result | None, solves: Solved, began: float) -> Attempt:
     seconds = time.monotonic() - began
     if result is None:
-        return Way(name, False, "", seconds=seconds)
+        return Attempt(name, False, "", seconds=seconds)
     used, answer = result.usage, result.response
-    return Way(
+    return Attempt(
         name,
         result.status is Status.DONE and solves(answer),
         answer,

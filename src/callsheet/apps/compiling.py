@@ -13,7 +13,7 @@ from callsheet.api.checking import ALL_MEANS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
-from callsheet.api.reach import pin_lookup, pins_for_library
+from callsheet.api.requirements import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_fetched
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
@@ -33,7 +33,7 @@ _WAY_OUT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LibraryMatch:
     """A plan of the library that fits a goal: its id, the goal it was saved for, its score, its text."""
 
     id: str
@@ -46,13 +46,13 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CompileOutcome:
     """The result for a goal: a plan of the library (`kept`), or of compiling (`result`).
 
     `doubts` are diagnostics about the tools; `tools` are the pins of those that the plan calls.
     """
 
-    kept: Kept | None
+    kept: LibraryMatch | None
     result: Compiled | CompileFailed | None
     doubts: tuple[Diagnostic, ...] = ()
     tools: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
@@ -92,10 +92,10 @@ async def compiled_for(
     context: str,
     setup: Setup,
     library: PlanLibrary | None,
-    takes: Callable[[Kept], bool],
+    takes: Callable[[LibraryMatch], bool],
     policy: Policy | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> Made:
+) -> CompileOutcome:
     """A plan for a goal: from the library if it has one, else a new one.
 
     A plan saved for the same goal is used; one for a similar goal if `takes` returns True. Neither needs a
@@ -112,10 +112,10 @@ async def compiled_on(
     context: str,
     setup: Setup,
     library: PlanLibrary | None,
-    takes: Callable[[Kept], bool],
+    takes: Callable[[LibraryMatch], bool],
     policy: Policy | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> Made:
+) -> CompileOutcome:
     """Like `compiled_for`, with tools that are already open."""
     registry = toolbox.registry
     if library is not None and not context:
@@ -123,17 +123,17 @@ async def compiled_on(
         if kept is not None and policy is not None:
             prove(kept.plan, policy, registry).raise_if_refused()
         if kept is not None:
-            return Made(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
+            return CompileOutcome(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
     model = language_of(with_fetched(setup, say))
     request = Request(goal, offered(registry), context)
     verify = None if policy is None else objections_by(policy, registry, ())
     draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
-    return Made(None, result, toolbox.diagnostics, pins)
+    return CompileOutcome(None, result, toolbox.diagnostics, pins)
 
 
-def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPlan | None:
+def saved_as(name: str, goal: str, made: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:
     """Save the plan for a goal under an id, as a new version if the id exists; None if there is no plan.
 
     Raises CallsheetError for what the library refuses (PLN001, PLN022) or cannot write (PLN004).
@@ -144,7 +144,9 @@ def saved_as(name: str, goal: str, made: Made, library: PlanLibrary) -> StoredPl
     return library.save(plan, name, replaces=True, tools=made.tools, goal=goal, compiled=how)
 
 
-def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[Kept], bool]) -> Kept | None:
+def _kept(
+    library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[LibraryMatch], bool]
+) -> LibraryMatch | None:
     """The plan of the library to use for a goal; never one that could not run here."""
     found = find_by_goal(library, goal, pin_lookup(registry))
     if found.exact is not None:
@@ -158,13 +160,13 @@ def _kept(library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[
     return None
 
 
-def _loaded(library: PlanLibrary, match: GoalMatch) -> Kept | None:
+def _loaded(library: PlanLibrary, match: GoalMatch) -> LibraryMatch | None:
     try:
         stored = library.load(match.name)
         plan = stored.require()
     except CallsheetError:  # changed since it was found
         return None
-    return Kept(match.name, match.goal, match.score, match.is_exact, str(match), stored.text, plan)
+    return LibraryMatch(match.name, match.goal, match.score, match.is_exact, str(match), stored.text, plan)
 
 
 def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:

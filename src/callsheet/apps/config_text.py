@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
 from callsheet.ir.strict_toml import read_toml, wrong_at
-from callsheet.policy.places import Path, key_spans, place_of
+from callsheet.policy.toml_spans import Path, key_spans, place_of
 
 _TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
 
@@ -22,8 +22,8 @@ def read_table(source: Source) -> dict[str, Any]:
     try:
         return read_toml(source.text)
     except tomllib.TOMLDecodeError as error:
-        said, start = wrong_at(error, source.text)
-        raise _error("CFG016", source, Span(start, start + 1), f"this is not TOML: {said}", None) from None
+        message, start = wrong_at(error, source.text)
+        raise _error("CFG016", source, Span(start, start + 1), f"this is not TOML: {message}", None) from None
 
 
 def wrong_key(

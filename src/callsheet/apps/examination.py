@@ -83,8 +83,8 @@ def _sqlite() -> Item:
     found = sqlite3.sqlite_version
     if has_wal_fix(sqlite3.sqlite_version_info):
         return Item("sqlite", "ok", found)
-    said = "before 3.51.3 two processes that write at once could damage a journal (the WAL-reset race)"
-    return Item("sqlite", "note", found, f"{said}; callsheet's own write lock keeps them apart")
+    message = "before 3.51.3 two processes that write at once could damage a journal (the WAL-reset race)"
+    return Item("sqlite", "note", found, f"{message}; callsheet's own write lock keeps them apart")
 
 
 def has_wal_fix(number: tuple[int, int, int]) -> bool:
@@ -97,7 +97,7 @@ def has_wal_fix(number: tuple[int, int, int]) -> bool:
 
 
 def _journal(given: Path | None) -> Item:
-    from callsheet.store.place import default_journal_path, refuse_network_file_system  # noqa: PLC0415
+    from callsheet.store.journal_paths import default_journal_path, refuse_network_file_system  # noqa: PLC0415
 
     path = given or default_journal_path()
     folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
@@ -162,7 +162,7 @@ async def _model(setup: Setup) -> list[Item]:
     from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
     from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
     from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
-    from callsheet.ports.models.trial import try_model  # noqa: PLC0415 - as above
+    from callsheet.ports.models.self_test import try_model  # noqa: PLC0415 - as above
 
     try:
         model = model_of(setup)
@@ -225,8 +225,8 @@ async def _servers(setup: Setup) -> list[Item]:
 
 async def _server(config: McpServerConfig, pins: PinKeeper) -> list[Item]:
     async with McpPool([config], pins=pins, logins=login_file()) as pool:
-        said = await pool.connect(keep_going=True)
-        items = [_of(d, "mcp server", config.name) for d in said]
+        failures = await pool.connect(keep_going=True)
+        items = [_of(d, "mcp server", config.name) for d in failures]
         for status in pool.status():
             protocol = f", protocol {status.protocol}" if status.protocol else ""
             items.append(Item("mcp server", "ok", f"{status.name}: {status.tools} tools{protocol}"))

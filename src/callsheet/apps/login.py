@@ -14,19 +14,19 @@ from callsheet.api.logins import login_file
 from callsheet.apps.session import Setup, choose_servers
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig
-from callsheet.ports.mcp.oauth.authorize import Begun, begin, finish
+from callsheet.ports.mcp.oauth.authorize import PendingLogin, begin, finish
 from callsheet.ports.mcp.oauth.file import LoginFile
 from callsheet.ports.mcp.oauth.grants import revoke
 from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.login_errors import bad_port, no_login, nobody_came, wrong_answer
 from callsheet.ports.mcp.oauth.loopback import bound, listening, parameters, redirect_uri
 from callsheet.ports.mcp.oauth.records import Login
-from callsheet.ports.mcp.oauth.troubles import bad_port, no_login, nobody_came, wrong_answer
 
 PATIENCE = 300.0
 """Seconds that a person has for a login."""
-Show: TypeAlias = "Callable[[Begun], None]"
+Show: TypeAlias = "Callable[[PendingLogin], None]"
 """Is told of the address that a browser is to open."""
-HandOver: TypeAlias = "Callable[[Begun], Awaitable[str]]"
+HandOver: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
 """Gives the address that the browser was sent back to."""
 
 
@@ -136,7 +136,7 @@ def _listener(name: str, transport: HttpServer) -> socket:
         raise bad_port(name, transport.oauth.redirect_port, error.strerror or str(error)) from None
 
 
-def _handed(name: str, begun: Begun, address: str) -> Mapping[str, str]:
+def _handed(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
     """The parameters of an address that a person has copied."""
     plain = address.strip()
     if plain.partition("?")[0] != begun.redirect_uri:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.api.agents import AgentRules, asks_for_all_tools, wrong_tools
-from callsheet.api.checking import Means, check_plan
+from callsheet.api.checking import Providers, check_plan
 from callsheet.api.compiling import offered
 from callsheet.api.language import language_model
 from callsheet.api.models import ChatModel, Model, called, model_port
 from callsheet.api.planning import GraphPlanner, graph_planner
-from callsheet.api.reach import facts_of, spec_lookup
 from callsheet.api.replanning import Replan, replan_by
+from callsheet.api.requirements import facts_of, spec_lookup
 from callsheet.apps.session import Setup, fetched_model
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
@@ -100,7 +100,7 @@ def carried_on(setup: Setup, model: str) -> Setup:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunModels:
     """What a run asks: the model for operations and agents, and the makers of new plans."""
 
     model: ModelPort | None = None
@@ -112,10 +112,10 @@ class Asked:
     """The rules for agents; None without a model."""
 
     @property
-    def means(self) -> Means:
+    def means(self) -> Providers:
         """Whether there is a model, an agent and a compiler."""
         has_model = self.model is not None
-        return Means(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)
+        return Providers(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)
 
     def knows_all_tools(self, plan: Steps) -> bool:
         """Whether new plans or agents may call any tool, so that all tools must be open."""
@@ -162,7 +162,7 @@ class Asked:
         )
 
 
-def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> Asked:
+def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> RunModels:
     """What a run of this plan asks; empty if it needs no model.
 
     Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 if the limits allow
@@ -170,21 +170,21 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
     """
     plans_anew = plan.order is Order.DAG and limits.replans_on_failure > 0
     if not plans_anew and not _asks(plan):
-        return Asked()
+        return RunModels()
     model = required_model(setup) if plans_anew and must_plan else model_of(setup)
     if model is None:
-        return Asked()
+        return RunModels()
     planner = graph_planner(None, model) if plans_anew else None
-    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
+    return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
-def asked_by_all(setup: Setup) -> Asked:
+def asked_by_all(setup: Setup) -> RunModels:
     """What runs of any plans ask; empty without a configured model."""
     model = model_of(setup)
     if model is None:
-        return Asked()
+        return RunModels()
     planner = graph_planner(None, model)
-    return Asked(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
+    return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
 def _asks(plan: Steps) -> bool:
@@ -212,9 +212,9 @@ def _function(named: str) -> Callable[[Messages], Any]:
         except CallsheetError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {error}"
             raise CallsheetError.single(
-                "PLN012", f"the model {name} of {path} cannot be asked: {said}", help="repair the function"
+                "PLN012", f"the model {name} of {path} cannot be asked: {text}", help="repair the function"
             ) from error
 
     return ask

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.api.checking import Means
-from callsheet.api.reach import absent_tools, local_registry, take_in_all
+from callsheet.api.checking import Providers
+from callsheet.api.requirements import absent_tools, local_registry, take_in_all
 from callsheet.apps.config_file import settings_path
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
@@ -28,7 +28,7 @@ from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
-    from callsheet.api.obligations import Undertaking
+    from callsheet.api.obligations import Guarantees
     from callsheet.ports.mcp import McpServerConfig, ServerStatus
     from callsheet.ports.mcp.trust import PinFile, PinKeeper
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
@@ -58,10 +58,10 @@ class Setup:
         return bool(self.model) or self.settings.model.is_set
 
     @property
-    def means(self) -> Means:
+    def means(self) -> Providers:
         """Whether plans have a model, agent and compiler; a downloaded model counts if none is named."""
         has_model = self.names_model or fetched_model() is not None
-        return Means(model=has_model, agent=has_model, compiler=has_model)
+        return Providers(model=has_model, agent=has_model, compiler=has_model)
 
     @property
     def agents(self) -> AgentRules:
@@ -294,12 +294,12 @@ async def open_toolbox(
         yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 
-def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Undertaking:
+def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
     """The guarantees of a run with this setup on which a proof may rely."""
-    from callsheet.api.obligations import Undertaking  # noqa: PLC0415 - only under a policy
+    from callsheet.api.obligations import Guarantees  # noqa: PLC0415 - only under a policy
 
     settings = setup.settings
-    return Undertaking(
+    return Guarantees(
         registry,
         settings.fetch,
         settings.execution,

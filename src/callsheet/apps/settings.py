@@ -137,8 +137,8 @@ def read_settings(data: object, where: str) -> Settings:
     try:
         return _settings(data)
     except _Misfit as misfit:
-        said = f"the configuration {where}: {misfit.message}"
-        raise CallsheetError.single(misfit.code, said, help=misfit.way_out) from misfit
+        message = f"the configuration {where}: {misfit.message}"
+        raise CallsheetError.single(misfit.code, message, help=misfit.way_out) from misfit
 
 
 class _Misfit(Exception):

@@ -21,10 +21,10 @@ from callsheet.ports.mcp.trust import (
     PinnedServer,
     PinnedTool,
     Pins,
+    RecordReason,
     Reported,
     SeenServer,
     ServerIdentity,
-    Standing,
     differences,
 )
 
@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolStand:
+class ToolTrust:
     """A tool as it is kept and as it is declared now; one of them may be missing."""
 
     name: str
@@ -69,16 +69,16 @@ class ToolStand:
     @property
     def is_settled(self) -> bool:
         """Whether it is declared as a person has approved it."""
-        return self.state == "same" and self.held is not None and self.held.standing is Standing.APPROVED
+        return self.state == "same" and self.held is not None and self.held.reason is RecordReason.APPROVED
 
 
 @dataclass(frozen=True, slots=True)
-class ServerStand:
+class ServerTrust:
     """A server that was asked, what it said it was before, and those of its tools that are meant."""
 
     seen: SeenServer
     before: Reported | None
-    tools: tuple[ToolStand, ...]
+    tools: tuple[ToolTrust, ...]
 
     @property
     def identity(self) -> ServerIdentity:
@@ -114,7 +114,7 @@ def _target(word: str, names: tuple[str, ...]) -> Target:
     )
 
 
-async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerStand, ...], tuple[Diagnostic, ...]]:
+async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
     """Ask the servers that are meant, all if nothing is named, and hold them against what is kept.
 
     Gives also what was wrong with servers that could not be asked. Raises CallsheetError: a server that
@@ -136,17 +136,17 @@ async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerStand, .
     return servers, (*chosen.diagnostics, *doubts)
 
 
-def _stand(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerStand:
+def _stand(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:
     held: Mapping[str, PinnedTool] = {} if known is None else known.tools
     stands = tuple(
-        ToolStand(name, held.get(name), seen.declarations.get(name))
+        ToolTrust(name, held.get(name), seen.declarations.get(name))
         for name in dict.fromkeys((*seen.declarations, *held))
         if any(target.covers(seen.identity.name, name) for target in targets)
     )
-    return ServerStand(seen, None if known is None else known.reported, stands)
+    return ServerTrust(seen, None if known is None else known.reported, stands)
 
 
-def _require(target: Target, server: ServerStand) -> None:
+def _require(target: Target, server: ServerTrust) -> None:
     if any(tool.name == target.tool for tool in server.tools):
         return
     offered = list(server.seen.declarations)
@@ -158,7 +158,7 @@ def _require(target: Target, server: ServerStand) -> None:
     )
 
 
-def approve(file: PinFile, servers: Iterable[ServerStand], moment: str) -> None:
+def approve(file: PinFile, servers: Iterable[ServerTrust], moment: str) -> None:
     """Keep the tools that stand here as they are declared now; those that are gone are forgotten.
 
     Raises OSError where the file cannot be written.
@@ -173,13 +173,13 @@ def approve(file: PinFile, servers: Iterable[ServerStand], moment: str) -> None:
     file.change(change)
 
 
-def _approved(server: ServerStand, known: PinnedServer | None, moment: str) -> PinnedServer:
+def _approved(server: ServerTrust, known: PinnedServer | None, moment: str) -> PinnedServer:
     tools = {} if known is None else dict(known.tools)
     for tool in server.tools:
         if tool.now is None:
             tools.pop(tool.name, None)
         elif not tool.is_settled:
-            tools[tool.name] = PinnedTool(tool.now, Standing.APPROVED, moment)
+            tools[tool.name] = PinnedTool(tool.now, RecordReason.APPROVED, moment)
     return PinnedServer(server.identity, server.seen.reported, tools)
 
 

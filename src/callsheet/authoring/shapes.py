@@ -76,16 +76,16 @@ def is_shared(name: str, shared: Shared) -> bool:
     return shared(name) if callable(shared) else name in shared
 
 
-def told(
+def described(
     variables: Mapping[str, JSON], shared: Shared = (), odd: Collection[str] = ()
 ) -> tuple[dict[str, str], tuple[Cut, ...]]:
     """A description of each variable, or its value as JSON if that is shared; and what was cut.
 
     For the `odd` ones not even field names are given, because whoever produced them chose the names.
 
-    >>> told({"a": "hush", "b": [1]}, {"b"})
+    >>> described({"a": "hush", "b": [1]}, {"b"})
     ({'a': 'a text of 4 characters', 'b': '[1]'}, ())
-    >>> told({"a": {"send_it": 1}}, odd={"a"})[0]
+    >>> described({"a": {"send_it": 1}}, odd={"a"})[0]
     {'a': 'an object with 1 fields'}
     """
     words: dict[str, str] = {}

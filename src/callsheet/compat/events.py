@@ -70,7 +70,7 @@ class Events:
         if note.kind is NoteKind.REPLANNED and note.step in self._compiled:
             self._tools = _tools_of(self._compiled.pop(note.step))
 
-    async def tell(self) -> None:
+    async def deliver(self) -> None:
         """Deliver the queued events to the listeners."""
         events, self._waiting = self._waiting, []
         for number, event in enumerate(events, start=1):
@@ -78,9 +78,9 @@ class Events:
                 await asyncio.sleep(0)
             for listener in tuple(self._listeners):
                 try:
-                    told = listener(dict(event))
-                    if isawaitable(told):
-                        await told
+                    result = listener(dict(event))
+                    if isawaitable(result):
+                        await result
                 except Exception:
                     _log.warning("a listener failed and is not told any more", exc_info=True)
                     self._listeners.remove(listener)

@@ -87,7 +87,7 @@ class LTPRuntime:
         )
         # The documented API limits loops only by the number of steps.
         launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))
-        watch = Watch(events.note, events.tell) if listeners else Watch()
+        watch = Watch(events.note, events.deliver) if listeners else Watch()
         result = await run_unrecorded(ir, ports, launch, watch)
         return {
             "response": result.response,

@@ -94,13 +94,13 @@ def _place(step: Step, place: Place | None) -> str:
 
 def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]) -> Iterator[str]:
     """The unreachable steps up to the first jump target; later ones are not reported."""
-    told: list[str] = []
+    parts: list[str] = []
     for id_ in ids:
         if id_ in targets:
             break
-        told.append(id_)
-    if not told or not first:
+        parts.append(id_)
+    if not parts or not first:
         return
     before = plan.steps[first - 1]
-    shown = ", ".join(told[:_MOST_NAMED]) + (", …" if len(told) > _MOST_NAMED else "")
+    shown = ", ".join(parts[:_MOST_NAMED]) + (", …" if len(parts) > _MOST_NAMED else "")
     yield f"[{before.id}] Steps after unconditional {word_of(before.action)}: {shown} may be unreachable"

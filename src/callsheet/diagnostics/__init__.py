@@ -4,7 +4,7 @@ The lowest layer: it knows text and positions, nothing of plans or tools.
 """
 
 from callsheet.diagnostics.codes import CODES, Code, explain
-from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity, Swap
+from callsheet.diagnostics.diagnostic import CallsheetError, Diagnostic, Edit, Fix, Severity, WordFix
 from callsheet.diagnostics.fixes import fixes_of
 from callsheet.diagnostics.render import render, render_all, to_json
 from callsheet.diagnostics.source import Position, Source, Span
@@ -21,7 +21,7 @@ __all__ = [
     "Severity",
     "Source",
     "Span",
-    "Swap",
+    "WordFix",
     "did_you_mean",
     "explain",
     "fixes_of",

@@ -34,7 +34,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class WordFix:
     """A word inside a diagnostic's span, or right before it, and the words that were likely meant."""
 
     word: str
@@ -57,7 +57,7 @@ class Diagnostic:
     help: str | None = None
     fix: Fix | None = None
     step: str | None = None
-    swap: Swap | None = None
+    swap: WordFix | None = None
 
     @property
     def is_error(self) -> bool:

@@ -14,8 +14,8 @@ _BEFORE = 200
 def fixes_of(diagnostic: Diagnostic, text: str) -> tuple[Fix, ...]:
     """The repairs of a finding in the text that its span points into; none where the place is not clear.
 
-    >>> from callsheet.diagnostics import Severity, Swap
-    >>> wrong = Diagnostic("CHK012", Severity.ERROR, "no", Span(4, 12), swap=Swap("S33", ("S3",)))
+    >>> from callsheet.diagnostics import Severity, WordFix
+    >>> wrong = Diagnostic("CHK012", Severity.ERROR, "no", Span(4, 12), swap=WordFix("S33", ("S3",)))
     >>> [fix.title for fix in fixes_of(wrong, "S1: GOTO S33")], fixes_of(wrong, "S1: GOTO  x")
     (['write S3'], ())
     """

@@ -71,8 +71,8 @@ def render(diagnostic: Diagnostic, source: Source | None = None) -> str:
         place = f"[{diagnostic.step}] "
     head = f"{place}{diagnostic.severity} {diagnostic.code}: {diagnostic.message}"
     if diagnostic.help:
-        told = diagnostic.help.replace("\n", "\n    ")
-        lines.append(f"  help: {told}")
+        help_text = diagnostic.help.replace("\n", "\n    ")
+        lines.append(f"  help: {help_text}")
     text = "\n".join([head, *lines])
     return text if text.isascii() and _PLAIN.fullmatch(text) else "\n".join(map(_printable, text.split("\n")))
 

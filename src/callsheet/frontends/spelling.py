@@ -63,7 +63,7 @@ class Reading:
     syntax: Syntax | None
 
 
-class Look(NamedTuple):
+class SpellingEvidence(NamedTuple):
     """How many lines only LTP text and only Micro-CLI have, and whether there are LTP's markers."""
 
     ltp: int
@@ -105,7 +105,9 @@ def read_plan_text(
     return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
 
 
-def _read_unclear(text: str, look: Look, name: str, variables: Sequence[str], *, strict: bool) -> Reading:
+def _read_unclear(
+    text: str, look: SpellingEvidence, name: str, variables: Sequence[str], *, strict: bool
+) -> Reading:
     """Read a text whose look does not tell, and once more strictly, in the spelling that was found."""
     reading = _read_either(text, look, name, variables)
     if not strict or reading.syntax is None:
@@ -159,13 +161,13 @@ def convert_to(
     return format_as(syntax, made.plan), made.notes
 
 
-def look_of(text: str) -> Look:
+def look_of(text: str) -> SpellingEvidence:
     """Count the lines of a text that only one syntax has.
 
     >>> look_of('S1: @FETCH_PAGE (url="x") > $page')
-    Look(ltp=1, micro=0, framed=False)
+    SpellingEvidence(ltp=1, micro=0, framed=False)
     >>> look_of('fetch "x" > page\\nrespond page')
-    Look(ltp=0, micro=2, framed=False)
+    SpellingEvidence(ltp=0, micro=2, framed=False)
     """
     ltp = micro = 0
     lines = Lines()
@@ -181,10 +183,10 @@ def look_of(text: str) -> Look:
             continue
         elif lines.kind(text, bare, match.end(), frozenset(), labelled=False) is Kind.COMMAND:
             micro += 1
-    return Look(ltp, micro, _FRAME.search(text) is not None)
+    return SpellingEvidence(ltp, micro, _FRAME.search(text) is not None)
 
 
-def _read_either(text: str, look: Look, name: str, variables: Sequence[str]) -> Reading:
+def _read_either(text: str, look: SpellingEvidence, name: str, variables: Sequence[str]) -> Reading:
     """Parse a text whose syntax is unclear: in the one in which it is a plan, LTP text first."""
     ltp = parse(text, name)
     if ltp.plan is not None and not leaves_out_commands(ltp, variables):

@@ -35,8 +35,8 @@ def wrong_at(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int]:
     ...     wrong_at(error, "a = 1\\nb = ?\\n")
     ('Invalid value', 10)
     """
-    said = str(error)
-    head, _, place = said.rpartition(" (at ")
+    message = str(error)
+    head, _, place = message.rpartition(" (at ")
     numbers = [int(word) for word in place.replace(",", " ").replace(")", " ").split() if word.isdigit()]
     line, column = (numbers[0], numbers[1]) if len(numbers) == 2 else (text.count("\n") + 1, 1)
-    return head or said, sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column - 1
+    return head or message, sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column - 1

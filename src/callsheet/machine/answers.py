@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.machine.agents.conversation import Came
+from callsheet.machine.agents.conversation import CallOutcome
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about
@@ -39,7 +39,7 @@ def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
         _deliver_again(run, attempt, out)
     elif following is Decision.FAIL:
         run.drop(attempt)
-        fail(run, attempt, FAILED_BY_POLICY, out, Came.LOST)
+        fail(run, attempt, FAILED_BY_POLICY, out, CallOutcome.LOST)
 
 
 def decided(run: Run, event: Decided, out: list[Command]) -> None:
@@ -50,7 +50,7 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
     attempt.is_probing = False
     if event.by:
         found = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
-        run.tell(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {found}")
+        run.notify(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {found}")
     match event.decision:
         case Decision.RETRY if event.by and not may_redeliver(attempt):
             pass  # probes found repeatedly that it did not take place: a person has to decide
@@ -60,7 +60,7 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
             succeeded(run, Succeeded(event.key, None), out)
         case Decision.FAIL:
             run.drop(attempt)
-            fail(run, attempt, FAILED_BY_A_PERSON, out, Came.LOST)
+            fail(run, attempt, FAILED_BY_A_PERSON, out, CallOutcome.LOST)
         case TookPlace(value=value):
             succeeded(run, Succeeded(event.key, value), out)
 
@@ -73,16 +73,16 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     attempt, asked = found
     verdict = event.verdict
     if run.observer is not None:
-        run.tell(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
+        run.notify(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
     if attempt.held is not None:
         _reviewed(run, attempt, event, asked, out)
         return
     if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
         give_back(run, attempt)
     if verdict is Verdict.DENY:
-        fail(run, attempt, said_by("denied", event.by, event.note), out, Came.REFUSED)
+        fail(run, attempt, said_by("denied", event.by, event.note), out, CallOutcome.REFUSED)
     elif isinstance(asked, Approval) and verdict is Verdict.EXPIRE:
-        fail(run, attempt, unanswered(asked), out, Came.REFUSED)
+        fail(run, attempt, unanswered(asked), out, CallOutcome.REFUSED)
     elif isinstance(asked, Approval):
         launch(run, attempt, out)
     else:
@@ -114,4 +114,4 @@ def _take_answer(run: Run, event: Answered, asked: Question, out: list[Command])
 def _deliver_again(run: Run, attempt: Attempt, out: list[Command]) -> None:
     if not deliver_again(run, attempt, out):
         run.drop(attempt)
-        fail(run, attempt, "the run has no call left to make it again", out, Came.LOST)
+        fail(run, attempt, "the run has no call left to make it again", out, CallOutcome.LOST)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from callsheet.diagnostics.wanted import wanted_names
+from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.ir import canonical_tool_name, executor_name
 from callsheet.machine.durations import read_duration
 from callsheet.machine.questions import MAX_TIMEOUT
@@ -63,10 +63,10 @@ def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
         wanted_names("approval_timeout", given) if isinstance(given, Mapping) else {"": given}
     )
     found: dict[str, float] = {}
-    for tool, told in by_tool.items():
-        seconds = read_duration(told)
+    for tool, data in by_tool.items():
+        seconds = read_duration(data)
         if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
-            said = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
-            raise ValueError(f"the time for an approval must be {said}, and not {told!r}")
+            message = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
+            raise ValueError(f"the time for an approval must be {message}, and not {data!r}")
         found[canonical_tool_name(tool) if tool else ""] = seconds
     return found

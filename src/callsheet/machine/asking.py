@@ -168,11 +168,11 @@ class Asking:
 
 def _digest(key: str, count: int, plan: str, asked: Asked, pepper: str) -> str:
     """A hash of all that the question shows, and of how often its key has been asked about."""
-    told = asked._asdict()
+    data = asked._asdict()
     for name, default in _MAY_BE_LEFT_OUT if isinstance(asked, Approval) else ():
-        if told[name] == default:
-            del told[name]
-    shown = {"key": key, "count": count, "plan": plan, "asked": told}
+        if data[name] == default:
+            del data[name]
+    shown = {"key": key, "count": count, "plan": plan, "asked": data}
     shown |= {"pepper": pepper} if pepper else {}
     try:
         text = json.dumps(shown, sort_keys=True, separators=(",", ":"), default=repr)

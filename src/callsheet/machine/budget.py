@@ -57,7 +57,7 @@ class Refusal(NamedTuple):
         return f"{head}{what}, its limit is {self.limit:.12g}; a higher {self.budget} allows more"
 
 
-class Beside(NamedTuple):
+class ReplanReserve(NamedTuple):
     """The most calls that may be made while a new plan is compiled, and how many of them ask a model."""
 
     calls: int = 0
@@ -185,7 +185,7 @@ class Budget:
             self.model_calls += 1
         return refusal
 
-    def hold_repair(self, key: str, beside: Beside) -> bool:
+    def hold_repair(self, key: str, beside: ReplanReserve) -> bool:
         """Reserve a call for repairing the plan of this open compilation; whether there is room for one.
 
         The reservation lasts until the plan is there. Calls `beside` it take precedence: none is made if one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk, asked_in
-from callsheet.machine.budget import REPLAN, Beside
+from callsheet.machine.budget import REPLAN, ReplanReserve
 from callsheet.machine.commands import (
     AgentTurn,
     Ask,
@@ -41,7 +41,7 @@ def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
         if asked is not None:
             run.drop(attempt)  # a call in doubt that is to be made again
             if run.observer is not None:
-                run.tell(NoteKind.ASKED, code.id, headline(asked))
+                run.notify(NoteKind.ASKED, code.id, headline(asked))
             out.append(Ask(attempt.key, code.id, asked))
             return
     launch(run, attempt, out)
@@ -57,14 +57,14 @@ def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
     out.append(command_of(run, attempt))
 
 
-def _beside(run: Run, code: StepCode) -> Beside:
+def _beside(run: Run, code: StepCode) -> ReplanReserve:
     """The calls that the other steps of the same @PARALLEL block may still make."""
     group = run.group
     if group is None:
-        return Beside()
+        return ReplanReserve()
     others = (one for one in run.program.steps[: group.end] if one.group == code.group and one is not code)
     calls = [(one.kind, _most_calls(one) - (one.number < group.next)) for one in others]
-    return Beside(sum(n for _, n in calls), sum(n for kind, n in calls if kind in _ASKING_MODELS))
+    return ReplanReserve(sum(n for _, n in calls), sum(n for kind, n in calls if kind in _ASKING_MODELS))
 
 
 def _most_calls(code: StepCode) -> int:
@@ -136,7 +136,7 @@ def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
     if run.monitor is not None:
         run.monitor.renamed(before, attempt.key)
-    run.tell(NoteKind.RETRYING, code.id, error)
+    run.notify(NoteKind.RETRYING, code.id, error)
     pause = pause_of(run, attempt)
     if pause.seconds > 0:
         run.asleep[attempt.key] = attempt

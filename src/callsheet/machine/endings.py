@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from callsheet.machine.agents.conversation import Came
+from callsheet.machine.agents.conversation import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
-from callsheet.machine.agents.turns import Ended, Solved, heard, observed
+from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
 from callsheet.machine.calls import emit, give_back, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, Held, Plain
+from callsheet.machine.frames import Attempt, HeldResult, Plain
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import advance, complete_group, go_on_behind, item_ended, settle
 from callsheet.machine.outcomes import keep
@@ -66,13 +66,13 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
 def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, out: list[Command]) -> None:
     """As `succeeded`, for all calls but the plain ones."""
     if call is None:
-        _heard(run, event, out)
+        _inner_succeeded(run, event, out)
         return
     attempt = run.unfolded(event.key, call) if isinstance(call, tuple) else call
     value = event.value
     if event.review:
         note_beside(run, attempt, event)
-        _hold(run, attempt, Held(value, event.review), out)
+        _hold(run, attempt, HeldResult(value, event.review), out)
         return
     if run.monitor is not None:
         run.monitor.came(attempt, event.label)
@@ -83,7 +83,7 @@ def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, 
     settle(run, attempt, value, out)
 
 
-def _hold(run: Run, attempt: Attempt, held: Held, out: list[Command]) -> None:
+def _hold(run: Run, attempt: Attempt, held: HeldResult, out: list[Command]) -> None:
     """Ask a person to approve the result of a call before it counts."""
     if type(held.value) in SIZED:
         run.budget.measure(held.value)
@@ -96,7 +96,7 @@ def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> No
     held, attempt.held = attempt.held, None
     assert held is not None
     if refusal:
-        fail(run, attempt, refusal, out, Came.REFUSED)
+        fail(run, attempt, refusal, out, CallOutcome.REFUSED)
         return
     if run.monitor is not None:
         run.monitor.came(attempt)
@@ -124,7 +124,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         if attempt.place != QUESTION:
             if run.monitor is not None:
                 run.monitor.failed(attempt)
-            came = Came.LOST if event.unsettled else Came.FAILED
+            came = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
             _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
@@ -135,7 +135,9 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         fail(run, attempt, event.error, out)
 
 
-def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came = Came.FAILED) -> None:
+def fail(
+    run: Run, attempt: Attempt, error: str, out: list[Command], came: CallOutcome = CallOutcome.FAILED
+) -> None:
     """A call has failed for good: its error takes the place of its result.
 
     If an agent asked for the call, the agent is told the error instead, and the kind of failure (`came`).
@@ -150,13 +152,13 @@ def fail(run: Run, attempt: Attempt, error: str, out: list[Command], came: Came 
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
-        told = error if run.monitor is None else run.monitor.saying.failure(frame, error)
-        frame.control = failure(code, f"no new plan: {told}")
-    run.tell(NoteKind.FAILED, code.id, error)
+        shown = error if run.monitor is None else run.monitor.saying.failure(frame, error)
+        frame.control = failure(code, f"no new plan: {shown}")
+    run.notify(NoteKind.FAILED, code.id, error)
     settle(run, attempt, error, out)
 
 
-def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
+def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     """A call made for a turn-by-turn operation has given its value."""
     call = run.inner.pop(event.key, None)
     if call is None:
@@ -165,15 +167,15 @@ def _heard(run: Run, event: Succeeded, out: list[Command]) -> None:
         run.budget.measure(event.value)
     note_beside(run, call, event)
     if call.place == QUESTION:
-        ended = heard(run, call.talk, event.value, out)
+        ended = take_answer(run, call.talk, event.value, out)
         if event.review and isinstance(ended, Solved):
-            _hold(run, call.talk, Held(ended.value, event.review), out)
+            _hold(run, call.talk, HeldResult(ended.value, event.review), out)
         else:
             _go_on(run, call.talk, ended, out)
     else:
         if run.monitor is not None:
             run.monitor.came(call, event.label)
-        _go_on(run, call.talk, observed(run, call, event.value, Came.OK, out), out)
+        _go_on(run, call.talk, observed(run, call, event.value, CallOutcome.OK, out), out)
 
 
 def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:

@@ -111,7 +111,7 @@ class Frame:
         return self
 
 
-class Held(NamedTuple):
+class HeldResult(NamedTuple):
     """A result that counts only once a person has approved it, and why."""
 
     value: JSON
@@ -150,7 +150,7 @@ class Attempt:
         self.delivery = ""
         self.redelivered = 0
         self.is_probing = False
-        self.held: Held | None = None
+        self.held: HeldResult | None = None
         return self
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
-from callsheet.diagnostics.wanted import wanted, wanted_names, wanted_number
+from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number
 
 MAX_WINDOW = 500
 SEQUENTIAL: Final = "sequential"

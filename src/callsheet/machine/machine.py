@@ -102,7 +102,7 @@ class Machine(Run):
             outcome = self.ahead.next_outcome()
             if outcome is None:
                 for step in self.ahead.look(self._turn(), out):
-                    self.tell(NoteKind.EARLY, step, "its calls leave before its turn")
+                    self.notify(NoteKind.EARLY, step, "its calls leave before its turn")
                 return
             HANDLERS[type(outcome)](self, outcome, out)
 

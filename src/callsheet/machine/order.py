@@ -165,7 +165,7 @@ def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> Non
         run.ahead.drop(run.budget)
     match control:
         case Jump(number=number, target=target):
-            run.tell(NoteKind.JUMPED, code.id, target)
+            run.notify(NoteKind.JUMPED, code.id, target)
             run.pc = number
         case End():
             run.finish(control, out)
@@ -182,7 +182,7 @@ def _replan(run: Run, code: StepCode, program: Program) -> None:
     run.load(program)
     run.scope.take_over(carried)
     run.scope.set_initial()
-    run.tell(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps")
+    run.notify(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps")
 
 
 # ---------------------------------------------------------------- in a @PARALLEL block
@@ -284,12 +284,12 @@ def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
         error = to_text(frame.value)
         if end is not None and not end.terminated:
             error = f"a budget is spent: {end.response}"
-            run.tell(NoteKind.FAILED, code.id, error)
+            run.notify(NoteKind.FAILED, code.id, error)
         elif run.monitor is not None:
             error = run.monitor.saying.failure(frame, error)
         if run.monitor is not None:
-            run.monitor.fell(frame)
+            run.monitor.graph_step_failed(frame)
         for number in schedule.failed(code.number, error):
-            run.tell(NoteKind.SKIPPED, run.program.steps[number].id, f"{code.id} failed")
+            run.notify(NoteKind.SKIPPED, run.program.steps[number].id, f"{code.id} failed")
     if end is not None and (end.terminated or end.status is Status.DONE):
         schedule.leads_to(code.number, end)

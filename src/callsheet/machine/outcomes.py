@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.ir import JSON, Cast
-from callsheet.machine.course import What
+from callsheet.machine.decision_log import DecisionKind
 from callsheet.machine.frames import SKIPPED, Control, End, Frame
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
@@ -68,7 +68,9 @@ def store(run: Run, frame: Frame) -> None:
 def _tell_finished(run: Run, code: StepCode, value: JSON, why: str = "", *, is_failure: bool = False) -> None:
     slot = code.out_slot
     var = run.program.names[slot] if slot != NOWHERE else None
-    is_secret = run.monitor is not None and slot != NOWHERE and run.monitor.standing.labels[slot].is_secret
+    is_secret = (
+        run.monitor is not None and slot != NOWHERE and run.monitor.variable_labels.labels[slot].is_secret
+    )
     if run.observer is not None:
         run.observer(Note(NoteKind.FINISHED, code.id, why, var, value, is_secret, is_failure))
 
@@ -102,22 +104,22 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
         slots[code.loop_slot] = frame.items[index]
     if code.out_slot != NOWHERE:
         slots[code.out_slot] = error
-    message, told = joined(code.fail_message, slots), str(error)
+    message, text = joined(code.fail_message, slots), str(error)
     if run.monitor is not None:
         message = run.shown(code.id, message, run.monitor.saying.message(frame, slots, message))
-        told = run.monitor.saying.failure(frame, told)
+        text = run.monitor.saying.failure(frame, text)
     slots[:] = kept
-    return End(Status.FAILED, message, True, error=told, ended_at=code.id)
+    return End(Status.FAILED, message, True, error=text, ended_at=code.id)
 
 
 def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
     assert code.cast is not None
     made, fits = cast_value(code.cast, value)
     if run.course is not None:
-        fits = run.course.told(What.FITS, code.number, fits)
+        fits = run.course.decide(DecisionKind.FITS, code.number, fits)
         made = made if fits else value
     if not fits and run.observer is not None:
-        is_secret = run.monitor is not None and run.monitor.standing.labels[code.out_slot].is_secret
+        is_secret = run.monitor is not None and run.monitor.variable_labels.labels[code.out_slot].is_secret
         detail = f"not a value for :{code.cast}"
         run.observer(Note(NoteKind.CAST_FAILED, code.id, detail, None, value, is_secret))
     return made

@@ -82,7 +82,7 @@ class LoopCode(NamedTuple):
     fault: str = ""
 
 
-class _Often:
+class _HotFields:
     """The fields read for every step that runs.
 
     The slots of a base class lie first and side by side in memory, which keeps the cache lines that a long
@@ -108,7 +108,7 @@ class _Often:
     )
 
 
-class StepCode(_Often):
+class StepCode(_HotFields):
     """A step ready to run. Built by `compile_plan`, then only read."""
 
     __slots__ = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan
-from callsheet.machine.budget import REPLAN, Beside
+from callsheet.machine.budget import REPLAN, ReplanReserve
 from callsheet.machine.commands import Command, Compile
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.events import Failed, PlanCompiled
@@ -75,7 +75,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     run.load(program)
     run.scope.take_over(carried)
     run.scope.set_initial()
-    run.tell(NoteKind.REPLANNED, visit_of(planning.key), f"{len(program.steps)} new steps")
+    run.notify(NoteKind.REPLANNED, visit_of(planning.key), f"{len(program.steps)} new steps")
     run.budget.count_repairs(planning.key, event.spent)
     run.note_beside(visit_of(planning.key), event)
     return True
@@ -87,11 +87,11 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
     refusal = run.budget.reserve_model(REPLAN)
     word = _free_word(run.program)
     if refusal is not None:
-        run.tell(NoteKind.FAILED, word, refusal.describe())
+        run.notify(NoteKind.FAILED, word, refusal.describe())
         return False
     run.plans_asked += 1
     run.planning = Planning(f"{run.generation}{word}.0.{run.plans_asked}", end, refused)
-    run.budget.hold_repair(run.planning.key, Beside())
+    run.budget.hold_repair(run.planning.key, ReplanReserve())
     out.append(compile_command(run, run.planning))
     return True
 
@@ -99,15 +99,15 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
 def _again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
-    run.tell(NoteKind.FAILED, visit_of(planning.key), error)
+    run.notify(NoteKind.FAILED, visit_of(planning.key), error)
     run.budget.count_repairs(planning.key, event.spent)
     run.note_beside(visit_of(planning.key), event)
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
-    told = error if run.monitor is None else run.monitor.saying.failure(None, error)
-    said = f"{end.error}; no new plan: {told}"
-    run.finish(end._replace(response=said, error=said), out)
+    shown = error if run.monitor is None else run.monitor.saying.failure(None, error)
+    message = f"{end.error}; no new plan: {shown}"
+    run.finish(end._replace(response=message, error=message), out)
 
 
 def _program(run: Run, event: PlanCompiled) -> Program:

@@ -16,7 +16,7 @@ from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
-from callsheet.machine.course import Course, Way
+from callsheet.machine.decision_log import DecisionLog, Way
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
 from callsheet.machine.limits import AUTO, Limits
@@ -124,7 +124,7 @@ class Run:
         self.unfilled: Frame | None = None
         self.edits: Mapping[str, JSON] | None = None
         self.monitor = None if enforcement is None else Monitor(enforcement)
-        self.course: Course | None = None
+        self.course: DecisionLog | None = None
         self.load(program)
 
     def load(self, program: Program) -> None:
@@ -145,17 +145,17 @@ class Run:
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 
-    def take_course(self, course: Course) -> None:
+    def take_course(self, course: DecisionLog) -> None:
         """Record decisions in `course`, or decide as it says; `course` must not serve another program."""
         course.lead(self.program)
-        self._heed(course)
+        self._follow(course)
 
     def share_course(self, other: Run) -> None:
         """Use the course of another run of the same program, if it has one."""
         if other.course is not None:
-            self._heed(other.course)
+            self._follow(other.course)
 
-    def _heed(self, course: Course) -> None:
+    def _follow(self, course: DecisionLog) -> None:
         self.course = course
         self.budget.weigh = course.weighing(self.budget.weigh)
         if self.monitor is not None:
@@ -166,7 +166,7 @@ class Run:
         if self.course is None:
             if way is None:
                 return
-            self.take_course(Course(notes=False))
+            self.take_course(DecisionLog(notes=False))
         assert self.course is not None
         self.course.follow(way)
 
@@ -262,7 +262,7 @@ class Run:
             or (self.ahead is not None and self.ahead.is_open(key))
         )
 
-    def tell(self, kind: NoteKind, step: str, text: str = "") -> None:
+    def notify(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:
             self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
@@ -270,13 +270,13 @@ class Run:
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""
         if as_shown != text:
-            self.tell(NoteKind.FACT, step, _APART)
+            self.notify(NoteKind.FACT, step, _APART)
         return as_shown
 
     def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
         """Tell the observer if links were disabled in the `written` arguments of a call."""
         if attempt.args is not written and attempt.args != written:
-            self.tell(NoteKind.FACT, attempt.code.id, _APART)
+            self.notify(NoteKind.FACT, attempt.code.id, _APART)
 
     def _tells_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)
@@ -289,7 +289,7 @@ class Run:
             return
         for remark in event.remarks:
             kind = NoteKind.CUT if isinstance(remark, Cut) else NoteKind.FACT
-            self.tell(kind, step, head + describe_remark(remark))
+            self.notify(kind, step, head + describe_remark(remark))
 
     def has_room(self, frame: Frame, refusal: Refusal | None) -> bool:
         """Whether nothing was refused; otherwise stop the frame, which fails the run once committed."""
@@ -325,7 +325,7 @@ class Run:
         variables, budget = self.scope.to_dict(), self.budget
         secret = _NO_NAMES if self.monitor is None else self.monitor.secret_variables()
         self.result = final = result_of(end, variables, budget.steps, objection, budget.usage(), secret)
-        self.tell(NoteKind.ENDED, final.ended_at or "", final.status)
+        self.notify(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))
 
 

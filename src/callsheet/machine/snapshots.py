@@ -13,14 +13,14 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine.agents.keeping import call_from_json, call_to_json, talk_from_json, talk_to_json
+from callsheet.machine.agents.snapshot import call_from_json, call_to_json, talk_from_json, talk_to_json
 from callsheet.machine.agents.talk import InnerCall, Talk
-from callsheet.machine.ahead.keeping import standing_from_json, standing_to_json
+from callsheet.machine.ahead.snapshot import standing_from_json, standing_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.keeping import monitor_to_json, put_monitor
+from callsheet.machine.monitor.snapshot import monitor_to_json, put_monitor
 from callsheet.machine.program import Program
 from callsheet.machine.progress import Planning
 from callsheet.machine.result import Status

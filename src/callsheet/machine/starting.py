@@ -12,7 +12,7 @@ from callsheet.machine.budget import REPLAN, Refusal
 from callsheet.machine.calls import emit
 from callsheet.machine.closures import Eval, Unresolved
 from callsheet.machine.commands import CallTool, Command
-from callsheet.machine.course import What
+from callsheet.machine.decision_log import DecisionKind
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.notes import NoteKind
@@ -64,7 +64,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     budget.ahead -= 1
     budget.calls[tool] += 1
     if run.observer is not None:
-        run.tell(NoteKind.STARTED, code.id)
+        run.notify(NoteKind.STARTED, code.id)
     run.attempts[key] = (code, args, place, None)
     if monitor is None or admitted is None:
         out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
@@ -91,7 +91,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
         return frame
     why = _reason_to_skip(run, code) if code.may_skip else None
     if why is not None:
-        run.tell(NoteKind.SKIPPED, code.id, why)
+        run.notify(NoteKind.SKIPPED, code.id, why)
     elif _count(run, frame):
         try:
             if code.reads:
@@ -169,7 +169,7 @@ def _fail_unmade(run: Run, frame: Frame, error: str) -> None:
     """Fail a step whose arguments cannot be evaluated; no call is issued."""
     frame.failed |= {0}
     frame.value = error
-    run.tell(NoteKind.FAILED, frame.code.id, error)
+    run.notify(NoteKind.FAILED, frame.code.id, error)
 
 
 def _reason_to_skip(run: Run, code: StepCode) -> str | None:
@@ -190,7 +190,7 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
     if run.monitor is not None:
         run.monitor.answers(code)
     silent = all(is_empty(make(run.slots)) for make in code.inputs)
-    return silent if run.course is None else run.course.told(What.SILENT, code.number, silent)
+    return silent if run.course is None else run.course.decide(DecisionKind.SILENT, code.number, silent)
 
 
 def _count(run: Run, frame: Frame) -> bool:
@@ -202,7 +202,7 @@ def _count(run: Run, frame: Frame) -> bool:
     budget.ahead -= 1
     frame.ran = True
     if run.observer is not None:
-        run.tell(NoteKind.STARTED, frame.code.id)
+        run.notify(NoteKind.STARTED, frame.code.id)
     return True
 
 

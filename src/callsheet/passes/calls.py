@@ -112,8 +112,8 @@ def _argument(
     for found in wrong:
         yield _misfit(subject, number, call, name, found)
     if not wrong and signature.check_literal is not None:
-        known, said = literal_json(value)
-        refused = signature.check_literal(name, said) if known else None
+        known, literal = literal_json(value)
+        refused = signature.check_literal(name, literal) if known else None
         if refused is not None:
             yield Finding(
                 "CHK045",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from callsheet.diagnostics import Diagnostic, Severity, Span, Swap, did_you_mean
+from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
 from callsheet.ir import Plan
 from callsheet.ir.flow import Flow, Place, Use, uses_of
 from callsheet.passes.signatures import ToolSignature
@@ -18,7 +18,7 @@ class Suggestion(NamedTuple):
     """A "did you mean" text, and the replacement it proposes."""
 
     words: str
-    swap: Swap
+    swap: WordFix
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Subject:
         if not near:
             return None
         words = "did you mean " + " or ".join(mark + name for name in near) + "?"
-        return Suggestion(words, Swap(word, near))
+        return Suggestion(words, WordFix(word, near))
 
 
 PLACES = {

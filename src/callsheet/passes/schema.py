@@ -76,17 +76,17 @@ def literal_json(value: Value, depth: int = 0) -> tuple[bool, JSON]:
             return False, None
 
 
-def literal_value(said: JSON) -> Value:
+def literal_value(data: JSON) -> Value:
     """JSON as a literal value of the IR.
 
     >>> literal_value([1])
     ListExpr(items=(Literal(value=1),))
     """
-    if isinstance(said, list):
-        return ListExpr(tuple(literal_value(item) for item in said))
-    if isinstance(said, dict):
-        return DictExpr(tuple((name, literal_value(item)) for name, item in said.items()))
-    return Literal(said)
+    if isinstance(data, list):
+        return ListExpr(tuple(literal_value(item) for item in data))
+    if isinstance(data, dict):
+        return DictExpr(tuple((name, literal_value(item)) for name, item in data.items()))
+    return Literal(data)
 
 
 def kind_of(value: Value) -> str | None:
@@ -171,18 +171,18 @@ class _Context:
     def __init__(self, root: Mapping[str, Any], value: Value | None = None) -> None:
         self.root = root
         self._left = _MOST_LOOKS + (0 if value is None else _LOOKS_OF_A_PLACE * _places(value))
-        self._said: dict[int, tuple[bool, JSON]] = {}
+        self._text: dict[int, tuple[bool, JSON]] = {}
 
     def look(self) -> bool:
         """Count one comparison; False once the budget is spent."""
         self._left -= 1
         return self._left >= 0
 
-    def said(self, value: Value) -> tuple[bool, JSON]:
+    def literal_of(self, value: Value) -> tuple[bool, JSON]:
         """`literal_json` of a part of the value, computed once."""
-        if id(value) not in self._said:
-            self._said[id(value)] = literal_json(value)
-        return self._said[id(value)]
+        if id(value) not in self._text:
+            self._text[id(value)] = literal_json(value)
+        return self._text[id(value)]
 
 
 def _places(value: Value) -> int:
@@ -288,28 +288,28 @@ _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
 
 
 def _keeps_bounds(value: Value, schema: Mapping[str, Any]) -> bool:
-    said: int | float
+    measured: int | float
     match value:
         case Literal(value=bool() | None):
             return True
         case Literal(value=str() as text):
-            kind, said = "string", len(text)
+            kind, measured = "string", len(text)
         case Literal(value=int() | float() as number):
-            kind, said = "number", number
+            kind, measured = "number", number
         case ListExpr(items=items):
-            kind, said = "array", len(items)
+            kind, measured = "array", len(items)
         case _:
             return True
     return all(
-        keeps(said, bound)
+        keeps(measured, bound)
         for name, of, keeps in _BOUNDS
         if of == kind and isinstance(bound := schema.get(name), int | float)
     )
 
 
 def _bounds_in_words(schema: Mapping[str, Any]) -> str:
-    said = [f"{name} {schema[name]}" for name, _, _ in _BOUNDS if isinstance(schema.get(name), int | float)]
-    return f" ({', '.join(said)})" if said else ""
+    parts = [f"{name} {schema[name]}" for name, _, _ in _BOUNDS if isinstance(schema.get(name), int | float)]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _schema(found: object) -> Mapping[str, Any]:
@@ -363,8 +363,10 @@ def _fit_options(value: Value, schema: Mapping[str, Any], context: _Context) -> 
         options = [schema["const"]] if "const" in schema else None
     if options is None:
         return Fit.YES
-    known, said = context.said(value)
+    known, literal = context.literal_of(value)
     if not known:
         return Fit.YES
-    matches = any(type(option) is type(said) and option == said for option in cast("list[Any]", options))
+    matches = any(
+        type(option) is type(literal) and option == literal for option in cast("list[Any]", options)
+    )
     return Fit.YES if matches else Fit.NO

@@ -66,8 +66,8 @@ class McpToolBackend:
         except ToolFailed as error:
             return ToolExecutionResult(name, False, None, str(error), time.monotonic() - began)
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            return ToolExecutionResult(name, False, None, said, time.monotonic() - began)
+            message = f"{type(error).__name__}: {error}"
+            return ToolExecutionResult(name, False, None, message, time.monotonic() - began)
         return ToolExecutionResult(name, True, value, None, time.monotonic() - began)
 
 
@@ -113,17 +113,17 @@ def _spec(row: Any) -> ToolSpec:
     if isinstance(row, str):
         return bare_spec(row)
     fields = ("name", "description", "parameters", "inputSchema")
-    told: dict[str, Any] = (
+    data: dict[str, Any] = (
         dict(cast("Mapping[str, Any]", row))
         if isinstance(row, Mapping)
         else {field: getattr(row, field, None) for field in fields}
     )
-    name = str(told.get("name"))
-    parameters: Any = told.get("parameters") or told.get("inputSchema") or {}
+    name = str(data.get("name"))
+    parameters: Any = data.get("parameters") or data.get("inputSchema") or {}
     return ToolSpec(
         canonical_tool_name(name),
         name,
-        str(told.get("description") or ""),
+        str(data.get("description") or ""),
         dict(parameters),
         Effect.UNSAFE,
         origin="tool manager",

@@ -24,8 +24,8 @@ def render_plan_dag(plan_data: Mapping[str, Any], status: Mapping[str, str] | No
     """
     text = json.dumps(plan_data, ensure_ascii=False, default=str)
     plan = parse_dag(text, "<plan>").require()
-    said = {**_statuses(plan_data.get("steps")), **(status or {})}
-    return terminal_levels(plan, {index: _WORDS.get(word, word) for index, word in said.items()})
+    statuses = {**_statuses(plan_data.get("steps")), **(status or {})}
+    return terminal_levels(plan, {index: _WORDS.get(word, word) for index, word in statuses.items()})
 
 
 _WORDS = {"completed": StepStatus.DONE}

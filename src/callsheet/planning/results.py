@@ -9,7 +9,7 @@ from callsheet.api.dryrun import DryRun
 from callsheet.api.result import RunResult
 from callsheet.api.steps import StepResult
 from callsheet.ir import Call, Plan, executor_name
-from callsheet.machine.foresight import Fields, Foreseen, Items, Text, Unknown
+from callsheet.machine.forecasting import Fields, Foreseen, Items, Text, Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class PlanExecutionResult:
         )
 
     @classmethod
-    def foreseen(cls, plan: Plan, told: DryRun, variables: dict[str, Any]) -> PlanExecutionResult:
+    def foreseen(cls, plan: Plan, dry_run: DryRun, variables: dict[str, Any]) -> PlanExecutionResult:
         """The result of a dry run: each step, marked as such; placeholders stand for unknown results."""
         steps: list[StepExecutionResult] = []
-        for foreseen in told.forecast.steps:
+        for foreseen in dry_run.forecast.steps:
             step = foreseen.step
             tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
             stands_for = f"<{tool} result>"

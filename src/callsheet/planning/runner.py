@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from callsheet.api.handle import RunHandle
-from callsheet.api.kept import check_kept
+from callsheet.api.kept_plans import check_kept
 from callsheet.api.plan import Plan
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
@@ -73,9 +73,9 @@ class PlanRunner:
             plan, data = _read(plan_data)
             if dry_run:
                 runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
-                told = await runtime.dry_run(plan, variables)
+                forecast = await runtime.dry_run(plan, variables)
                 known = {**_initial(data), **dict(variables or {})}
-                return PlanExecutionResult.foreseen(plan.ir, told, known)
+                return PlanExecutionResult.foreseen(plan.ir, forecast, known)
             async with self._turn():
                 runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
                 async with runtime:
@@ -113,8 +113,8 @@ class PlanRunner:
                 infos = [info for info in journal.runs() if (info.plan_id or "").startswith(plan_id)]
                 exact = [info for info in infos if info.plan_id == plan_id] or infos
                 if not plan_id or len({info.plan_id for info in exact}) != 1:
-                    said = "more than one plan begins so" if exact else "no run of such a plan is recorded"
-                    raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {said}")
+                    message = "more than one plan begins so" if exact else "no run of such a plan is recorded"
+                    raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {message}")
                 info = exact[0]
                 run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))
             if not accept_changed_plan and info.status is not RunStatus.DONE:

@@ -39,11 +39,11 @@ async def told_of(
                 continue
             if isinstance(event, StepStarted) and on_start is not None:
                 tool = executor_name(event.action.removeprefix("@"))
-                await _tell(on_start, event.step, handle.title(event.step), tool)
+                await _call(on_start, event.step, handle.title(event.step), tool)
             elif isinstance(event, StepFinished | StepFailed) and on_complete is not None:
                 step = handle.step(event.step)
                 if step is not None:
-                    await _tell(on_complete, StepExecutionResult.of(step))
+                    await _call(on_complete, StepExecutionResult.of(step))
     return await handle.result()
 
 
@@ -51,8 +51,8 @@ def _begins_here(event: RunEvent, elsewhere: Collection[str] | None) -> bool:
     return elsewhere is not None and isinstance(event, StepStarted) and event.step not in elsewhere
 
 
-async def _tell(function: Callable[..., object], *told: object) -> None:
+async def _call(function: Callable[..., object], *arguments: object) -> None:
     try:
-        await called(function, *told)
+        await called(function, *arguments)
     except Exception:
         _log.warning("a callback of a plan's run failed", exc_info=True)

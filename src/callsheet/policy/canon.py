@@ -66,8 +66,8 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
     if isinstance(value, tuple):
         return [_plain(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-    told = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return {name: part for name, part in told.items() if part or name not in _YOUNGER}
+    data = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return {name: part for name, part in data.items() if part or name not in _YOUNGER}
 
 
 def _made(kind: type[_T], data: Any, readers: _Readers) -> _T:

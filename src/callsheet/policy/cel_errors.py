@@ -36,12 +36,12 @@ class Unreadable(NamedTuple):
     help: str | None
 
 
-def unreadable(when: str, said: str) -> Unreadable:
+def unreadable(when: str, words: str) -> Unreadable:
     """The readable form of CEL's error about a predicate."""
-    listed = _ERROR.findall(said.removeprefix(_BEGIN.format(when)))
+    listed = _ERROR.findall(words.removeprefix(_BEGIN.format(when)))
     found = sorted((int(line), int(column), text) for line, column, text in listed)
     if not found:
-        return Unreadable(said.partition("\n")[0], Span(0, len(when)), None)
+        return Unreadable(words.partition("\n")[0], Span(0, len(when)), None)
     line, column, text = next((each for each in found if each[2].startswith(_SYNTAX)), found[0])
     before = sum(len(each) + 1 for each in when.split("\n")[: line - 1])
     at = min(before + column - 1, len(when))
@@ -53,23 +53,23 @@ def unreadable(when: str, said: str) -> Unreadable:
     return Unreadable(message, Span(at, end), way_out)
 
 
-def _in_few_words(said: str) -> tuple[str, str]:
+def _in_few_words(message: str) -> tuple[str, str]:
     """The message, and the token that it is about; empty at the end of the predicate."""
-    if match := _EXPECTING.fullmatch(said):
+    if match := _EXPECTING.fullmatch(message):
         token = "" if match[1] == _END else match[1]
         expected = _kind_of(match[2])
         return (f"{token!r} stands" if token else "it ends") + f" where {expected} was expected", token
-    if match := _MISSING.fullmatch(said):
+    if match := _MISSING.fullmatch(message):
         token = "" if match[2] == _END else match[2]
         return f"{match[1]} is missing " + (f"before {token!r}" if token else "at its end"), token
-    if match := _NO_TOKEN.fullmatch(said):
+    if match := _NO_TOKEN.fullmatch(message):
         token = match[1].strip()
         if token[:1] in ("'", '"'):
             return "a string is not terminated: its closing quote is missing", token
         return f"{token!r} is not part of CEL", token
-    if match := _NO_WAY.fullmatch(said):
+    if match := _NO_WAY.fullmatch(message):
         return f"{match[1]!r} is not allowed here", match[1]
-    return said, ""
+    return message, ""
 
 
 def _kind_of(tokens: str) -> str:

@@ -47,14 +47,14 @@ def objection_to(arguments: Arguments, tool: str, args: Mapping[str, Any]) -> st
     'url must be https://docs.example/*'
     """
     for name, patterns in _of_tool(arguments, tool).items():
-        said = " or ".join(patterns)
+        summary = " or ".join(patterns)
         given = [value for key, value in args.items() if key.casefold() == name.casefold()]
         if len(given) != 1:
-            return f"{name} must be given, as {said}"
+            return f"{name} must be given, as {summary}"
         test = _test_of(fold(tool), name, tuple(patterns))
         leaves = list(_leaves(given[0]))
         if not leaves or not all(test(leaf) for leaf in leaves):
-            return f"{name} must be {said}"
+            return f"{name} must be {summary}"
     return None
 
 

@@ -30,8 +30,8 @@ def differences(before: Policy, now: Policy) -> tuple[Difference, ...]:
     >>> [str(d) for d in differences(Policy(), Policy(exec_network=True, max_steps=5))]
     ['exec_network: false → true', 'max_steps: none → 5']
     """
-    told = policy_to_json(replace(before, files=())), policy_to_json(replace(now, files=()))
-    return tuple(_between("", *told))
+    data = policy_to_json(replace(before, files=())), policy_to_json(replace(now, files=()))
+    return tuple(_between("", *data))
 
 
 def is_of(bound: Policy, policy: Policy) -> bool:

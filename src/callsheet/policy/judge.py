@@ -14,7 +14,6 @@ from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
-from callsheet.policy.executed import is_executable
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.prepared import Prepared, prepare
@@ -22,9 +21,10 @@ from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
 from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
-from callsheet.policy.rules.filing import keeps_files, secret_in
+from callsheet.policy.rules.files import keeps_files, secret_in
 from callsheet.policy.rules.messages import is_message, read_in
-from callsheet.policy.rules.opening import opened_by
+from callsheet.policy.rules.opened_files import opened_by
+from callsheet.policy.runnable import is_executable
 from callsheet.policy.urls import authority_of, head_of
 
 
@@ -66,11 +66,11 @@ class Judge:
         result = self._result(prepared, call)
         links = prepared.keeps and self.links_data(call)
         if prepared.deciding:
-            said = Verdicts()
+            verdicts = Verdicts()
             for check in prepared.deciding:
-                check(call, said)
-            if not said.is_empty:
-                return Judgement(tuple(said.objections), tuple(said.approvals), (), result, links)
+                check(call, verdicts)
+            if not verdicts.is_empty:
+                return Judgement(tuple(verdicts.objections), tuple(verdicts.approvals), (), result, links)
         return bare(Judgement, ((), (), (), result, links))
 
     def notes(self, call: CallView, *, is_clear: bool = False) -> Notes | None:
@@ -86,14 +86,14 @@ class Judge:
 
     def clear_tools(self, calls: Iterable[CallView]) -> frozenset[str]:
         """The tools for which the texts of all these calls pass `clears`; texts are searched in one pass."""
-        told: dict[str, list[str]] = {}
+        by_text: dict[str, list[str]] = {}
         for call in calls:
-            known = told.setdefault(call.tool, [])
+            known = by_text.setdefault(call.tool, [])
             if self.prepared(call.tool).clears:
                 known.append(all_text(call.arguments))
         return frozenset(
             tool
-            for tool, texts in told.items()
+            for tool, texts in by_text.items()
             if all(clear(BETWEEN.join(texts)) for clear in self.prepared(tool).clears)
         )
 

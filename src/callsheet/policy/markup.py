@@ -42,8 +42,8 @@ def is_active(text: str) -> bool:
     meant = text if _runs_spans(text) else _NAMED_TAG.sub("", text)
     loads_styles = _STYLE_LOADS.search(text) is not None
     return any(
-        _is_active_tag(name.lower(), said) or (loads_styles and name.lower() == "style")
-        for name, said in _tags(meant)
+        _is_active_tag(name.lower(), attributes) or (loads_styles and name.lower() == "style")
+        for name, attributes in _tags(meant)
     )
 
 
@@ -59,15 +59,15 @@ def _tags(text: str) -> Iterator[tuple[str, str]]:
             yield found[1], found[2]
 
 
-def _is_active_tag(name: str, said: str) -> bool:
+def _is_active_tag(name: str, attributes: str) -> bool:
     if name == "script":
         return True
-    if "=" not in said:
+    if "=" not in attributes:
         return False
-    if name == "form" or _HANDLER.search(said) is not None:
+    if name == "form" or _HANDLER.search(attributes) is not None:
         return True
-    if name in _FETCHED or (name == "meta" and _REFRESH.search(said) is not None):
-        return _ELSEWHERE.search(unescape(said)) is not None
+    if name in _FETCHED or (name == "meta" and _REFRESH.search(attributes) is not None):
+        return _ELSEWHERE.search(unescape(attributes)) is not None
     return False
 
 

@@ -13,7 +13,7 @@ from callsheet.policy.builtins import BUILTINS, PathUse, Traits, fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.rules.attachments import in_repository
 from callsheet.policy.rules.base import of_name
-from callsheet.policy.rules.filing import FILE_NAMES, filing_of
+from callsheet.policy.rules.files import FILE_NAMES, filing_of
 
 _MOVES = re.compile(r"MOVE|RENAME|MV(?:_|\Z)|REPLACE")
 """Names of tools after which what was at the source is gone."""

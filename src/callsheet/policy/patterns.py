@@ -34,8 +34,8 @@ class Patterns:
                 re2.compile(pattern, options)
                 self._set.Add(pattern)
             except re2.error as error:
-                said: Any = next(iter(error.args), "")
-                text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+                reason: Any = next(iter(error.args), "")
+                text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
                 raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
         self._set.Compile()
         self.are_anchored = any(_ANCHOR.search(pattern) for pattern in patterns)

@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeAlias
 from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
-from callsheet.policy.rules.filing import FILE_NAMES, keeps_files
-from callsheet.policy.rules.opening import PROGRAM
+from callsheet.policy.rules.files import FILE_NAMES, keeps_files
+from callsheet.policy.rules.opened_files import PROGRAM
 
 Seen: TypeAlias = "frozenset[str]"
 """Folded argument names."""
@@ -154,12 +154,12 @@ def _holds_again(rule: Check | OfLabels) -> bool:
 
 
 def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
-    said = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
-    return said[0].intersection(*said[1:]) if said else None
+    names = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
+    return names[0].intersection(*names[1:]) if names else None
 
 
 def _plain(rules: list[Check | OfLabels]) -> tuple[Callable[[str, str], bool], ...]:
     """The rules' predicates for plain arguments; empty unless every rule concerned has one."""
     counting = [rule for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
-    said = [rule.is_plain for rule in counting if rule.is_plain is not None]
-    return tuple(said) if len(said) == len(counting) else ()
+    tests = [rule.is_plain for rule in counting if rule.is_plain is not None]
+    return tuple(tests) if len(tests) == len(counting) else ()

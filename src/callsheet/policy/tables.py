@@ -23,7 +23,7 @@ from callsheet.policy.model import (
     ToolRule,
     When,
 )
-from callsheet.policy.places import Path, key_spans, place_of
+from callsheet.policy.toml_spans import Path, key_spans, place_of
 
 Table: TypeAlias = "dict[str, Any]"
 _SOURCE_KINDS = ("file", "url", "host", "tool", "memory")

@@ -50,6 +50,6 @@ async def _refuse(arguments: dict[str, Any], _context: CallContext) -> JSON:
     raise ToolFailed(read if isinstance(read, str) else "nobody can be asked here")
 
 
-def check_literal(name: str, said: JSON) -> str | None:
+def check_literal(name: str, literal: JSON) -> str | None:
     """A `LiteralCheck`: what is wrong with a literal argument, or None."""
-    return wrong_argument(name, said)
+    return wrong_argument(name, literal)

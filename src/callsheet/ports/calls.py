@@ -76,7 +76,7 @@ class CallContext:
     ) -> None:
         self.begin(run_id, key, None, None)
         if delivery or idempotency_key is not None:
-            beside = self._told()
+            beside = self._rare()
             beside.delivery, beside.idempotency_key = delivery, idempotency_key
 
     def begin(self, run_id: str, key: str, caller: Caller | None, command: object) -> Self:
@@ -90,7 +90,7 @@ class CallContext:
         self._command = command
         return self
 
-    def _told(self) -> _Beside:
+    def _rare(self) -> _Beside:
         """The holder of the rarely used attributes, created when first needed."""
         if self._beside is None:
             self._beside = _Beside()
@@ -103,7 +103,7 @@ class CallContext:
 
     @handed.setter
     def handed(self, block: str) -> None:
-        self._told().handed = block
+        self._rare().handed = block
 
     @property
     def returned(self) -> str:
@@ -112,7 +112,7 @@ class CallContext:
 
     @returned.setter
     def returned(self, block: str) -> None:
-        self._told().returned = block
+        self._rare().returned = block
 
     @property
     def review(self) -> str:
@@ -121,7 +121,7 @@ class CallContext:
 
     @review.setter
     def review(self, why: str) -> None:
-        self._told().review = why
+        self._rare().review = why
 
     @property
     def shown(self) -> Label | None:
@@ -130,7 +130,7 @@ class CallContext:
 
     @shown.setter
     def shown(self, label: Label | None) -> None:
-        self._told().shown = label
+        self._rare().shown = label
 
     @property
     def leads(self) -> Objection | None:
@@ -182,7 +182,7 @@ class CallContext:
     @property
     def idempotency_key(self) -> str:
         """The key by which a tool can recognise repeated deliveries of this call."""
-        beside = self._told()
+        beside = self._rare()
         if beside.idempotency_key is None:
             delivery = beside.delivery or self.key
             if isinstance(self._command, CallTool):

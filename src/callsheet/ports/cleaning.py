@@ -79,27 +79,27 @@ def _unprinted(value: JSON, cleaned: JSON) -> list[Remark]:
     result = _sandbox_result(value)
     if result is None:
         return []
-    told: list[Remark] = []
+    remarks: list[Remark] = []
     stderr, isolation = _text(result.get("stderr")).rstrip(), _text(result.get("isolation"))
     if stderr and not (isinstance(cleaned, str) and cleaned.endswith(stderr)):
-        told.append(Cut("stderr", 0, len(stderr), "characters"))
+        remarks.append(Cut("stderr", 0, len(stderr), "characters"))
     if isolation:
-        told.append(Fact("isolation", isolation))
-    return told
+        remarks.append(Fact("isolation", isolation))
+    return remarks
 
 
 def _untold_fields(value: JSON) -> list[str]:
     """The names of the non-empty fields of a search result that its titled list leaves out."""
     rows: Any = value.get("results") if isinstance(value, dict) else value
     beside = (
-        [name for name, said in value.items() if name != "results" and said]
+        [name for name, content in value.items() if name != "results" and content]
         if isinstance(value, dict)
         else []
     )
     named: dict[str, None] = dict.fromkeys(beside)
     for row in cast("list[dict[str, Any]]", rows):
-        told = [next((n for n in names if _text(row.get(n)).strip()), "") for names in _FIELDS]
-        named.update(dict.fromkeys(name for name, said in row.items() if said and name not in told))
+        used = [next((n for n in names if _text(row.get(n)).strip()), "") for names in _FIELDS]
+        named.update(dict.fromkeys(name for name, text in row.items() if text and name not in used))
     return list(named)
 
 

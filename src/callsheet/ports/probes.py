@@ -43,10 +43,10 @@ def probed_json(answer: object) -> Probed:
     """
     if not isinstance(answer, Mapping):
         return None
-    told = cast("Mapping[str, Any]", answer)
-    match told.get("happened"):
-        case True if "value" in told:
-            return TookPlace(told["value"])
+    fields = cast("Mapping[str, Any]", answer)
+    match fields.get("happened"):
+        case True if "value" in fields:
+            return TookPlace(fields["value"])
         case False:
             return False
         case _:

@@ -118,9 +118,9 @@ def _try(plan: Plan, start: Start, done: Mapping[str, JSON]) -> None:
             failed[note.step] = note.detail
 
     machine = begin(plan, start, hear).machine
-    told = {call.step for call, _ in ended_before(machine, machine.feed(Started(start.inputs)), done)}
+    steps = {call.step for call, _ in ended_before(machine, machine.feed(Started(start.inputs)), done)}
     for step in plan.steps:
-        if step.id in done and step.id not in told | left_out:
+        if step.id in done and step.id not in steps | left_out:
             why = failed.get(step.id, "it is not a call of a tool or a model")
             raise _refused(f"step {step.id} cannot be marked as done: {why}")
 

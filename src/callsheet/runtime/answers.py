@@ -17,16 +17,16 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked
 from callsheet.passes.schema import literal_value, misfits
+from callsheet.sealing.masked_repr import MaskedRepr
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
-from callsheet.sealing.veiled import Veiled
 from callsheet.store.inbox import Letter
-from callsheet.store.snapshots import Posed
+from callsheet.store.snapshots import AskTimes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer(Veiled):
+class Answer(MaskedRepr):
     """A person's answer to a question or an approval.
 
     `by` names the person and `note` is a comment; both are kept in the journal.
@@ -54,7 +54,7 @@ class Answer(Veiled):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PendingAsk(Veiled):
+class PendingAsk(MaskedRepr):
     """What a run waits for: the answer to a question, or the approval of a call.
 
     For a question: `prompt`, `options` (the only answers, if any) and `schema`. For an approval: `tool`,
@@ -91,7 +91,7 @@ def readable(asked: Asked) -> Asked:
     if not isinstance(asked, Approval):
         return asked
     labels = cast("Mapping[str, Mapping[str, str]]", asked.labels)
-    secret = {name for name, told in labels.items() if read_label(told["label"]).is_secret}
+    secret = {name for name, label in labels.items() if read_label(label["label"]).is_secret}
     args = {name: hidden(value) if name in secret else value for name, value in asked.args.items()}
     inputs = tuple(map(hidden, asked.inputs)) if secret - args.keys() else asked.inputs
     why = tuple(map(hidden, asked.why)) if secret else asked.why
@@ -99,7 +99,7 @@ def readable(asked: Asked) -> Asked:
 
 
 def pending(
-    run_id: str, key: str, step: str, asked: Asked, posed: Posed, *, is_answered: bool = False
+    run_id: str, key: str, step: str, asked: Asked, posed: AskTimes, *, is_answered: bool = False
 ) -> PendingAsk:
     """The question as it is shown to people; a deep copy, so changing it does not affect the run."""
     match deepcopy(asked):
@@ -209,17 +209,20 @@ def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
     A letter without a digest was sent before the question: it can answer a question but not approve a call. A
     sealed letter is not read.
     """
-    said = letter.payload
-    if is_sealed(said):
+    payload = letter.payload
+    if is_sealed(payload):
         return None
-    digest = said.get("digest")
+    digest = payload.get("digest")
     if letter.topic != key or (
         digest != asked.digest and (digest is not None or isinstance(asked, Approval))
     ):
         return None
     try:
         answer = Answer(
-            Verdict(said["verdict"]), said.get("value"), str(said.get("by", "")), str(said.get("note", ""))
+            Verdict(payload["verdict"]),
+            payload.get("value"),
+            str(payload.get("by", "")),
+            str(payload.get("note", "")),
         )
     except (KeyError, ValueError):
         return None
@@ -233,7 +236,7 @@ def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answer
     return Answered(key, asked.digest, answer.verdict, answer.value, answer.by, answer.note, msg_id)
 
 
-def found(ask: Ask, posed: Posed, letters: Iterable[Letter], now: float) -> Answered | None:
+def found(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
     """The answer to a question that arrived in time, its expiry, or None; `now` is a wall time in seconds."""
     for letter in letters:
         if posed.due is None or letter.ts < posed.due:

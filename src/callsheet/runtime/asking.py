@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Ask, Verdict
-from callsheet.ports.waiting import give_up
+from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
-from callsheet.runtime.crew import Crew
+from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.store.inbox import Letter
-from callsheet.store.snapshots import Posed
+from callsheet.store.snapshots import AskTimes
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
 """A callback that answers: an Answer, True or False for approve or deny, None to leave it to the inbox."""
@@ -58,10 +58,10 @@ class People:
     run_id: str
     letters: Callable[[], list[Letter]] | None = None
     present: Respondents = _ABSENT
-    posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
-    before: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    posed: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
+    before: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
 
-    def pose(self, ask: Ask) -> Posed:
+    def pose(self, ask: Ask) -> AskTimes:
         """When this was asked and until when it can be answered; a new question is asked now."""
         digest = ask.asked.digest
         known = self.posed.get(digest)
@@ -74,24 +74,24 @@ class People:
         return found(ask, self.pose(ask), letters, time.time())
 
 
-def _posed_now(timeout: float | None) -> Posed:
+def _posed_now(timeout: float | None) -> AskTimes:
     now = time.time()
-    return Posed(now, None if timeout is None else now + timeout)
+    return AskTimes(now, None if timeout is None else now + timeout)
 
 
 class _Open(NamedTuple):
     ask: Ask
-    posed: Posed
+    posed: AskTimes
     deadline: float | None
     """By the loop's clock, so that setting the wall clock does not end a question early."""
 
 
-class Desk:
+class OpenQuestions:
     """The `open` questions of a run that is being driven, by key; answers are delivered to its crew."""
 
-    def __init__(self, people: People, crew: Crew) -> None:
+    def __init__(self, people: People, concurrent: ConcurrentCalls) -> None:
         self._people = people
-        self._crew = crew
+        self._concurrent = concurrent
         self.open: dict[str, _Open] = {}
         self._calling: set[asyncio.Task[None]] = set()
         self._looking: asyncio.Task[None] | None = None
@@ -156,11 +156,11 @@ class Desk:
     def _close(self, event: Answered) -> None:
         """Deliver an answer unless the question is already closed."""
         if self.open.pop(event.key, None) is not None:
-            self._crew.deliver(event)
+            self._concurrent.deliver(event)
 
     def _called(self, task: asyncio.Task[None]) -> None:
         self._calling.discard(task)
-        self._crew.wake()
+        self._concurrent.wake()
 
     async def _look_again(self) -> None:
         now = asyncio.get_running_loop().time
@@ -178,21 +178,21 @@ class Desk:
         """Ask the callback; any error in it counts as a denial."""
         people = self._people
         try:
-            said: Any = on_ask(pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask)))
-            if inspect.isawaitable(said):
-                said = await said
+            reply: Any = on_ask(pending(people.run_id, ask.key, ask.step, ask.asked, people.pose(ask)))
+            if inspect.isawaitable(reply):
+                reply = await reply
         except Exception as error:
             _log.exception("the function that answers in place of a person failed")
-            said = Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
-        if isinstance(said, bool):
-            said = Answer.approve() if said else Answer.deny()
-        if said is None:
+            reply = Answer.deny(note=f"the function that answers failed: {type(error).__name__}: {error}")
+        if isinstance(reply, bool):
+            reply = Answer.approve() if reply else Answer.deny()
+        if reply is None:
             if people.letters is not None:
                 return
-            said = Answer.deny(note=_NOBODY)
+            reply = Answer.deny(note=_NOBODY)
         wrong = (
-            misfit(ask.asked, said) if isinstance(said, Answer) else "it must be an Answer, a bool or None"
+            misfit(ask.asked, reply) if isinstance(reply, Answer) else "it must be an Answer, a bool or None"
         )
         if wrong is not None:
-            said = Answer.deny(note=f"the answer does not fit: {wrong}")
-        self._close(answered(ask.key, ask.asked, said))
+            reply = Answer.deny(note=f"the answer does not fit: {wrong}")
+        self._close(answered(ask.key, ask.asked, reply))

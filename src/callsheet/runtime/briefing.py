@@ -41,15 +41,15 @@ def with_blocks(ports: Ports, journal: Journal) -> Ports:
     """The ports, wrapped to hand out blocks if they have a rule for them."""
     if ports.blocks is None:
         return ports
-    desk = _Desk(journal, BlockRule(ports.blocks))
+    questions = _Briefings(journal, BlockRule(ports.blocks))
     return replace(
         ports,
-        agent=None if ports.agent is None else desk.agent(ports.agent),
-        turn=None if ports.turn is None else desk.turn(ports.turn),
+        agent=None if ports.agent is None else questions.agent(ports.agent),
+        turn=None if ports.turn is None else questions.turn(ports.turn),
     )
 
 
-class _Desk:
+class _Briefings:
     """Writes blocks for agents and checks theirs; the block is built once per visit of a step."""
 
     def __init__(self, journal: Journal, rule: BlockRule) -> None:

@@ -36,7 +36,7 @@ def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
     return None
 
 
-class Heeding:
+class CancelOnRequest:
     """A context in which a driver is cancelled when a letter requests it."""
 
     def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:

@@ -55,8 +55,8 @@ class Signer:
 
     def sign(self, capability: Capability) -> str:
         """The token of a capability."""
-        told = {**capability._asdict(), "arguments": {t: dict(a) for t, a in capability.arguments.items()}}
-        body = urlsafe_b64encode(json.dumps(told, sort_keys=True).encode())
+        data = {**capability._asdict(), "arguments": {t: dict(a) for t, a in capability.arguments.items()}}
+        body = urlsafe_b64encode(json.dumps(data, sort_keys=True).encode())
         return f"{body.decode()}.{self._seal(body)}"
 
     def read(self, token: str) -> Capability:

@@ -11,20 +11,20 @@ from callsheet.ir import Plan, plan_hash
 from callsheet.machine import Ask, Command, Sleep, Status
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
-from callsheet.runtime.beside import Beside, at_once, to_its_end
-from callsheet.runtime.cancelling import Heeding
+from callsheet.runtime.cancelling import CancelOnRequest
 from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand, unanswered_calls, unfinished
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
-from callsheet.runtime.hearing import Hearing
 from callsheet.runtime.inbox import Opening
+from callsheet.runtime.journaled_notes import JournaledNotes
 from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.tokens import Tasks, tasks_of
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
-from callsheet.store.leftovers import open_labels
-from callsheet.store.snapshots import Book, Posed
+from callsheet.store.label_transfer import open_labels
+from callsheet.store.snapshots import AskTimes, SideRecord
 
 
 @contextmanager
@@ -40,60 +40,64 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
         yield Gateway(ports, run_id, facts, at_once)
         return
     with open_labels(journal.path) as store:
-        tasks = Tasks(tasks_of(folded.machine), folded.book.first_asked)
+        tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
         yield GuardedGateway(ports, run_id, guard, facts, at_once)
 
 
-class Kept(NamedTuple):
+class JournalOptions(NamedTuple):
     """Where a run is recorded."""
 
     journal: Journal
     writer: RunWriter
     plan: Plan
     people: People
-    beside: Beside = at_once
+    beside: Offload = at_once
 
     async def stands(self) -> Folded:
         """The state of the run folded from its journal, computed outside the loop."""
         return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
 
 
-def people_of(journal: Journal, run_id: str, present: Respondents, book: Book | None = None) -> People:
+def people_of(
+    journal: Journal, run_id: str, present: Respondents, side_record: SideRecord | None = None
+) -> People:
     """Who answers the questions of a run: those `present`, and the inbox of its journal.
 
     Questions that its `book` has recorded stay open.
     """
-    if book is None:
+    if side_record is None:
         return People(run_id, Opening(journal, run_id), present)
-    return People(run_id, Opening(journal, run_id), present, dict(book.posed), dict(book.posed_before))
+    return People(
+        run_id, Opening(journal, run_id), present, dict(side_record.posed), dict(side_record.posed_before)
+    )
 
 
 async def drive(
-    kept: Kept,
+    kept: JournalOptions,
     folded: Folded,
     commands: list[Command],
     gateway: Gateway,
-    hearing: Hearing,
+    journaled: JournaledNotes,
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
     journal, writer, _, people, _ = kept
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
-        folded.machine, gateway, recorder, hearing.after_batch, seconds=folded.seconds, people=people
+        folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people
     )
     recorder.seconds = lambda: driver.seconds
     if on_driver is not None:
         on_driver(driver)
     try:
-        with Heeding(journal, writer.run_id, driver):
+        with CancelOnRequest(journal, writer.run_id, driver):
             result = await driver.run(commands)
     finally:
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # breaks a reference cycle
     if result is None:
-        return standing(writer, await kept.stands(), hearing)
+        return record_waiting(writer, await kept.stands(), journaled)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -105,20 +109,20 @@ async def drive(
     return RunOutcome(writer.run_id, result, left, usage=result.usage)
 
 
-def ended(journal: Journal, writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
+def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
     """The outcome of a run whose events lead to its end, with the calls that had left without an outcome."""
     result = close_run(journal, writer, folded)
-    hearing.release()
+    journaled.release()
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
+def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
     """Record and return what a run waits for that cannot go on by itself."""
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
-            posed = folded.posed.get(command.asked.digest) or Posed(time.time(), None)
+            posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
             waiting.append(pending(writer.run_id, key, command.step, readable(command.asked), posed))
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT)
@@ -128,7 +132,7 @@ def standing(writer: RunWriter, folded: Folded, hearing: Hearing) -> RunOutcome:
         dues = [ask.until for ask in waiting if ask.until is not None]
         writer.set_status(RunStatus.WAITING, min(dues, default=None))
     writer.commit()
-    hearing.release()
+    journaled.release()
     return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)
 
 

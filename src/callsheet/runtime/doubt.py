@@ -33,13 +33,13 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
+from callsheet.sealing.masked_repr import MaskedRepr
 from callsheet.sealing.masking import hidden
-from callsheet.sealing.veiled import Veiled
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
-from callsheet.store.elsewhere import check_here, goes_on_elsewhere
+from callsheet.store.current_state import stand_of
+from callsheet.store.external_runs import check_here, goes_on_elsewhere
 from callsheet.store.folded import Folded
 from callsheet.store.replay import fold
-from callsheet.store.stand import stand_of
 
 Resolution: TypeAlias = "Decision | TookPlace"
 """A decision about a call in doubt."""
@@ -50,7 +50,7 @@ _GIVEN_UP = "the run was ended before the answer came"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DoubtfulCall(Veiled):
+class DoubtfulCall(MaskedRepr):
     """A call that left, has no outcome, and must not be repeated without a decision.
 
     `since` is the wall time at which it left, in seconds since 1970; `item` its index in a FOREACH (0 without
@@ -312,8 +312,8 @@ def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[st
     ]
     if decided:
         key, verdict = decided[-1]
-        said = "value" if isinstance(verdict, TookPlace) else str(verdict)
-        message = f"the call {key} has been decided already: {said}"
+        text = "value" if isinstance(verdict, TookPlace) else str(verdict)
+        message = f"the call {key} has been decided already: {text}"
     else:
         message = f"no call {name[:80]!r} of this run is in doubt"
     if not undecided:

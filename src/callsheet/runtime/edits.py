@@ -14,7 +14,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine import Edited
 from callsheet.machine.keys import parse_key
-from callsheet.runtime.parent import Way
+from callsheet.runtime.parent import ParentHistory
 from callsheet.store import EventType, JournalError
 from callsheet.store.branch import stand_at, tells_the_machine
 from callsheet.store.events import Event
@@ -80,7 +80,7 @@ def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
     )
 
 
-def sealed_before(way: Way, at: int, edits: Edits) -> frozenset[str]:
+def sealed_before(way: ParentHistory, at: int, edits: Edits) -> frozenset[str]:
     """The edited variables that contained sealed data, either at the edit or at the parent's end."""
     if not edits.variables or not way.has_sealed():
         return frozenset()
@@ -94,7 +94,7 @@ def sealed_before(way: Way, at: int, edits: Edits) -> frozenset[str]:
     return frozenset(found)
 
 
-def check_plain(way: Way, edits: Edits) -> None:
+def check_plain(way: ParentHistory, edits: Edits) -> None:
     """Refuse an edit of the plan that contains a secret, since plans are stored unsealed (SEC009)."""
     texts: list[JSON] = [{name: value} for (_, name), value in edits.arguments.items()]
     texts += edits.steps.values()
@@ -114,7 +114,7 @@ def changed_steps(edits: Edits) -> set[str]:
     return {*edits.steps, *(step for step, _ in edits.arguments)}
 
 
-def check_not_begun(way: Way, edits: Edits, at: int) -> None:
+def check_not_begun(way: ParentHistory, edits: Edits, at: int) -> None:
     """Refuse to edit a step whose calls had left; raises JournalError (JRN082)."""
     changed = changed_steps(edits)
     for event in way.events(at):

@@ -68,9 +68,9 @@ def effects_ahead(
         step = machine.program.plan.steps[number]
         effect = _effect_of(step, facts)
         if effect is not None:
-            said = known.get((step.id, _tool_of(step)), {})
+            earlier = known.get((step.id, _tool_of(step)), {})
             inner = _inner(step, facts)
-            found.append(EffectAhead(step.id, _tool_of(step), effect, tuple(said.values()), inner))
+            found.append(EffectAhead(step.id, _tool_of(step), effect, tuple(earlier.values()), inner))
     return (*found, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
 
 
@@ -81,8 +81,8 @@ def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) ->
         if not facts.get(call.tool, ToolFacts()).effect.only_reads:
             place = f"r{parse_key(call.key).generation}/{call.step}", call.tool
             by_step.setdefault(place, []).append(AheadCall(call.key, call.args, call.seq))
-    for (step, tool), said in by_step.items():
-        yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(said))
+    for (step, tool), earlier in by_step.items():
+        yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(earlier))
 
 
 def _known_calls(

@@ -27,7 +27,7 @@ from callsheet.runtime.edits import (
     secret_in,
 )
 from callsheet.runtime.effects_ahead import EffectAhead, effects_ahead
-from callsheet.runtime.parent import Way
+from callsheet.runtime.parent import ParentHistory
 from callsheet.runtime.recording import text_of
 from callsheet.runtime.revising import with_arguments, with_steps
 from callsheet.sealing.known import Known
@@ -136,7 +136,7 @@ def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = N
     of a step that calls no tool, SEC009 for an edit with a secret in it; CallsheetError for a text that is
     not a step.
     """
-    way = Way(journal, journal.find_run(run_id), known)
+    way = ParentHistory(journal, journal.find_run(run_id), known)
     check_plain(way, edits)
     plan, start = with_arguments(with_steps(way.plan, edits.steps), edits.arguments), way.first()
     policy = None if start.policy is None else start.policy.without(changed_steps(edits))
@@ -165,7 +165,7 @@ def fork(
         raise JournalError(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
         )
-    way = Way(journal, parent, known)
+    way = ParentHistory(journal, parent, known)
     check_plain(way, edits)
     before, last = stand_at(way.plan, way.events(), at, way.plan_of)
     plan = way.plan
@@ -196,7 +196,7 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = _parent(journal, run_id)
-    way = Way(journal, parent)
+    way = ParentHistory(journal, parent)
     visited = _visited(place)
     found = begins_at(way.plan, way.events(), way.plan_of, visited)
     if found is None:
@@ -232,7 +232,12 @@ def _parent(journal: Journal, run_id: str) -> RunInfo:
 
 
 def _forking(
-    way: Way, made: Branch, plan: Plan, secret: frozenset[str] = frozenset(), *, has_new: bool = False
+    way: ParentHistory,
+    made: Branch,
+    plan: Plan,
+    secret: frozenset[str] = frozenset(),
+    *,
+    has_new: bool = False,
 ) -> Forking:
     """The prepared fork with its secrets and predicted effects; `has_new` says that the edits contain
     secrets.
@@ -258,7 +263,7 @@ def _visited(place: str) -> Visited:
     return Visited(int(generation or 0), step, int(visit or 1))
 
 
-def _not_come_to(way: Way, place: str, visited: Visited) -> JournalError:
+def _not_come_to(way: ParentHistory, place: str, visited: Visited) -> JournalError:
     """The error for a step that the run has not reached, or not as often."""
     folded, _ = stand_at(way.plan, way.events(), way.parent.events, way.plan_of)
     machine = folded.machine
@@ -272,9 +277,9 @@ def _not_come_to(way: Way, place: str, visited: Visited) -> JournalError:
             way_out = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
         return JournalError("JRN081", f"the run has not reached a step {place[:80]}", way_out)
     times = machine.visits[number]
-    said = "it never reached it" if not times else f"it reached it {times} time{'s' if times != 1 else ''}"
+    message = "it never reached it" if not times else f"it reached it {times} time{'s' if times != 1 else ''}"
     return JournalError(
-        "JRN081", f"the run has not reached {place[:80]}", f"{said}: see `callsheet show RUN`"
+        "JRN081", f"the run has not reached {place[:80]}", f"{message}: see `callsheet show RUN`"
     )
 
 

@@ -35,12 +35,12 @@ from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
 from callsheet.ports.calls import CallContext, Objection, ToolFailed
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
+from callsheet.ports.concurrency import Slots
 from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Prober
-from callsheet.ports.slots import Slots
+from callsheet.ports.timeouts import within
 from callsheet.ports.tools import Handler
-from callsheet.ports.waiting import within
 from callsheet.sealing.known import Known
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"

@@ -26,27 +26,27 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.passes.verify import Left, Violation, verify
+from callsheet.passes.verify import PersistedLabels, Violation, verify
 from callsheet.policy.calls import Rule
 from callsheet.policy.codes import CODES
-from callsheet.policy.hops import Hops, beyond
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import may_overwrite
+from callsheet.policy.redirects import RedirectRules, beyond
 from callsheet.ports.calls import Objection
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
-from callsheet.runtime.in_force import places_of, rewritten
-from callsheet.runtime.leaving import Leaving
+from callsheet.runtime.label_tracking import LabelTracker
 from callsheet.runtime.places import view_of
-from callsheet.runtime.rest import left_in
+from callsheet.runtime.protected_files import places_of, rewritten
+from callsheet.runtime.remaining import left_in
 from callsheet.runtime.sending import withheld
 from callsheet.runtime.tokens import NO_TASKS, Task, Tasks, Tokens
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.labels import LabelStore
 
 Reverify: TypeAlias = (
-    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, Left], CallsheetError | None]"
+    "Callable[[PlanCompiled, Policy, Mapping[str, Label], Label, PersistedLabels], CallsheetError | None]"
 )
 """Verifies a new plan under a policy, with the labels of the variables, of what its planner was shown, and of
 what runs have left in files, facts and notes. Returns the refusal, or None.
@@ -55,7 +55,7 @@ _MOST_TOLD = 10
 
 
 def by_proof(
-    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: Left
+    compiled: PlanCompiled, policy: Policy, labels: Mapping[str, Label], context: Label, left: PersistedLabels
 ) -> CallsheetError | None:
     """Verify a new plan under the run's policy; returns the refusal (RUN051), or None.
 
@@ -67,13 +67,13 @@ def by_proof(
     verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
         return None
-    told = "; ".join(_told(violation) for violation in verdict.violations[:_MOST_TOLD])
+    summary = "; ".join(_violation_text(violation) for violation in verdict.violations[:_MOST_TOLD])
     if held.planner != LITERAL:
-        told += f"; literals of the new plan have the label {held.planner} of the planner's prompt"
-    return CallsheetError.single("RUN051", told, help="make a plan that the policy allows")
+        summary += f"; literals of the new plan have the label {held.planner} of the planner's prompt"
+    return CallsheetError.single("RUN051", summary, help="make a plan that the policy allows")
 
 
-def _told(violation: Violation) -> str:
+def _violation_text(violation: Violation) -> str:
     """The rule, message and data flow of a violation; a flow begins at a variable of the run, not at an
     input.
     """
@@ -122,8 +122,8 @@ class GuardedGateway(Gateway):
         self._guard = guard
         self._root = ports.workspace
         self._judge = judge_of(guard.policy)
-        self._leaving = Leaving(self._judge, guard.labels, ports.workspace, run_id)
-        self._hops = Hops(guard.policy)
+        self._tracker = LabelTracker(self._judge, guard.labels, ports.workspace, run_id)
+        self._hops = RedirectRules(guard.policy)
         self._tokens = Tokens(guard.policy, run_id, guard.plan, guard.tasks, guard.clock)
 
     async def carry_out(self, command: Carried) -> Outcome:
@@ -149,10 +149,10 @@ class GuardedGateway(Gateway):
     async def keep_again(self, command: CallTool) -> None:
         """As in Gateway, keeping the label; no token is needed, since the call was made before."""
         try:
-            writings = self._leaving.begin(command)
+            writings = self._tracker.begin(command)
         except UNAVAILABLE:
             return  # without a label nothing may be stored
-        self._leaving.end(writings, await super().carry_out(command))
+        self._tracker.end(writings, await super().carry_out(command))
 
     # ------------------------------------------------------------ new plans
 
@@ -221,13 +221,13 @@ class GuardedGateway(Gateway):
         if why is not None:
             return Failed(command.key, why, forbidden=Rule.FLOW)
         try:
-            writings = self._leaving.begin(command)
+            writings = self._tracker.begin(command)
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it writes cannot be stored: {error}")
         outcome = await super().carry_out(command)
-        self._leaving.end(writings, outcome)
+        self._tracker.end(writings, outcome)
         try:
-            return self._leaving.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
+            return self._tracker.labelled(command, outcome) if isinstance(outcome, Succeeded) else outcome
         except UNAVAILABLE as error:
             return Failed(command.key, f"the label of what it has read cannot be read: {error}")
 

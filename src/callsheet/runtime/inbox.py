@@ -25,11 +25,11 @@ from callsheet.runtime.answers import (
     sealed_in,
 )
 from callsheet.store import EventType, Journal, JournalError, RunStatus
-from callsheet.store.elsewhere import check_here
 from callsheet.store.events import Event as Row
+from callsheet.store.external_runs import check_here
 from callsheet.store.inbox import Letter
 from callsheet.store.records import recorded_event
-from callsheet.store.snapshots import Posed
+from callsheet.store.snapshots import AskTimes
 
 _OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
@@ -70,14 +70,14 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
     ]
 
 
-def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, Posed]]:
+def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, AskTimes]]:
     """A run's open questions by its events; after a policy change or an edit it repeats the open ones."""
-    found: dict[str, tuple[Row, Asked, Posed]] = {}
+    found: dict[str, tuple[Row, Asked, AskTimes]] = {}
     for row in journal.asked(run_id):
         body = row.body or {}
         try:
             if row.type is EventType.ASK:
-                found[body["digest"]] = row, asked_from_json(body), Posed(row.ts, body["due"])
+                found[body["digest"]] = row, asked_from_json(body), AskTimes(row.ts, body["due"])
             elif row.type is EventType.SIGNAL:
                 found.pop(body["digest"], None)
             else:
@@ -108,9 +108,9 @@ def answer_run(
     """
     check_here(journal, run_id)
     letters = Opening(journal, run_id)()
-    ask, said = fitting(journal, run_id, answer, which, digest, letters)
+    ask, given_answer = fitting(journal, run_id, answer, which, digest, letters)
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
-    payload, sealed = letter_payload(ask.digest, said), sealed_in(said, ask.options)
+    payload, sealed = letter_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise _not_asked(f"an answer named {name} was given to run {run_id} before")
     return replace(ask, is_answered=True)
@@ -149,11 +149,11 @@ def fitting(
             f"{ask.key} of run {run_id} has been answered already",
             f"continue the run: callsheet resume {run_id}",
         )
-    said = answer if isinstance(answer, Answer) else answer(ask)
-    wrong = misfit(_asked(ask), said)
+    given_answer = answer if isinstance(answer, Answer) else answer(ask)
+    wrong = misfit(_asked(ask), given_answer)
     if wrong is not None:
         raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}", help=_FITS)
-    return ask, said
+    return ask, given_answer
 
 
 def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id: str | None = None) -> None:
@@ -184,7 +184,7 @@ class Opening:
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
         self._run_id = run_id
-        self._told: set[str] = set()
+        self._data: set[str] = set()
 
     def __call__(self) -> list[Letter]:
         """The letters as they are now."""
@@ -192,8 +192,8 @@ class Opening:
 
     def _warn(self, error: JournalError) -> None:
         (found,) = error.diagnostics
-        if found.message not in self._told:
-            self._told.add(found.message)
+        if found.message not in self._data:
+            self._data.add(found.message)
             self._journal.warn(f"{found.code}: {found.message} ({found.help})")
 
 
@@ -225,17 +225,17 @@ def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | 
 
 def _why(journal: Journal, run_id: str, which: str | None) -> str:
     """Why there is nothing to answer, if the journal says so."""
-    said = next(reversed([*_said(journal, run_id, which)]), None)
-    if said is not None and said.verdict is Verdict.EXPIRE:
-        return f": the time to answer {said.key} is over"
-    if said is not None:
-        who = f" by {said.by}" if said.by else ""
-        return f": {said.key} was answered before ({said.verdict}{who}), and an answer counts once"
+    latest = next(reversed([*_answers(journal, run_id, which)]), None)
+    if latest is not None and latest.verdict is Verdict.EXPIRE:
+        return f": the time to answer {latest.key} is over"
+    if latest is not None:
+        who = f" by {latest.by}" if latest.by else ""
+        return f": {latest.key} was answered before ({latest.verdict}{who}), and an answer counts once"
     status = journal.find_run(run_id).status
     return f": it is {status}" if status.is_final else ""
 
 
-def _said(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
+def _answers(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
     for row in journal.asked(run_id):
         if row.type is EventType.SIGNAL and (which is None or which in (row.key, row.step)):
             event = recorded_event(row, journal.plan_of)

@@ -26,9 +26,9 @@ from callsheet.machine import (
     Succeeded,
     TimeUp,
 )
-from callsheet.ports.waiting import give_up
-from callsheet.runtime.asking import Desk, People
-from callsheet.runtime.crew import Crew
+from callsheet.ports.timeouts import give_up
+from callsheet.runtime.asking import OpenQuestions, People
+from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.runtime.gateway import Carried, Gateway
 
 _SECONDS_BETWEEN_YIELDS = 0.002
@@ -84,9 +84,9 @@ class LocalDriver:
         self._recorder = recorder
         self._after_batch = after_batch
         self._is_watched = recorder is not None or after_batch is not None
-        self._crew = Crew(gateway.carry_out)
+        self._concurrent = ConcurrentCalls(gateway.carry_out)
         self._people = people
-        self._desk: Desk | None = None
+        self._questions: OpenQuestions | None = None
         """Created with the first question."""
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
@@ -116,7 +116,7 @@ class LocalDriver:
         if recorder is not None and self._driving is not None and self._machine.result is None:
             recorder.late(event)
             # Commit even if nothing else happens for long: by the driver, if it can be woken.
-            if not self._crew.wake() and not self._machine.is_paused:
+            if not self._concurrent.wake() and not self._machine.is_paused:
                 self._commit_beside(recorder)
 
     def _commit_beside(self, recorder: Recorder) -> None:
@@ -173,11 +173,11 @@ class LocalDriver:
 
     async def _arrival(self) -> None:
         """Wait for the next event; while only people are waited for, the run's clock is stopped."""
-        if not self._crew.is_idle:
-            await self._crew.arrival()
+        if not self._concurrent.is_idle:
+            await self._concurrent.arrival()
             return
         self._stop_time()
-        await self._crew.arrival()
+        await self._concurrent.arrival()
         self._watch_time()
 
     async def run(self, commands: Sequence[Command]) -> Result | None:
@@ -195,9 +195,9 @@ class LocalDriver:
             return await self._drive(commands)
         except asyncio.CancelledError:
             self._is_ending = True
-            if self._desk is not None:
-                await self._desk.close()
-            await self._crew.dismiss()
+            if self._questions is not None:
+                await self._questions.close()
+            await self._concurrent.dismiss()
             if self._ending is None:
                 await self._keep_arrived()
                 raise
@@ -208,15 +208,15 @@ class LocalDriver:
         finally:
             self._driving = self._gateway.on_late = None
             self._stop_time()
-            if self._desk is not None and not self._desk.is_at_rest:
-                await self._desk.close()
-            if not self._crew.is_at_rest:
-                await self._crew.dismiss()
+            if self._questions is not None and not self._questions.is_at_rest:
+                await self._questions.close()
+            if not self._concurrent.is_at_rest:
+                await self._concurrent.dismiss()
             if self._beside:
                 await give_up({*self._beside}, _PATIENCE)
 
     async def _drive(self, commands: Sequence[Command]) -> Result | None:
-        machine, crew, now = self._machine, self._crew, time.monotonic
+        machine, concurrent, now = self._machine, self._concurrent, time.monotonic
         until = now() + _SECONDS_BETWEEN_YIELDS
         is_watched, recorder = self._is_watched, self._recorder
         carry_out = cast("Callable[[Command], Awaitable[Event]]", self._gateway.carry_out)
@@ -225,11 +225,11 @@ class LocalDriver:
         if is_watched:
             await self._settled(commands)
         while machine.result is None:
-            is_alone = crew.is_idle and (self._desk is None or not self._desk.open)
+            is_alone = concurrent.is_idle and (self._questions is None or not self._questions.open)
             while is_alone and len(commands) == 1 and type(command := commands[0]) not in _NOT_CARRIED_OUT:
                 event: Event = await carry_out(command)
                 if self._ending is not None:
-                    crew.arrived.append(event)
+                    concurrent.arrived.append(event)
                     raise asyncio.CancelledError
                 commands = machine.feed(event if recorder is None else recorder.event(event), SLICE)
                 if machine.is_paused:
@@ -249,22 +249,22 @@ class LocalDriver:
             if following is None:
                 return None  # the rest is in doubt or waits for people
             commands = following
-            if crew.is_behind or now() > until:
+            if concurrent.is_behind or now() > until:
                 await asyncio.sleep(0)
                 until = now() + _SECONDS_BETWEEN_YIELDS
         return machine.result
 
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
         """Start calls and return the commands that follow from the next events; None if none can arrive."""
-        crew = self._crew
-        crew.start(self._without_questions(commands))
-        if crew.is_idle and (self._desk is None or not self._desk.is_awaited()):
+        concurrent = self._concurrent
+        concurrent.start(self._without_questions(commands))
+        if concurrent.is_idle and (self._questions is None or not self._questions.is_awaited()):
             return None
-        if not crew.arrived:
+        if not concurrent.arrived:
             await self._arrival()
         if self._ending is not None:
             raise asyncio.CancelledError
-        following = await self._take(crew.collect())
+        following = await self._take(concurrent.collect())
         if self._is_watched:
             await self._settled(following)
         return following
@@ -276,8 +276,10 @@ class LocalDriver:
         calls: list[Carried] = []
         for command in commands:
             if isinstance(command, Ask):
-                self._desk = self._desk or Desk(self._people or People(""), self._crew)
-                self._desk.ask(command)
+                self._questions = self._questions or OpenQuestions(
+                    self._people or People(""), self._concurrent
+                )
+                self._questions.ask(command)
             elif not isinstance(command, Finish):
                 calls.append(command)
         return calls
@@ -298,7 +300,7 @@ class LocalDriver:
                     commands += await self._caught_up()
         finally:
             if taken < len(batch):
-                self._crew.arrived[:0] = batch[taken:]
+                self._concurrent.arrived[:0] = batch[taken:]
         return commands
 
     async def _caught_up(self) -> list[Command]:
@@ -326,7 +328,7 @@ class LocalDriver:
             for command in commands:
                 if not isinstance(command, Finish):
                     recorder.intent(command)
-        return recorder.commit(self._crew.is_idle)
+        return recorder.commit(self._concurrent.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:
         """Complete `_settle`, then notify the listener."""
@@ -339,13 +341,13 @@ class LocalDriver:
     async def _keep_arrived(self) -> None:
         """Record what has arrived when the run is interrupted, so that it is not repeated."""
         if self._recorder is not None:
-            self._apply(self._crew.arrived)
-            self._crew.arrived = []
+            self._apply(self._concurrent.arrived)
+            self._concurrent.arrived = []
             await self._settled(())
 
     async def _end_with(self, ending: Cancelled | TimeUp) -> Result:
-        self._apply([*self._crew.arrived, ending])
-        self._crew.arrived = []
+        self._apply([*self._concurrent.arrived, ending])
+        self._concurrent.arrived = []
         await self._settled(())
         result = self._machine.result
         assert result is not None

@@ -7,15 +7,15 @@ are known. Notes that the parent wrote later are not included.
 from __future__ import annotations
 
 from callsheet.ir import Plan
-from callsheet.runtime.beside import Beside
 from callsheet.runtime.gateway import Gateway
+from callsheet.runtime.offloading import Offload
 from callsheet.store import Journal
 from callsheet.store.branch import calls_done
 
 _KEEPS = "SET_WM"
 
 
-async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, beside: Beside) -> None:
+async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, beside: Offload) -> None:
     """Restore the notes of a run that branched off; does nothing for other runs."""
     if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(_KEEPS):
         return

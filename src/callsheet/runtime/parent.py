@@ -19,7 +19,7 @@ from callsheet.store.records import Start
 from callsheet.store.runs import RunInfo
 
 
-class Way:
+class ParentHistory:
     """The events and plans of the parent of a fork."""
 
     def __init__(self, journal: Journal, parent: RunInfo, known: Known | None = None) -> None:
@@ -60,9 +60,9 @@ class Way:
         """What the parent was started with."""
         return Start.from_json(next(self.events()).body or {})
 
-    def start(self, at: int, told: Mapping[str, Any]) -> dict[str, Any]:
+    def start(self, at: int, changes: Mapping[str, Any]) -> dict[str, Any]:
         """The body of the new run's start event: the parent's, plus the origin of the fork."""
         first = next(self.events())
         parent = self.parent.run_id
         origin = {"run": parent, "event": at, "hash": hash_at(self._journal.parts, parent, at)}
-        return {**(first.body or {}), "fork": {**origin, **told}}
+        return {**(first.body or {}), "fork": {**origin, **changes}}

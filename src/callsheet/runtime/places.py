@@ -18,9 +18,9 @@ from callsheet.machine.monitor.reads import argument_of
 from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
-from callsheet.policy.rules.filing import FILE_NAMES, Filing, filing_of, keeps_files
-from callsheet.policy.rules.opening import opened, written
-from callsheet.policy.running import files_opened, only_looks
+from callsheet.policy.programs import files_opened, only_looks
+from callsheet.policy.rules.files import FILE_NAMES, FileAccess, filing_of, keeps_files
+from callsheet.policy.rules.opened_files import opened, written
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
@@ -30,7 +30,7 @@ _OF_HOST = {"HOST_EXEC": "command", "HOST_FILE_READ": "path"}
 """Tools that show content of host files, with the argument that names them."""
 
 
-class Kept(NamedTuple):
+class WrittenPlace(NamedTuple):
     """What a call writes: names of facts, a note, or a path.
 
     `replaces` means that nothing of the old content is left, `copied` are the paths of files whose content
@@ -45,7 +45,7 @@ class Kept(NamedTuple):
     spelling: str = ""
 
 
-class Here(NamedTuple):
+class RunWorkspace(NamedTuple):
     """The workspace of a run: its folder, a test for folders in it, and a resolver of links in host paths."""
 
     root: str = ""
@@ -59,7 +59,7 @@ class Here(NamedTuple):
     def inside(self, paths: Iterable[str]) -> tuple[str, ...]:
         """The workspace-relative form of those paths that lead into the workspace.
 
-        >>> Here("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
+        >>> RunWorkspace("/w").inside(["a.md", "/w/./b.md", "file:///w/c%20d.md", "/v/e.md", "https://c.example/f"])
         ('a.md', 'b.md', 'c d.md')
         """
         return tuple(dict.fromkeys(found for path in paths for found in self._inside(path) if found))
@@ -98,10 +98,10 @@ class Here(NamedTuple):
             return ""
 
 
-NOWHERE = Here()
+NOWHERE = RunWorkspace()
 
 
-class Read(NamedTuple):
+class ReadPlace(NamedTuple):
     """What a call has read: names of facts, a note, or paths of files, or of folders if `is_folder`.
 
     `files` are those in the folder that its result names.
@@ -140,33 +140,34 @@ def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView |
 
 
 def kept_by(
-    tool: str, args: Mapping[str, Any], traits: Traits | None = None, here: Here = NOWHERE
-) -> tuple[Kept, ...]:
+    tool: str, args: Mapping[str, Any], traits: Traits | None = None, here: RunWorkspace = NOWHERE
+) -> tuple[WrittenPlace, ...]:
     """What a call of a tool with these traits is about to write.
 
     A program may write its input anywhere; files that it opens may be copied to files that it names.
 
     >>> kept_by("WRITE_FILE", {"path": "./a//b.txt", "content": "x"})
-    (Kept(path='a/b.txt', facts=(), note=None, replaces=True, copied=(), spelling='a/b.txt'),)
-    >>> (kept,) = kept_by("MOVE", {"path": "A", "new_path": "b"}, Traits(), Here("", {"b"}.__contains__))
+    (WrittenPlace(path='a/b.txt', facts=(), note=None, replaces=True, copied=(), spelling='a/b.txt'),)
+    >>> here = RunWorkspace("", {"b"}.__contains__)
+    >>> (kept,) = kept_by("MOVE", {"path": "A", "new_path": "b"}, Traits(), here)
     >>> kept.path, kept.copied, kept.spelling
     ('b/a', ('a',), 'b/A')
-    >>> [kept.path for kept in kept_by("SHELL_EXEC", {"code": "cp a.txt /w/b.txt"}, None, Here("/w"))]
+    >>> [kept.path for kept in kept_by("SHELL_EXEC", {"code": "cp a.txt /w/b.txt"}, None, RunWorkspace("/w"))]
     ['*', 'b.txt']
     """
     if tool == "STORE_FACT":
-        return (Kept(facts=_names(args.get("content"))),)
+        return (WrittenPlace(facts=_names(args.get("content"))),)
     if tool == "SET_WM":
-        return (Kept(note=note_key(to_text(args.get("key"))), replaces=True),)
+        return (WrittenPlace(note=note_key(to_text(args.get("key"))), replaces=True),)
     if tool in ("WRITE_FILE", "EDIT_FILE"):
         path = _path(args.get("path"))
         spelling = _spelled(args.get("path"))
-        return (Kept(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
+        return (WrittenPlace(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
     program = program_of(tool, args)
     if program is not None:
         copied = here.inside(opened(program.tool, program))
         targets = here.inside(written(program.tool, program))
-        return (Kept(ANYWHERE), *_copies(copied, targets, here.is_folder))
+        return (WrittenPlace(ANYWHERE), *_copies(copied, targets, here.is_folder))
     filing = _filing(tool, args, traits)
     if filing is None:
         return ()
@@ -174,45 +175,49 @@ def kept_by(
     if filing.unpacks:
         keys = tuple(dict.fromkeys(map(_path, copied)))
         folders = here.folders(_texts(filing.writes))
-        return tuple(Kept(_path(folder), copied=keys, spelling=folder) for folder in folders)
+        return tuple(WrittenPlace(_path(folder), copied=keys, spelling=folder) for folder in folders)
     return _copies(copied, here.inside(_texts(filing.writes)), here.is_folder)
 
 
 def read_by(
-    tool: str, args: Mapping[str, Any], value: JSON, traits: Traits | None = None, here: Here = NOWHERE
-) -> Read | None:
+    tool: str,
+    args: Mapping[str, Any],
+    value: JSON,
+    traits: Traits | None = None,
+    here: RunWorkspace = NOWHERE,
+) -> ReadPlace | None:
     """What a call with this result has read; None if that cannot be known.
 
-    >>> read_by("HOST_EXEC", {"command": "cat a.txt /etc/hosts"}, "", None, Here("/w"))
-    Read(paths=('a.txt',), facts=None, note=None, is_folder=True, files=())
+    >>> read_by("HOST_EXEC", {"command": "cat a.txt /etc/hosts"}, "", None, RunWorkspace("/w"))
+    ReadPlace(paths=('a.txt',), facts=None, note=None, is_folder=True, files=())
     """
     if tool == "QUERY_MEMORY":
-        return Read(facts=_names(value))
+        return ReadPlace(facts=_names(value))
     if tool == "GET_WM":
-        return Read(note=note_key(to_text(args.get("key"))))
+        return ReadPlace(note=note_key(to_text(args.get("key"))))
     if tool == "SEARCH_FILES":
-        return Read((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
+        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
-        return Read((_path(args.get("path")),))
+        return ReadPlace((_path(args.get("path")),))
     if program_of(tool, args) is not None:
-        return Read(("",), is_folder=True)
+        return ReadPlace(("",), is_folder=True)
     if tool in _OF_HOST:
         seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
-        return Read(seen, is_folder=True) if seen else None
+        return ReadPlace(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
     read = () if filing is None else here.keys(_texts(filing.reads))
-    return Read(read) if read else None
+    return ReadPlace(read) if read else None
 
 
-def _seen(told: str, tool: str, here: Here) -> tuple[str, ...]:
+def _seen(text: str, tool: str, here: RunWorkspace) -> tuple[str, ...]:
     """The workspace files and folders that a host command shows."""
-    paths = files_opened(told, "shell") if tool == "HOST_EXEC" else (told,)
+    paths = files_opened(text, "shell") if tool == "HOST_EXEC" else (text,)
     if any(is_pattern(path) for path in paths):
         return ("",)
     return here.keys(paths)
 
 
-def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing | None:
+def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> FileAccess | None:
     """What a call of an operator's tool does with files; None if it names none."""
     if FILE_NAMES.isdisjoint([name.casefold() for name in args]) or not keeps_files(fold(tool), traits):
         return None
@@ -221,11 +226,11 @@ def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> Filing
 
 def _copies(
     copied: Iterable[str], targets: Iterable[str], is_folder: Callable[[str], bool]
-) -> tuple[Kept, ...]:
+) -> tuple[WrittenPlace, ...]:
     """The files that a call writes, with the files that may have been copied into them."""
     keys = tuple(dict.fromkeys(map(_path, copied)))
     named = dict.fromkeys(_targets(copied, targets, is_folder))
-    return tuple(Kept(_path(path), copied=keys, spelling=path) for path in named)
+    return tuple(WrittenPlace(_path(path), copied=keys, spelling=path) for path in named)
 
 
 def _targets(
@@ -249,8 +254,8 @@ def _found(rows: Any) -> tuple[str, ...]:
     """The files named in the rows of a search result."""
     if not isinstance(rows, list):
         return ()
-    told = cast("list[Any]", rows)
-    named = [cast("dict[str, Any]", row).get("path") for row in told if isinstance(row, dict)]
+    items = cast("list[Any]", rows)
+    named = [cast("dict[str, Any]", row).get("path") for row in items if isinstance(row, dict)]
     return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name))
 
 

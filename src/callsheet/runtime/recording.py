@@ -47,7 +47,7 @@ from callsheet.store import (
 from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Place, note_event
-from callsheet.store.snapshots import Book, Policy, body_of
+from callsheet.store.snapshots import Policy, SideRecord, body_of
 
 POLICY = Policy()
 """When runs get snapshots."""
@@ -101,26 +101,26 @@ class JournalRecorder:
 
     def intent(self, command: Awaited) -> None:
         """Record that a call is about to leave, or until when a wait lasts."""
-        key, book = command[0], None if self._folded is None else self._folded.book
+        key, side_record = command[0], None if self._folded is None else self._folded.side_record
         if type(command) is CallTool:
-            self._leave(key, command[2], book)
+            self._leave(key, command[2], side_record)
         elif type(command) is Sleep:
             due = time.time() + command.seconds
             self._append(EventType.TIMER, key, {"due": due})
-            if book is not None:
-                book.due[key] = due
+            if side_record is not None:
+                side_record.due[key] = due
         elif type(command) is Ask:
             self._pose(command)
         elif type(command) is not Probe:  # a probe has no effect; its call has the intent
-            self._leave(key, None, book)
+            self._leave(key, None, side_record)
 
-    def _leave(self, key: str, tool: str | None, book: Book | None) -> None:
+    def _leave(self, key: str, tool: str | None, side_record: SideRecord | None) -> None:
         """Record the intent of a call; `tool` is None for calls of models and agents."""
         self._writer.intend(key, tool)
-        if book is not None:
-            book.left(key, self._writer.last_ts)
-            if book.asked:
-                book.asked.pop(key, None)
+        if side_record is not None:
+            side_record.left(key, self._writer.last_ts)
+            if side_record.asked:
+                side_record.asked.pop(key, None)
 
     def _pose(self, ask: Ask) -> None:
         """Record a question to a person and its time limit, once."""
@@ -130,7 +130,7 @@ class JournalRecorder:
             self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due}, secret)
             if self._folded is not None:
                 noted = posed._replace(since=self._writer.last_ts)
-                self._folded.book.posed[ask.asked.digest] = noted
+                self._folded.side_record.posed[ask.asked.digest] = noted
 
     def _append(
         self,
@@ -174,10 +174,10 @@ class JournalRecorder:
         kind, _, body = event_record(event)
         self._append(kind, key, body, None if self._secrecy is None else self._secrecy.of(event))
         if folded is not None:
-            folded.book.close(key)
+            folded.side_record.close(key)
             if type(value) is not int:
                 place = self._writer.last_seq, *self._writer.last_body
-                self._should_prune |= folded.book.values.saw(value, *place)
+                self._should_prune |= folded.side_record.values.saw(value, *place)
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
@@ -197,9 +197,9 @@ class JournalRecorder:
             self._writer.take(CANCEL)
         if self._folded is not None:
             place = Place(self._writer.last_seq, *self._writer.last_body)
-            self._should_prune |= note_event(self._folded.book, event, place)
+            self._should_prune |= note_event(self._folded.side_record, event, place)
             if type(event) is Doubted:
-                self._folded.book.asked[event.key] = event.reason
+                self._folded.side_record.asked[event.key] = event.reason
 
     def _is_closed(self, key: str) -> bool:
         """Whether an outcome for this key would be a duplicate or late."""
@@ -218,7 +218,7 @@ class JournalRecorder:
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Record a snapshot of the machine, unless its state cannot be captured at this event."""
-        body = body_of(folded.machine, folded.book, self.seconds())
+        body = body_of(folded.machine, folded.side_record, self.seconds())
         if body is None:
             self._next_snapshot += 1
             return
@@ -244,7 +244,7 @@ class JournalRecorder:
         answer = result.response
         if self._folded is None or result.error is not None or len(answer) < _LONG_ANSWER:
             return None
-        values = self._folded.book.values
+        values = self._folded.side_record.values
         place = values.place_of(answer)
         if isinstance(place, int):
             return place
@@ -263,7 +263,7 @@ class JournalRecorder:
                 self._take_snapshot(folded)
                 self._should_prune = False
             elif self._should_prune:
-                folded.book.values.prune(folded.machine)
+                folded.side_record.values.prune(folded.machine)
                 self._should_prune = False
         if self._synced and not (is_idle and self._writer.is_alone):
             return self._insist(None)

@@ -22,8 +22,8 @@ from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unan
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
 from callsheet.store.events import Event, EventType
-from callsheet.store.owned import is_owned
-from callsheet.store.place import is_special, place_of
+from callsheet.store.journal_paths import is_special, place_of
+from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle

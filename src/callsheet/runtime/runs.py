@@ -26,9 +26,16 @@ from callsheet.machine import (
 from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
-from callsheet.runtime.beside import Beside, at_once, to_its_end
 from callsheet.runtime.cancelling import cancel_asked
-from callsheet.runtime.carrying import Kept, drive, ended, gateway_of, people_of, rest_of, standing
+from callsheet.runtime.carrying import (
+    JournalOptions,
+    drive,
+    ended,
+    gateway_of,
+    people_of,
+    record_waiting,
+    rest_of,
+)
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -37,10 +44,11 @@ from callsheet.runtime.doubt import (
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
-from callsheet.runtime.hearing import Hearing
+from callsheet.runtime.journaled_notes import JournaledNotes
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import SLICE, LocalDriver
 from callsheet.runtime.notes import keep_notes
+from callsheet.runtime.offloading import Offload, at_once, to_its_end
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -107,18 +115,18 @@ async def start_run(
     that was not verified under its policy.
     """
     start = start_of(plan, launch, journal)
-    hearing = Hearing(watch.observer, watch.after_batch)
-    hearing.hold()
-    folded = begin(plan, start, hearing.observer, launch.program)
+    journaled = JournaledNotes(watch.observer, watch.after_batch)
+    journaled.hold()
+    folded = begin(plan, start, journaled.observer, launch.program)
     with create_run(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = Kept(journal, writer, plan, people_of(journal, run_id, present))
+        kept = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
         with gateway_of(journal, run_id, folded, ports) as gateway:
-            return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
+            return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
 
 
 async def enlist_run(
-    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Beside = at_once
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Offload = at_once
 ) -> None:
     """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
 
@@ -175,7 +183,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
-    beside: Beside = at_once,
+    beside: Offload = at_once,
 ) -> RunOutcome:
     """Resume a run where its journal ends; a run that has ended returns its result again.
 
@@ -189,24 +197,24 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     """
     plan = await beside(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
-        hearing = Hearing(watch.observer, watch.after_batch)
+        journaled = JournaledNotes(watch.observer, watch.after_batch)
 
         def stands() -> Folded:
             hears_all, on_declared = watch.hears_all, watch.on_declared
             return stand(
-                journal, writer, plan, hearing.observer, from_start=hears_all, on_declared=on_declared
+                journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
         folded = await to_its_end(beside, stands)
-        hearing.hold()
+        journaled.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
-            return ended(journal, writer, folded, hearing)
+            return ended(journal, writer, folded, journaled)
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
             folded.take(recorder.event(cancelled))
-            return ended(journal, writer, folded, hearing)
+            return ended(journal, writer, folded, journaled)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
@@ -218,20 +226,20 @@ async def resume_run(  # noqa: PLR0913 - all are independent
             if machine.result is not None:
                 if watch.on_decided is not None:
                     watch.on_decided()
-                return ended(journal, writer, folded, hearing)
-            people = people_of(journal, run_id, present, folded.book)
+                return ended(journal, writer, folded, journaled)
+            people = people_of(journal, run_id, present, folded.side_record)
             if _is_stuck(folded, people):
-                return standing(writer, folded, hearing)
+                return record_waiting(writer, folded, journaled)
             doubtful = folded.in_doubt()
             commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
-            kept = Kept(journal, writer, plan, people, beside)
+            kept = JournalOptions(journal, writer, plan, people, beside)
             with gateway_of(journal, run_id, folded, ports) as gateway:
                 await keep_notes(journal, run_id, plan, gateway, beside)
-                return await drive(kept, folded, commands, gateway, hearing, watch.on_driver)
+                return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
 
 
 def _start_now(folded: Folded) -> Start:

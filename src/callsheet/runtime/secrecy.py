@@ -59,8 +59,10 @@ class Secrecy:
         if not isinstance(ask.asked, Approval):
             return _QUESTIONS if self._takes_secrets(ask.key) else _NONE
         found: dict[Path, str] = {}
-        for name, told in ask.asked.labels.items():
-            label = cast("Mapping[str, Any]", told).get("label") if isinstance(told, dict) else None
+        for name, label_data in ask.asked.labels.items():
+            label = (
+                cast("Mapping[str, Any]", label_data).get("label") if isinstance(label_data, dict) else None
+            )
             if label is not None and read_label(str(label)).is_secret:
                 found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
         if ask.asked.answer and self._gives_secrets(ask.key):

@@ -16,8 +16,8 @@ from callsheet.policy.judge import Judge
 from callsheet.policy.paths import file_key, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
-from callsheet.runtime.leaving import real_path
-from callsheet.runtime.places import Here, view_of
+from callsheet.runtime.label_tracking import real_path
+from callsheet.runtime.places import RunWorkspace, view_of
 from callsheet.store.labels import LabelStore
 
 
@@ -26,7 +26,7 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     name, traits = fold(tool), judge.traits(tool)
     if traits is None or not sends_files(name, traits):
         return None
-    call, here = view_of(tool, args), Here(root, real=real_path)
+    call, here = view_of(tool, args), RunWorkspace(root, real=real_path)
     known = [
         (file, label)
         for file in attached(call)
@@ -43,7 +43,7 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     return f"a run has put private data into {path}, which would reach {who}"
 
 
-def _labels(judge: Judge, labels: LabelStore, here: Here, path: Argument) -> Iterator[Label | None]:
+def _labels(judge: Judge, labels: LabelStore, here: RunWorkspace, path: Argument) -> Iterator[Label | None]:
     """The stored label of a file, and the policy's label for an absolute path or the target of a link.
 
     Where the workspace is and where links lead is only known at run time.

@@ -68,11 +68,11 @@ def in_headers(headers: Mapping[str, str]) -> Iterator[str]:
     Of `Bearer abc…` and the like, only what follows the scheme.
     """
     for name, value in headers.items():
-        told = value.strip()
-        if name.lower() in _ORDINARY_HEADERS or len(told) < SHORTEST:
+        stripped = value.strip()
+        if name.lower() in _ORDINARY_HEADERS or len(stripped) < SHORTEST:
             continue
-        scheme = _SCHEME.fullmatch(told)
-        yield told if scheme is None else scheme[1]
+        scheme = _SCHEME.fullmatch(stripped)
+        yield stripped if scheme is None else scheme[1]
 
 
 def in_arguments(arguments: Iterable[str]) -> Iterator[str]:

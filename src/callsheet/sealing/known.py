@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from callsheet.sealing.forms import forms_of, twice_encoded
-from callsheet.sealing.heads import Heads
 from callsheet.sealing.lines import LINES, joined, joined_text
+from callsheet.sealing.multi_search import PrefixIndex
 
 SHORTEST = 4
 """Minimum length, in characters, of a declared secret; a shorter one would match everywhere."""
@@ -101,18 +101,18 @@ class _Portion:
                 at = text.find(form, at + 1)
 
     @cached_property
-    def _heads(self) -> Heads[str]:
-        return Heads([*self.whys])
+    def _heads(self) -> PrefixIndex[str]:
+        return PrefixIndex([*self.whys])
 
     @cached_property
-    def _heads_of_encoded(self) -> Heads[bytes]:
-        return Heads(self._encoded)
+    def _heads_of_encoded(self) -> PrefixIndex[bytes]:
+        return PrefixIndex(self._encoded)
 
     @cached_property
     def _encoded(self) -> tuple[bytes, ...]:
         """The forms as bytes, plain and as escaped in the JSON text of a journal."""
-        said = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
-        every = dict.fromkeys((*self.whys, *said))
+        encoded = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
+        every = dict.fromkeys((*self.whys, *encoded))
         return tuple(text.encode("utf-8", "surrogatepass") for text in every)
 
     @cached_property

@@ -35,16 +35,16 @@ def opened(
     `saw` is called with each decrypted value and the reason why it was sealed. Raises WrongKey, and NotOpened
     if a box or the description of the boxes is damaged.
     """
-    told = body.pop(SEALED)
-    key = ring.opening.get(told["key"])
+    sealed = body.pop(SEALED)
+    key = ring.opening.get(sealed["key"])
     if key is None:
-        raise WrongKey(str(told["key"]), tuple(ring.opening))
+        raise WrongKey(str(sealed["key"]), tuple(ring.opening))
     try:
-        values = [json.loads(key.open(box).decode("utf-8", "surrogatepass")) for *_, box in told["boxes"]]
+        values = [json.loads(key.open(box).decode("utf-8", "surrogatepass")) for *_, box in sealed["boxes"]]
         if saw is not None:
-            for value, (_, _, _, why, _) in zip(values, told["boxes"], strict=True):
+            for value, (_, _, _, why, _) in zip(values, sealed["boxes"], strict=True):
                 saw(value, why)
-        for path, places in told["at"]:
+        for path, places in sealed["at"]:
             _put(body, path, places, values)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
@@ -77,15 +77,15 @@ def without_boxes(start: dict[str, Any], inputs: Iterable[str]) -> dict[str, Any
     """The body of a start without the boxes of these inputs, whose values are being replaced."""
     if SEALED not in start:
         return start
-    told, others = start[SEALED], set(inputs)
-    at = [place for place in told["at"] if not (place[0][0] == "inputs" and place[0][1] in others)]
-    return {**start, SEALED: {**told, "at": at}}
+    sealed, others = start[SEALED], set(inputs)
+    at = [place for place in sealed["at"] if not (place[0][0] == "inputs" and place[0][1] in others)]
+    return {**start, SEALED: {**sealed, "at": at}}
 
 
 def shown(body: dict[str, Any] | None) -> dict[str, Any] | None:
     """A body for display: its `sealed` entry lists digest, kind, size and reason, without the boxes."""
     if body is None or SEALED not in body:
         return body
-    told = body[SEALED]
-    rows = [dict(zip(("digest", "kind", "size", "why"), box, strict=False)) for box in told["boxes"]]
-    return {**body, SEALED: {"key": told["key"], "secrets": rows}}
+    sealed = body[SEALED]
+    rows = [dict(zip(("digest", "kind", "size", "why"), box, strict=False)) for box in sealed["boxes"]]
+    return {**body, SEALED: {"key": sealed["key"], "secrets": rows}}

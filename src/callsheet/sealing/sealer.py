@@ -96,7 +96,7 @@ class Sealer:
         if not work.at:
             return None
         self.has_sealed = True
-        return {**copy, SEALED: work.told()}
+        return {**copy, SEALED: work.to_json()}
 
 
 class _Work:
@@ -121,7 +121,7 @@ class _Work:
     def _names(self) -> Collection[str]:
         return self._names_of()
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {"key": self.key.name, "boxes": self._boxes, "at": self.at}
 
     def is_taken(self, path: Path) -> bool:
@@ -148,9 +148,9 @@ class _Work:
         for start, end, why in spans:
             secret = text[start:end]
             shown += text[done:start]
-            veil = placeholder(secret, self.key)
-            places.append([len(shown), len(shown) + len(veil), self._box(secret, why)])
-            shown += veil
+            masker = placeholder(secret, self.key)
+            places.append([len(shown), len(shown) + len(masker), self._box(secret, why)])
+            shown += masker
             done = end
         self.at.append([list(path), places])
         return shown + text[done:]
@@ -161,8 +161,8 @@ class _Work:
         if number is None:
             number = self._numbers[name] = len(self._boxes)
             kind, size = kind_of(value)
-            said = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            digest, box = self.key.digest(name[0]), self.key.seal(said)
+            encoded = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+            digest, box = self.key.digest(name[0]), self.key.seal(encoded)
             self._boxes.append([digest, kind, size, why, box])
         return number
 

@@ -132,8 +132,8 @@ class Shapes:
             options.max_mem = _MEMORY
             return self._re2.compile(pattern, options)
         except self._re2.error as error:
-            said: Any = next(iter(error.args), "")
-            reason = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+            cause: Any = next(iter(error.args), "")
+            reason = cause.decode(errors="replace") if isinstance(cause, bytes) else str(cause)
             raise WrongPattern(name, reason) from None
 
 

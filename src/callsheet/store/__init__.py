@@ -8,7 +8,7 @@ from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, Not
 from callsheet.store.events import Event, EventType
 from callsheet.store.ids import check_run_id, new_run_id
 from callsheet.store.journal import Journal
-from callsheet.store.place import default_journal_path
+from callsheet.store.journal_paths import default_journal_path
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability
 from callsheet.store.writer import RunStatus, RunWriter

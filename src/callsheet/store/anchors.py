@@ -36,7 +36,7 @@ def anchors_of(runs: Iterable[RunInfo], now: float) -> list[Anchor]:
 
 def append_anchors(path: Path, anchors: Iterable[Anchor]) -> None:
     """Append anchors to a file, which is created if it does not exist; raises JournalError (JRN018)."""
-    text = "".join(json.dumps(_said(anchor)) + "\n" for anchor in anchors)
+    text = "".join(json.dumps(_anchor_json(anchor)) + "\n" for anchor in anchors)
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
@@ -53,8 +53,8 @@ def read_anchors(path: Path) -> list[Anchor]:
     found: list[Anchor] = []
     for number, line in enumerate(lines, 1):
         try:
-            said: Any = read_json(line)
-            found.append(Anchor(str(said["run"]), int(said["seq"]), str(said["head"]), float(said["time"])))
+            data: Any = read_json(line)
+            found.append(Anchor(str(data["run"]), int(data["seq"]), str(data["head"]), float(data["time"])))
         except (ValueError, KeyError, TypeError) as error:
             raise _unusable(path, f"line {number} is no anchor") from error
     if not found:
@@ -77,7 +77,7 @@ def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
     return None
 
 
-def _said(anchor: Anchor) -> dict[str, Any]:
+def _anchor_json(anchor: Anchor) -> dict[str, Any]:
     return {"run": anchor.run_id, "seq": anchor.seq, "head": anchor.head, "time": anchor.time}
 
 

@@ -25,8 +25,8 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
 from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
+from callsheet.store.label_transfer import KIND, lines_of_labels, read_labels, take_labels
 from callsheet.store.labels import Noted
-from callsheet.store.leftovers import KIND, lines_of_labels, read_labels, take_labels
 from callsheet.store.reader import Reader
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
@@ -78,8 +78,8 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
             way_out=f"`callsheet runs salvage {run_id}` exports the events before it",
         )
     number, run = run_row(reader, run_id)
-    told = lines_of(parts, Source(run, entries_of(reader, number)))
-    return chain(told, lines_of_labels(parts.place.database, run_id))
+    lines = lines_of(parts, Source(run, entries_of(reader, number)))
+    return chain(lines, lines_of_labels(parts.place.database, run_id))
 
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
@@ -107,7 +107,7 @@ def entries_of(reader: Reader, number: int, page: int = 500) -> Iterator[tuple[i
 def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
     """The lines of a run with these entries; large values come before the entries that refer to them."""
     digest, entries = sha256(), 0
-    said, plans = set[str](), {source.run["plan_hash"]}
+    written, plans = set[str](), {source.run["plan_hash"]}
 
     def line(**what: Any) -> bytes:
         data = json.dumps(what, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
@@ -119,8 +119,8 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
     for seq, row in source.entries:
         entry = dict(zip(_ENTRY, row, strict=True))
         name = entry["blob"]
-        if name is not None and name not in said:
-            said.add(name)
+        if name is not None and name not in written:
+            written.add(name)
             yield line(value=_value_row(parts, name))
         if entry["type"] == EventType.PLAN and entry["body"] is not None:
             plan = decode_body(entry["body"])["plan"]
@@ -185,8 +185,8 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
         intake: _Intake | None = None
         for number, data in enumerate(lines, 1):
             try:
-                if intake is None and taken and (said := _object(data)).get("callsheet") == KIND:
-                    labels.append(read_labels(said))
+                if intake is None and taken and (head := _object(data)).get("callsheet") == KIND:
+                    labels.append(read_labels(head))
                 elif intake is None:
                     intake = _Intake(parts, cursor, data)
                 elif intake.take(data):
@@ -208,14 +208,14 @@ class _Intake:
     """Imports one run within a transaction, which is rolled back if anything is wrong."""
 
     def __init__(self, parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> None:
-        said = _object(data)
-        if said.get("callsheet") != "run" or said.get("version") != VERSION:
+        head = _object(data)
+        if head.get("callsheet") != "run" or head.get("version") != VERSION:
             raise ValueError(f"it is not an export of a run in version {VERSION}")
         self._parts, self._cursor = parts, cursor
         self._digest = sha256(data)
         self._entries = self._last = 0
         self._hash = GENESIS
-        run = {name: said["run"][name] for name in _RUN}
+        run = {name: head["run"][name] for name in _RUN}
         _check_types(run)
         RunStatus(run["status"])
         self._run_id: str = check_run_id(run["run_id"])
@@ -230,18 +230,18 @@ class _Intake:
 
     def take(self, data: bytes) -> bool:
         """Take a line; gives whether it was the last of the run."""
-        said = _object(data)
-        if "end" in said:
-            if said["end"] != {"entries": self._entries, "sha256": self._digest.hexdigest()}:
+        row = _object(data)
+        if "end" in row:
+            if row["end"] != {"entries": self._entries, "sha256": self._digest.hexdigest()}:
                 raise _damaged(f"run {self._run_id} is not what was exported")
             return True
         self._digest.update(data)
-        if "plan" in said:
-            self._take_plan(said["plan"])
-        elif "value" in said:
-            self._take_value(said["value"])
+        if "plan" in row:
+            self._take_plan(row["plan"])
+        elif "value" in row:
+            self._take_value(row["value"])
         else:
-            self._take_entry(said["seq"], said["entry"])
+            self._take_entry(row["seq"], row["entry"])
         return False
 
     def end(self) -> Imported:
@@ -267,8 +267,8 @@ class _Intake:
                 reader.plan(event.body["plan"])
         return None
 
-    def _take_plan(self, said: dict[str, Any]) -> None:
-        row = {name: said[name] for name in _PLAN}
+    def _take_plan(self, data: dict[str, Any]) -> None:
+        row = {name: data[name] for name in _PLAN}
         row |= {"body": _from_json(row["body"]), "source": _from_json(row["source"])}
         _check_types(row)
         if sha256(row["body"]).hexdigest() != row["plan_hash"]:
@@ -285,14 +285,14 @@ class _Intake:
             assert self._cursor.lastrowid is not None, "an INSERT gives a row id"
             self._base = self._cursor.lastrowid << SEQ_BITS
 
-    def _take_value(self, said: dict[str, Any]) -> None:
-        name, size = str(said["sha256"]), int(said["size"])
-        if said.get("dropped") is True:
+    def _take_value(self, row: dict[str, Any]) -> None:
+        name, size = str(row["sha256"]), int(row["size"])
+        if row.get("dropped") is True:
             if len(bytes.fromhex(name)) != len(GENESIS):
                 raise ValueError("a large value without a hash")
             codec, data = DROPPED, None
         else:
-            codec, data = CODEC, _from_json(said["data"])
+            codec, data = CODEC, _from_json(row["data"])
             if data is None or sha256(data).hexdigest() != name or len(data) != size:
                 raise ValueError("a large value is not what its hash says")
             if len(data) > ROW_LIMIT:
@@ -305,8 +305,8 @@ class _Intake:
             (name, size, codec, data, self._parts.clock()),
         )
 
-    def _take_entry(self, seq: int, said: dict[str, Any]) -> None:
-        row = {name: said[name] for name in _ENTRY}
+    def _take_entry(self, seq: int, data: dict[str, Any]) -> None:
+        row = {name: data[name] for name in _ENTRY}
         row |= {
             "body": _from_json(row["body"]),
             "intents": _from_json(row["intents"]),
@@ -327,12 +327,12 @@ class _Intake:
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        said: Any = json.loads(data)
+        parsed: Any = json.loads(data)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise TypeError("it is no object")
-    return cast("dict[str, Any]", said)
+    return cast("dict[str, Any]", parsed)
 
 
 def _check_types(row: Mapping[str, Any]) -> None:

@@ -90,7 +90,7 @@ def check(
         elif body is not None:
             digest = sha256(body).digest()
         head: Head = (seq, epoch, kind, key, step, index, attempt, ts, mono)
-        said = link(prev, head, digest, identify(run_id, head), intents)
+        linked = link(prev, head, digest, identify(run_id, head), intents)
         if covers != 1 + (0 if intents is None else len(decode_intents(intents))):
             return BadEvent(seq, f"it says that it covers {covers} events")
     except BlobMissing as error:
@@ -99,6 +99,6 @@ def check(
         return BadEvent(seq, "a field has another type than what was written")
     return (
         None
-        if said == hashed
+        if linked == hashed
         else BadEvent(seq, "it is not what was written, or does not follow its predecessor")
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:
-    from callsheet.machine.course import Way
+    from callsheet.machine.decision_log import Way
 
 GENESIS = bytes(32)
 """The hash that a run's first entry is chained to."""

@@ -41,7 +41,7 @@ from callsheet.policy.model import Policy
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.records import Start
-from callsheet.store.snapshots import Book, Posed
+from callsheet.store.snapshots import AskTimes, SideRecord
 
 _OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
 """Events that are not about a call."""
@@ -78,7 +78,7 @@ class Folded:
 
     start: Start
     machine: Machine
-    book: Book
+    side_record: SideRecord
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
     """Whether the journal has the end of the run."""
@@ -110,32 +110,32 @@ class Folded:
     @property
     def facts(self) -> dict[str, ToolFacts]:
         """The facts about tools, including those of new plans."""
-        return self.book.facts
+        return self.side_record.facts
 
     @property
     def launched(self) -> dict[str, float]:
         """The wall times at which the calls without an outcome were issued."""
-        return self.book.launched
+        return self.side_record.launched
 
     @property
     def due(self) -> dict[str, float]:
         """The wall time at which each timer is due."""
-        return self.book.due
+        return self.side_record.due
 
     @property
     def asked(self) -> dict[str, str]:
         """Why calls are in doubt, for those that the journal says are."""
-        return self.book.asked
+        return self.side_record.asked
 
     @property
     def decided(self) -> dict[str, Decision | TookPlace]:
         """The last decision on each call that was in doubt."""
-        return self.book.decided
+        return self.side_record.decided
 
     @property
-    def posed(self) -> dict[str, Posed]:
+    def posed(self) -> dict[str, AskTimes]:
         """When the open questions were asked and are due, by digest."""
-        return self.book.posed
+        return self.side_record.posed
 
     def effect_of(self, command: Awaited) -> Effect:
         """The effect of carrying out a command."""

@@ -16,7 +16,7 @@ from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.opening import WrongKey, is_sealed, opened
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.errors import JournalError, NotStorable
-from callsheet.store.vault import Vault
+from callsheet.store.seal_keys import KeyStore
 
 INSERT = "INSERT OR IGNORE INTO inbox (run_id, topic, msg_id, payload, ts) VALUES (?, ?, ?, ?, ?)"
 TAKE = "UPDATE inbox SET payload = NULL WHERE run_id = ? AND msg_id = ?"
@@ -57,12 +57,12 @@ def _encoded(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
-def open_letter(letter: Letter, vault: Vault, run_id: str) -> Letter:
+def open_letter(letter: Letter, keys: KeyStore, run_id: str) -> Letter:
     """The letter, unsealed. Raises JournalError (SEC008) if it cannot be unsealed here."""
     if not is_sealed(letter.payload):
         return letter
     try:
-        return letter._replace(payload=opened(deepcopy(letter.payload), vault.opening()))
+        return letter._replace(payload=opened(deepcopy(letter.payload), keys.opening()))
     except WrongKey as error:
         why = f"it was sealed with the key {error.name}, and here is {', '.join(error.have)}"
     except (JournalError, NotOpened) as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from callsheet.diagnostics.wanted import wanted_path
+from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ir import Plan
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
@@ -25,22 +25,22 @@ from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.sealer import Sealer, names_in
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
+from callsheet.store.decision_guides import DecisionGuides
 from callsheet.store.errors import JournalError, closed, run_exists
 from callsheet.store.events import GENESIS, Entry, Event, EventType, Stored
-from callsheet.store.guides import Guides
 from callsheet.store.ids import check_run_id
+from callsheet.store.journal_paths import JournalPaths, place_of
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock, Spares
-from callsheet.store.looking import connect_to_look
 from callsheet.store.mailbox import Mailbox
-from callsheet.store.opened import Opener
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
-from callsheet.store.place import Place, place_of
+from callsheet.store.read_only import connect_to_look
 from callsheet.store.reader import Reader, Told
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability, prepare
-from callsheet.store.timing import step_seconds
-from callsheet.store.vault import Vault
+from callsheet.store.seal_keys import KeyStore
+from callsheet.store.step_durations import step_seconds
+from callsheet.store.unsealing import Unsealer
 from callsheet.store.writer import RunStatus, RunWriter
 
 if TYPE_CHECKING:
@@ -53,26 +53,26 @@ _log = logging.getLogger("callsheet")
 class Parts(NamedTuple):
     """The parts of a journal that maintenance works on: its files, and how to write and read it."""
 
-    place: Place
+    place: JournalPaths
     ledger: Ledger
     reader: Reader
     clock: Callable[[], float]
 
 
 class Journal:
-    """An open journal; made by `Journal.open`, used by the process that opened it."""
+    """An open journal; made by `_keys.open`, used by the process that opened it."""
 
     def __init__(
         self,
-        place: Place,
+        place: JournalPaths,
         durability: Durability,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         connection: sqlite3.Connection | None = None,
-        vault: Vault | None = None,
+        keys: KeyStore | None = None,
         finder: Finder | None = None,
     ) -> None:
-        self._vault = vault or Vault()
+        self._keys = keys or KeyStore()
         self._finder = finder or Finder(shapes=Shapes())
         self._place = place
         self._durability = durability
@@ -85,10 +85,10 @@ class Journal:
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
         self._last_plan: tuple[Plan, str, PlanRow] | None = None
-        self._guides = Guides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` may be replaced
+        self._guides = DecisionGuides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` may be replaced
         self.warn: Callable[[str], None] = _log.warning
         """Called with one-line warnings for the user."""
-        self.mailbox = Mailbox(self._ledger, self._reader, self._vault, self._sealer_of_letters)
+        self.mailbox = Mailbox(self._ledger, self._reader, self._keys, self._sealer_of_letters)
         """Messages to its runs, such as answers from other processes."""
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
@@ -102,7 +102,7 @@ class Journal:
         *,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        vault: Vault | None = None,
+        keys: KeyStore | None = None,
         finder: Finder | None = None,
     ) -> Journal:
         """Open the journal at `path`; it and its folder are created if they do not exist.
@@ -114,7 +114,7 @@ class Journal:
         """
         place = place_of(wanted_path("path", path))
         prepare(place)
-        return cls(place, durability, clock, monotonic, None, vault, finder)
+        return cls(place, durability, clock, monotonic, None, keys, finder)
 
     @classmethod
     def open_to_read(cls, path: Path) -> Journal:
@@ -278,9 +278,9 @@ class Journal:
         """
         return self._guides.entries(run_id, self._reader.entries(run_id, after))
 
-    def told(self, run_id: str) -> tuple[list[int], list[Told]]:
+    def external_events(self, run_id: str) -> tuple[list[int], list[Told]]:
         """What came into a run from outside after its start, as stored, and the numbers of those events."""
-        return self._reader.told(run_id)
+        return self._reader.external_events(run_id)
 
     def last_snapshot(self, run_id: str, upto: int | None = None) -> int | None:
         """The number of the run's last snapshot, of those up to event `upto` if given.
@@ -307,12 +307,12 @@ class Journal:
         """
         return self._reader.bodies(run_id, seqs)
 
-    def opener(self, run_id: str, on_declared: Callable[[Known], None] | None = None) -> Opener:
+    def opener(self, run_id: str, on_declared: Callable[[Known], None] | None = None) -> Unsealer:
         """Unseals the secrets of a run, for a process that continues it.
 
         `on_declared` is called with the secrets that the run was given as soon as they are known.
         """
-        return Opener(self._vault, run_id, on_declared)
+        return Unsealer(self._keys, run_id, on_declared)
 
     def sealer(self, plan: str) -> Sealer:
         """Seals secrets in the bodies of a run; `plan` is the text of its plan."""
@@ -325,7 +325,7 @@ class Journal:
         return sealer
 
     def _sealer(self, plan: Callable[[], str]) -> Sealer:
-        return Sealer(self._vault.sealing, self._finder, lambda: names_in(plan()))
+        return Sealer(self._keys.sealing, self._finder, lambda: names_in(plan()))
 
     def close(self) -> None:
         """End the writer thread and close the connections; writers of this journal cannot be used then."""

@@ -20,8 +20,8 @@ from typing import NamedTuple, Self
 from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.policy.paths import with_folders
 from callsheet.store.database import Database, SqliteDatabase
-from callsheet.store.nested import Near, near
-from callsheet.store.place import beside_journal
+from callsheet.store.journal_paths import beside_journal
+from callsheet.store.nested_workspaces import Nesting, near
 
 EVERYWHERE = ""
 """The name of a whole workspace, for writes that may have gone anywhere in it."""
@@ -91,7 +91,7 @@ class LabelStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._near: dict[str, tuple[int, list[Near]]] = {}
+        self._near: dict[str, tuple[int, list[Nesting]]] = {}
         """The enclosing and nested workspaces of a workspace, with the number of folders at that time."""
         for table in TABLES:
             database.execute(table)
@@ -232,7 +232,7 @@ class LabelStore:
                 found.append(self._below(other.root, there))
         return _joined(found)
 
-    def near(self, root: str) -> list[Near]:
+    def near(self, root: str) -> list[Nesting]:
         """The enclosing and nested workspaces of this one that have labels."""
         if not root.startswith("/"):
             return []

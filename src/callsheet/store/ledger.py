@@ -16,14 +16,14 @@ from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles
+from callsheet.store.commit_rate import CommitRate
 from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, reason_of, run_exists
-from callsheet.store.inserting import insert_left, insert_portion, last_of, plain_insert
+from callsheet.store.inserts import insert_left, insert_portion, last_of, plain_insert
+from callsheet.store.journal_paths import JournalPaths, require_room
 from callsheet.store.lock import RunLock
-from callsheet.store.pace import Pace
 from callsheet.store.pending import Pending, Portion, Row
-from callsheet.store.place import Place, require_room
 from callsheet.store.schema import Durability
-from callsheet.store.tail import Kept, Left, Tail, left_tails, read_tails
+from callsheet.store.tail import OrphanedTail, Tail, TailEntry, left_tails, read_tails
 from callsheet.store.write_connection import FAILURES, WriteConnection
 
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ class Ledger:
 
     def __init__(
         self,
-        place: Place,
+        place: JournalPaths,
         durability: Durability,
         clock: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
@@ -53,7 +53,7 @@ class Ledger:
         self._connection = WriteConnection(place, durability)
         sync = durability is not Durability.OFF  # the log that names a file may reach the disk before it
         self._files = BlobFiles(place.blobs, sync=sync)
-        self._pace = Pace(monotonic) if durability is Durability.FULL else None
+        self._pace = CommitRate(monotonic) if durability is Durability.FULL else None
         """If every commit is synced: tells whether commits come so fast that a synced tail pays."""
         self._has_tail = True
         """Whether a tail may be used; False after writing to a synced one failed."""
@@ -162,7 +162,7 @@ class Ledger:
     def _bring_in_left(self) -> None:
         """Move the tails of dead processes into the database; may raise any of FAILURES."""
         own = "" if self._tail is None else self._tail.path.name
-        lefts, done = left_tails(self._place.run_locks, own), set[Left]()
+        lefts, done = left_tails(self._place.run_locks, own), set[OrphanedTail]()
         try:
             for left in lefts:
                 if not os.access(self._place.database, os.W_OK):
@@ -238,7 +238,7 @@ class Ledger:
             except FAILURES as error:
                 raise JournalWriteFailed(run_id, reason_of(error)) from error
 
-    def _waiting_elsewhere(self, cursor: sqlite3.Cursor, run_id: str) -> list[Kept]:
+    def _waiting_elsewhere(self, cursor: sqlite3.Cursor, run_id: str) -> list[TailEntry]:
         """The entries of a run in tails of living processes, whose lock on the run was removed."""
         row = cursor.execute("SELECT number FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         own = "" if self._tail is None else self._tail.path.name

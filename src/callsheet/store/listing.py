@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.store.elsewhere import engine_of
+from callsheet.store.external_runs import engine_of
 from callsheet.store.journal import Journal
-from callsheet.store.owned import is_owned
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
+from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 from callsheet.store.writer import RunStatus
 

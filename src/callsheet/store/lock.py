@@ -299,8 +299,8 @@ class WriteLock:
 
 
 def _owned_already(run_id: str, owner: str) -> JournalError:
-    said = f"run {run_id} is owned by {owner or 'another process'}"
+    message = f"run {run_id} is owned by {owner or 'another process'}"
     if owner.startswith(f"process {os.getpid()} "):
         way_out = "wait for the end of that run, or give this one another id"
-        return JournalError("JRN004", f"{said}, which is this one: it is already running here", way_out)
-    return JournalError("JRN004", said, way_out="wait for that process, or end it: that releases the run")
+        return JournalError("JRN004", f"{message}, which is this one: it is already running here", way_out)
+    return JournalError("JRN004", message, way_out="wait for that process, or end it: that releases the run")

@@ -15,16 +15,18 @@ from callsheet.store.ids import check_run_id
 from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
 from callsheet.store.ledger import Ledger
 from callsheet.store.reader import Reader
-from callsheet.store.vault import Vault
+from callsheet.store.seal_keys import KeyStore
 
 
 class Mailbox:
     """The letters of a journal; `sealer` gives the Sealer for letters to a run by the run's id."""
 
-    def __init__(self, ledger: Ledger, reader: Reader, vault: Vault, sealer: Callable[[str], Sealer]) -> None:
+    def __init__(
+        self, ledger: Ledger, reader: Reader, keys: KeyStore, sealer: Callable[[str], Sealer]
+    ) -> None:
         self._ledger = ledger
         self._reader = reader
-        self._vault = vault
+        self._keys = keys
         self._sealer = sealer
 
     def post(
@@ -55,7 +57,7 @@ class Mailbox:
         found = list[Letter]()
         for letter in self.unread(run_id):
             try:
-                found.append(open_letter(letter, self._vault, run_id))
+                found.append(open_letter(letter, self._keys, run_id))
             except JournalError as error:
                 on_closed(error)
                 found.append(letter)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from callsheet.store.errors import closed, damaged
-from callsheet.store.place import Place
+from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.schema import connect_reading, is_of_the_disk, unusable
 
 
@@ -25,7 +25,7 @@ class ReadConnection:
 
     def __init__(
         self,
-        place: Place,
+        place: JournalPaths,
         connection: sqlite3.Connection | None = None,
         settle: Callable[[], None] = lambda: None,
     ) -> None:

@@ -24,8 +24,8 @@ from callsheet.store.events import (
     decode_intents,
 )
 from callsheet.store.inbox import UNREAD, Letter, read_letter
+from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.pending import MOST_INTENTS
-from callsheet.store.place import Place
 from callsheet.store.read_connection import ReadConnection
 from callsheet.store.runs import Runs
 from callsheet.store.schema import SEQ_BITS
@@ -70,7 +70,7 @@ class Reader(ReadConnection):
 
     def __init__(
         self,
-        place: Place,
+        place: JournalPaths,
         connection: sqlite3.Connection | None = None,
         settle: Callable[[], None] = lambda: None,
     ) -> None:
@@ -125,14 +125,14 @@ class Reader(ReadConnection):
                 return
             after = page[-1][0] - base
 
-    def told(self, run_id: str) -> tuple[list[int], list[Told]]:
+    def external_events(self, run_id: str) -> tuple[list[int], list[Told]]:
         """What came into a run from outside after its start, as stored, and the numbers of those events.
 
         Two runs of one plan with equal starts and equal results here have done the same.
         """
         base = self.runs.base_of(run_id)
         rows = self.select_many(_TOLD, (base, base + 1, base + (1 << SEQ_BITS)))
-        return [seq for seq, *_ in rows], [told for _, *told in rows]
+        return [seq for seq, *_ in rows], [row for _, *row in rows]
 
     def letters(self, run_id: str) -> list[Letter]:
         """The messages to a run that are still in its inbox, oldest first."""
@@ -269,8 +269,8 @@ class Reader(ReadConnection):
         except (BlobMissing, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise damaged(f"event {seq} of run {run_id} cannot be read: {error}") from error
         yield event
-        for at, (place, said) in enumerate(left, seq + 1):
-            yield Event(run_id, at, epoch, EventType.INTENT, *place, ts, mono, said, hashed)
+        for at, (place, intent) in enumerate(left, seq + 1):
+            yield Event(run_id, at, epoch, EventType.INTENT, *place, ts, mono, intent, hashed)
 
     def _blob(self, name: str) -> bytes:
         with self.reading() as connection:

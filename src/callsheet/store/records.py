@@ -176,15 +176,15 @@ def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
 
 
 def _fact_to_json(fact: ToolFacts) -> list[JSON]:
-    told: list[JSON] = [str(fact.effect), list(fact.parameters)]
+    row: list[JSON] = [str(fact.effect), list(fact.parameters)]
     if fact.loop is not None:
-        return [*told, str(fact.on_in_doubt), {"tools": list(fact.loop.tools), "most": fact.loop.is_most}]
-    return told if fact.on_in_doubt is OnInDoubt.ASK else [*told, str(fact.on_in_doubt)]
+        return [*row, str(fact.on_in_doubt), {"tools": list(fact.loop.tools), "most": fact.loop.is_most}]
+    return row if fact.on_in_doubt is OnInDoubt.ASK else [*row, str(fact.on_in_doubt)]
 
 
 def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
     """The facts about tools from JSON data."""
-    return {name: _fact_from_json(*told) for name, told in data.items()}
+    return {name: _fact_from_json(*row) for name, row in data.items()}
 
 
 def _fact_from_json(
@@ -221,12 +221,12 @@ def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | 
         case Doubted(key=key, reason=reason, spent=spent):
             return EventType.IN_DOUBT, key, _with({"reason": reason}, (), spent)
         case Decided(key=key, decision=decision, by=by):
-            told: dict[str, Any] = (
+            data: dict[str, Any] = (
                 {"decision": _VALUE, "value": decision.value}
                 if isinstance(decision, TookPlace)
                 else {"decision": str(decision)}
             )
-            return EventType.DECIDED, key, {**told, "by": by} if by else told
+            return EventType.DECIDED, key, {**data, "by": by} if by else data
         case Answered(key=key):
             body = event._asdict()
             del body["key"]
@@ -259,16 +259,16 @@ def _record_of_the_run(
         case PolicyChanged(policy=policy):
             return EventType.POLICY, None, policy_body(policy)
         case Edited(values=values, by=by, holds=holds):
-            said = {"values": dict(values), "by": by}
-            return EventType.EDIT, None, {**said, "holds": True} if holds else said
+            data = {"values": dict(values), "by": by}
+            return EventType.EDIT, None, {**data, "holds": True} if holds else data
     assert_never(event)
 
 
 def _with(body: dict[str, Any], remarks: Iterable[Remark], spent: Spent | None) -> dict[str, Any]:
     """A body with remarks and what was spent added, if any."""
-    told = [_remark_to_json(remark) for remark in remarks]
-    if told:
-        body = {**body, "remarks": told}
+    rows = [_remark_to_json(remark) for remark in remarks]
+    if rows:
+        body = {**body, "remarks": rows}
     if spent is None:
         return body
     told_of = len(spent) if spent.kept else _TOLD + 1 if spent.repairs else _TOLD
@@ -325,8 +325,8 @@ def event_of(kind: str, key: str, body: Mapping[str, Any], plan_of: PlanOf) -> E
             beside = _remarks(body), _spent(body), _label(body, "label"), body.get("review", "")
             return Succeeded(key, body["value"], *beside)
         case EventType.ERR:
-            said = [bool(body.get(name)) for name in ("unsettled", "final")]
-            return Failed(key, body["error"], _remarks(body), _spent(body), *said, forbidden=_rule(body))
+            flags = [bool(body.get(name)) for name in ("unsettled", "final")]
+            return Failed(key, body["error"], _remarks(body), _spent(body), *flags, forbidden=_rule(body))
         case EventType.FIRED:
             return TimerFired(key)
         case EventType.PLAN:
@@ -363,10 +363,10 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
 def _recorded_word(kind: str, key: str, body: Mapping[str, Any]) -> Decided | Answered:
     """As `recorded_event`, for answers and decisions."""
     if kind == EventType.SIGNAL:
-        told = {name: value for name, value in body.items() if name != SEALED}
-        return Answered(key, **{**told, "verdict": Verdict(body["verdict"])})
-    said = body["decision"]
-    decision = TookPlace(body["value"]) if said == _VALUE else Decision(said)
+        data = {name: value for name, value in body.items() if name != SEALED}
+        return Answered(key, **{**data, "verdict": Verdict(body["verdict"])})
+    word = body["decision"]
+    decision = TookPlace(body["value"]) if word == _VALUE else Decision(word)
     return Decided(key, decision, body.get("by", ""))
 
 

@@ -26,7 +26,7 @@ from callsheet.machine import (
     TimerFired,
     compile_plan,
 )
-from callsheet.machine.course import Course
+from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.limits import AUTO
 from callsheet.machine.machine import Observer
 from callsheet.machine.on_demand import program_on_demand
@@ -40,12 +40,12 @@ from callsheet.store.folded import Clock, Folded
 from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
 from callsheet.store.snapshots import (
     FORMAT,
-    Book,
+    AskTimes,
     Fetch,
     Given,
-    Posed,
     Read,
-    Unfit,
+    SideRecord,
+    UnusableSnapshot,
     Values,
     book_of,
     read_plainly,
@@ -70,7 +70,7 @@ def begin_with(
     first: Row,
     observer: Observer | None = None,
     body: Mapping[str, Any] | None = None,
-    course: Course | None = None,
+    course: DecisionLog | None = None,
 ) -> Folded:
     """A run after its first event; `body`, if given, replaces that event's body.
 
@@ -91,7 +91,7 @@ def begin_with(
 
 def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     """Fold further events of a run; raises as `fold` does."""
-    machine, book = folded.machine, folded.book
+    machine, side_record = folded.machine, folded.side_record
     for row in rows:
         folded.clock.tick(row, folded.waiting)
         try:
@@ -104,8 +104,8 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
         if row.guide is not None:
             machine.follow(row.guide.way(row.seq))
         folded.take(event)
-        if note_event(book, event, Place(row.seq, row.digest or row.body or {}, row.size)):
-            book.values.prune(machine)
+        if note_event(side_record, event, Place(row.seq, row.digest or row.body or {}, row.size)):
+            side_record.values.prune(machine)
     return folded
 
 
@@ -136,7 +136,7 @@ def begin(
     rules = start.approve, start.approval_timeout, start.enforcement()
     machine = Machine(program, start.limits, observer, *rules)
     machine.asking.pepper = start.pepper
-    return Folded(start, machine, Book(dict(start.facts), Values(start.inputs)))
+    return Folded(start, machine, SideRecord(dict(start.facts), Values(start.inputs)))
 
 
 def restored(
@@ -156,20 +156,20 @@ def restored(
     """
     try:
         if body["format"] != FORMAT:
-            raise Unfit("it is of another version")
+            raise UnusableSnapshot("it is of another version")
         given = Given(body, start.inputs, fetch, read)
-        book = book_of(body, start.facts, given.values, plan_of)
-        if book.plans:
-            goes_on, _, facts = book.plans[-1]
+        side_record = book_of(body, start.facts, given.values, plan_of)
+        if side_record.plans:
+            goes_on, _, facts = side_record.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
         elif program is None:
             program = _program_of(plan, start, body["state"])
         state = state_from_json(program, body["state"], given.give, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
-        raise Unfit(f"it cannot be read: {error!r}") from error
+        raise UnusableSnapshot(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)
     machine.asking.pepper = start.pepper
-    return Folded(start, machine, book, machine.open_commands(), clock=Clock(float(body["seconds"])))
+    return Folded(start, machine, side_record, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 
 def _program_of(plan: Plan, start: Start, state: Mapping[str, Any]) -> Program:
@@ -191,31 +191,31 @@ class Place(NamedTuple):
     size: int
 
 
-def note_event(book: Book, event: Event, place: Place) -> bool:
+def note_event(side_record: SideRecord, event: Event, place: Place) -> bool:
     """Record in the book an event that is fed to the machine; `place` refers to it in the journal.
 
     Gives whether the values of the book should be pruned after the machine has processed it.
     """
     if isinstance(event, Succeeded):
-        book.close(event.key)
-        return book.values.saw(event.value, *place)
+        side_record.close(event.key)
+        return side_record.values.saw(event.value, *place)
     match event:
         case Failed(key=key, error=error):
-            book.close(key)
-            return book.values.saw(error, *place)
+            side_record.close(key)
+            return side_record.values.saw(error, *place)
         case PlanCompiled(plan=plan, facts=facts):
-            book.plans.append((plan, plan_hash(plan), facts_to_json(facts)))
-            book.facts.update(facts)
+            side_record.plans.append((plan, plan_hash(plan), facts_to_json(facts)))
+            side_record.facts.update(facts)
         case Decided(key=key, decision=decision):
-            book.decided[key] = decision
-            book.launched.pop(key, None)
-            book.asked.pop(key, None)
+            side_record.decided[key] = decision
+            side_record.launched.pop(key, None)
+            side_record.asked.pop(key, None)
         case Answered(digest=digest):
-            book.posed.pop(digest, None)
+            side_record.posed.pop(digest, None)
         case TimerFired(key=key):
-            book.due.pop(key, None)
+            side_record.due.pop(key, None)
         case PolicyChanged() | Edited():
-            book.unsay()
+            side_record.unsay()
         case _:
             pass
     return False
@@ -231,17 +231,17 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
 
 def _note(folded: Folded, row: Row) -> None:
     """Record in the book what an event says that is not fed to the machine."""
-    key, book = row.key or "", folded.book
+    key, side_record = row.key or "", folded.side_record
     match row.type:
         case EventType.INTENT:
-            book.left(key, row.ts)
+            side_record.left(key, row.ts)
         case EventType.TIMER:
-            book.due[key] = float((row.body or {})["due"])
+            side_record.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:
-            book.asked[key] = str((row.body or {}).get("reason", ""))
+            side_record.asked[key] = str((row.body or {}).get("reason", ""))
         case EventType.ASK:
             body = row.body or {}
-            book.posed[body["digest"]] = Posed(row.ts, body["due"])
+            side_record.posed[body["digest"]] = AskTimes(row.ts, body["due"])
             is_sealed = folded.start.is_veiled or SEALED in body
             if is_sealed or folded.machine.asking.is_recorded_as(key, body):
                 folded.adopt(key, body["digest"])

@@ -20,7 +20,7 @@ from callsheet.store.blobs import DROPPED
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Parts
 from callsheet.store.lock import RunLock
-from callsheet.store.owned import attempts_of, is_owned
+from callsheet.store.ownership import attempts_of, is_owned
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus

@@ -20,7 +20,7 @@ from callsheet.store.chain import check, verify
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType
 from callsheet.store.journal import Journal, Parts
-from callsheet.store.place import Place, place_of
+from callsheet.store.journal_paths import JournalPaths, place_of
 from callsheet.store.reader import Reader
 from callsheet.store.schema import unusable
 from callsheet.store.tail import SUFFIX as TAIL_SUFFIX
@@ -176,7 +176,7 @@ def _open_copy(copy: Path, path: Path) -> Journal:
     return journal
 
 
-def _filled_up(place: Place, copy: Path) -> Path:
+def _filled_up(place: JournalPaths, copy: Path) -> Path:
     """A copy of a journal's files with zeros for what is missing at the end of its database."""
     shutil.copyfile(place.database, copy)
     with copy.open("r+b") as file:

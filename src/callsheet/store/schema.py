@@ -20,8 +20,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from callsheet.store.errors import JournalError, damaged
+from callsheet.store.journal_paths import JournalPaths, refuse_network_file_system, refuse_special
 from callsheet.store.lock import WriteLock
-from callsheet.store.place import Place, refuse_network_file_system, refuse_special
 
 APPLICATION_ID = 0x43414C53
 SCHEMA_VERSION = 2
@@ -115,7 +115,7 @@ class Durability(StrEnum):
     """A crash of the process."""
 
 
-def prepare(place: Place) -> None:
+def prepare(place: JournalPaths) -> None:
     """Create the journal file if there is none, and check that this version can use it.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010 for a path that
@@ -190,7 +190,7 @@ def _is_full(folder: Path, error: Exception) -> bool:
         return False
 
 
-def _create(place: Place) -> None:
+def _create(place: JournalPaths) -> None:
     """Create the file with another name and rename it, so that a crash leaves no incomplete journal."""
     lock = WriteLock(place.write_lock)
     unfinished = place.database.with_name(f"{place.database.name}.new")

@@ -1,9 +1,9 @@
 """Snapshots: the state of a run as one event, so that a long journal need not be folded from its start.
 
-In: a machine, and the `Book` of its run. Out: the body of a `snapshot` event, and from such a body the same
-state again. A value that an earlier event has is not written again: the body refers to the event, and one
-digest covers all bodies referred to. A body that cannot be used raises Unfit; the run is then folded from its
-start.
+In: a machine, and the `SideRecord` of its run. Out: the body of a `snapshot` event, and from such a body the
+same state again. A value that an earlier event has is not written again: the body refers to the event, and
+one digest covers all bodies referred to. A body that cannot be used raises UnusableSnapshot; the run is then
+folded from its start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHORT = 64
 _PRUNE_BYTES = 16 * 1024 * 1024
 
 
-class Unfit(Exception):
+class UnusableSnapshot(Exception):
     """A snapshot that cannot be used; the run can still be folded from its start."""
 
 
@@ -119,8 +119,8 @@ class Values:
 
     def holder_of(self, text: str) -> int | None:
         """The number of the event whose body is only a value, with this JSON text; None if there is none."""
-        said = sha256(b'{"value":%b}' % text.encode("utf-8", "surrogatepass")).digest()
-        return next((known.seq for known in self._known.values() if known.body == said), None)
+        digest = sha256(b'{"value":%b}' % text.encode("utf-8", "surrogatepass")).digest()
+        return next((known.seq for known in self._known.values() if known.body == digest), None)
 
     def digest(self, seqs: Iterable[int]) -> str:
         """The joint digest of the bodies of recorded events, in the given order."""
@@ -143,7 +143,7 @@ def _digest_of(digests: Iterable[bytes]) -> str:
     return whole.hexdigest()
 
 
-class Posed(NamedTuple):
+class AskTimes(NamedTuple):
     """The wall times at which a person was asked, and until which they can answer (None: no limit)."""
 
     since: float
@@ -154,7 +154,7 @@ _FIRST_TURN = "/t1"
 
 
 @dataclass(slots=True)
-class Book:
+class SideRecord:
     """Data from the events of a run that its machine does not need.
 
     `launched` has the wall times at which calls were issued, `due` those of timers, `asked` the reasons why
@@ -169,9 +169,9 @@ class Book:
     asked: dict[str, str] = field(default_factory=dict[str, str])
     decided: dict[str, Decision | TookPlace] = field(default_factory=dict[str, "Decision | TookPlace"])
     """The last decision on each call that was in doubt; without the value if it is from a snapshot."""
-    posed: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    posed: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     """The open questions, by digest."""
-    posed_before: dict[str, Posed] = field(default_factory=dict[str, Posed])
+    posed_before: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     """Questions from before the policy or variables were changed; those still open are journaled again."""
     began: dict[str, float] = field(default_factory=dict[str, float])
     """The wall time at which each agent was first asked, by the key of its call."""
@@ -231,7 +231,7 @@ class _Encoder:
         return [value]
 
 
-def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | None:
+def body_of(machine: Machine, side_record: SideRecord, seconds: float) -> dict[str, Any] | None:
     """The body of a snapshot of the current state of a run; None if its state cannot be stored now.
 
     `seconds` is the time that processes have worked on the run.
@@ -239,38 +239,38 @@ def body_of(machine: Machine, book: Book, seconds: float) -> dict[str, Any] | No
     state = machine.state()
     if state is None:
         return None
-    plan = _plan_of(state, book)
-    kept = _Encoder(book.values)
+    plan = _plan_of(state, side_record)
+    kept = _Encoder(side_record.values)
     data = state_to_json(state, kept.keep)
     if data is None or (plan is None and state.generation):
         return None
     open_keys = machine.open_keys()
     seqs = sorted(kept.seqs)
-    book.values.keep_only(seqs)
+    side_record.values.keep_only(seqs)
     return {
         "format": FORMAT,
         "state": data,
         "seconds": seconds,
-        "launched": {key: book.launched[key] for key in open_keys if key in book.launched},
-        "due": {key: book.due[key] for key in open_keys if key in book.due},
-        "asked": {key: book.asked[key] for key in open_keys if key in book.asked},
-        "began": _still_open(book.began, open_keys),
-        "decided": {key: _decision_name(decision) for key, decision in book.decided.items()},
+        "launched": {key: side_record.launched[key] for key in open_keys if key in side_record.launched},
+        "due": {key: side_record.due[key] for key in open_keys if key in side_record.due},
+        "asked": {key: side_record.asked[key] for key in open_keys if key in side_record.asked},
+        "began": _still_open(side_record.began, open_keys),
+        "decided": {key: _decision_name(decision) for key, decision in side_record.decided.items()},
         "posed": [
-            [asked.digest, *book.posed[asked.digest]]
+            [asked.digest, *side_record.posed[asked.digest]]
             for _, asked in state.asking.open()
-            if asked.digest in book.posed
+            if asked.digest in side_record.posed
         ],
         "plan": plan,
-        "facts": facts_to_json(book.facts) if plan else None,
+        "facts": facts_to_json(side_record.facts) if plan else None,
         "seqs": [b - a for a, b in pairwise((0, *seqs))],
-        "values": book.values.digest(seqs),
+        "values": side_record.values.digest(seqs),
     }
 
 
-def _plan_of(state: Run, book: Book) -> list[Any] | None:
+def _plan_of(state: Run, side_record: SideRecord) -> list[Any] | None:
     """The hash and facts of the state's plan, if it is from a re-plan."""
-    for plan, name, facts in reversed(book.plans):
+    for plan, name, facts in reversed(side_record.plans):
         if state.program.plan is plan:
             return [name, facts]
     return None
@@ -308,7 +308,7 @@ class Given:
             self._by_seq[seq] = value = body["value" if kind == EventType.OK else "error"]
             self.values.saw(value, seq, digest, len(data))
         if _digest_of(digests) != expected:
-            raise Unfit("the values that it names are not what they were")
+            raise UnusableSnapshot("the values that it names are not what they were")
 
     def give(self, kept: Any) -> JSON:
         """The value of an encoded part of the state."""
@@ -331,14 +331,16 @@ def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[st
 
 def book_of(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
-) -> Book:
+) -> SideRecord:
     """The book in a body."""
-    book = Book(dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"]))
-    book.decided = {key: _decision(word) for key, word in body["decided"].items()}
-    book.posed = {digest: Posed(since, due) for digest, since, due in body["posed"]}
-    book.began = dict(body.get("began", {}))
+    side_record = SideRecord(
+        dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"])
+    )
+    side_record.decided = {key: _decision(word) for key, word in body["decided"].items()}
+    side_record.posed = {digest: AskTimes(since, due) for digest, since, due in body["posed"]}
+    side_record.began = dict(body.get("began", {}))
     if body["plan"] is not None:
         name, facts = body["plan"]
-        book.plans.append((plan_of(name), name, facts))
-        book.facts = facts_from_json(body["facts"])
-    return book
+        side_record.plans.append((plan_of(name), name, facts))
+        side_record.facts = facts_from_json(body["facts"])
+    return side_record

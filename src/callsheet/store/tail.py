@@ -43,7 +43,7 @@ _END = bytes(_LENGTH.size)
 """Marks the end of the entries: a length of zero."""
 
 
-class Kept(NamedTuple):
+class TailEntry(NamedTuple):
     """An entry in a tail: the number of its run, and its row."""
 
     number: int
@@ -118,13 +118,13 @@ class Tail:
             os.close(fd)
 
 
-class Left(NamedTuple):
+class OrphanedTail(NamedTuple):
     """The tail of a dead process, locked by this process until `close`."""
 
     path: Path
     fd: int
 
-    def entries(self) -> Iterator[Kept]:
+    def entries(self) -> Iterator[TailEntry]:
         """Its entries, up to the first incomplete one."""
         with open(self.fd, "rb", closefd=False) as file:
             file.seek(0)
@@ -138,7 +138,7 @@ class Left(NamedTuple):
         os.close(self.fd)
 
 
-def left_tails(folder: Path, own: str = "") -> list[Left]:
+def left_tails(folder: Path, own: str = "") -> list[OrphanedTail]:
     """The tails of dead processes in a folder, locked; those that cannot be read are left out.
 
     `own` is the name of this process's tail, which is ignored.
@@ -152,7 +152,7 @@ def left_tails(folder: Path, own: str = "") -> list[Left]:
     return [left for path in sorted(paths) if (left := _taken(path)) is not None]
 
 
-def read_tails(folder: Path, own: str = "") -> Iterator[Kept]:
+def read_tails(folder: Path, own: str = "") -> Iterator[TailEntry]:
     """The entries in all tails of a folder, including those of living processes, except `own`.
 
     Entries that are just being written are left out.
@@ -210,7 +210,7 @@ def _write(fd: int, data: bytes, start: int) -> None:
         raise OSError(errno.EIO, "the disk stored only a part of the data")
 
 
-def _taken(path: Path) -> Left | None:
+def _taken(path: Path) -> OrphanedTail | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -218,7 +218,7 @@ def _taken(path: Path) -> Left | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(fd).st_nlink:
-            return Left(path, fd)
+            return OrphanedTail(path, fd)
     except OSError:
         pass  # its process lives, or another process is moving its entries now
     os.close(fd)
@@ -234,7 +234,7 @@ def _packed(number: int, row: Row, line: bytes) -> bytes:
     return b"".join((head, line, data or b"", intents or b"", hashed))
 
 
-def _unpacked(data: bytes) -> Iterator[Kept]:
+def _unpacked(data: bytes) -> Iterator[TailEntry]:
     at = 0
     while at + _HEAD.size <= len(data):
         length, number, seq, epoch, ts, mono, covers, line_size, *sizes = _HEAD.unpack_from(data, at)
@@ -253,7 +253,7 @@ def _unpacked(data: bytes) -> Iterator[Kept]:
         body, intents = parts
         hashed = data[place:end]
         row = (seq, epoch, kind, key, step, item, attempt, ts, mono, body, None, covers, intents, hashed)
-        yield Kept(number, row)
+        yield TailEntry(number, row)
         at = end
 
 

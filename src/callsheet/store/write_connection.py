@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from callsheet.store.errors import WrongProcess
+from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.lock import WriteLock
-from callsheet.store.place import Place
 from callsheet.store.schema import Durability, connect_writing
 
 _T = TypeVar("_T")
@@ -28,7 +28,7 @@ class WriteConnection:
     `cursor` and `lock` are None until then.
     """
 
-    def __init__(self, place: Place, durability: Durability) -> None:
+    def __init__(self, place: JournalPaths, durability: Durability) -> None:
         self._place = place
         self._durability = durability
         self._pid = os.getpid()

@@ -15,7 +15,7 @@ from callsheet.machine import Status
 from callsheet.machine.program import NOWHERE
 from callsheet.machine.values import is_empty
 from callsheet.store.events import EventType
-from callsheet.trace.lineage.lineage import NONE, Failure, Lineage, Made, Visit
+from callsheet.trace.lineage.lineage import NONE, Failure, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.slices import (
     Flow,
     Node,
@@ -28,7 +28,7 @@ from callsheet.trace.lineage.slices import (
 )
 
 
-class Odd(StrEnum):
+class ValueFault(StrEnum):
     """What is wrong with a value that flowed into a failure, the most severe first."""
 
     ERROR = "error"
@@ -47,7 +47,7 @@ class Suspect(NamedTuple):
     the fault to the failed step, in order.
     """
 
-    odd: Odd
+    odd: ValueFault
     name: str
     node: Node
     seq: int
@@ -75,7 +75,7 @@ def blame_of(lineage: Lineage) -> Blame | None:
     if found.visit == NONE:
         return Blame(NONE, found.seq, found.error, ())
     visit = lineage.visits[found.visit]
-    ranks = list(Odd)
+    ranks = list(ValueFault)
     suspects = sorted(_suspects(lineage, visit), key=lambda s: (ranks.index(s.odd), s.seq))
     return Blame(found.visit, found.seq, found.error, tuple(suspects))
 
@@ -129,20 +129,20 @@ def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
     """What is wrong with the node of a flow, if anything; its `way` has this flow only."""
     node, way = flow.node, (flow,)
     if node.write == NONE:
-        return Suspect(Odd.UNSET, flow.name, node, failed.seq, "", way)
+        return Suspect(ValueFault.UNSET, flow.name, node, failed.seq, "", way)
     write = lineage.writes[node.write]
     key, place = _failed_call(lineage, node)
     if key:
         narrowed = flow._replace(node=place)
-        return Suspect(Odd.ERROR, write.name, place, lineage.outcomes[key].seq, key, (narrowed,))
-    if write.made is Made.ERROR:
-        return Suspect(Odd.ERROR, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.ERROR, write.name, place, lineage.outcomes[key].seq, key, (narrowed,))
+    if write.made is ValueSource.ERROR:
+        return Suspect(ValueFault.ERROR, write.name, node, write.seq, "", way)
     if write.is_odd:
-        return Suspect(Odd.CAST, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.CAST, write.name, node, write.seq, "", way)
     if missing_at(lineage, node) is not None:
-        return Suspect(Odd.UNSET, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.UNSET, write.name, node, write.seq, "", way)
     if is_empty(value_at(lineage, node)):
-        return Suspect(Odd.EMPTY, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.EMPTY, write.name, node, write.seq, "", way)
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.ir import JSON
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reach import Reached
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, value_at
@@ -97,20 +97,20 @@ def _head(flow: Flow) -> str:
 def node_line(lineage: Lineage, node: Node) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
-    name = "answer" if write.made is Made.ANSWER else place(write.name, node.path)
+    name = "answer" if write.made is ValueSource.ANSWER else place(write.name, node.path)
     return f"{name} = {shown(value_at(lineage, node))}  ·  {_origin(lineage, node.write)}"
 
 
 def _origin(lineage: Lineage, number: int) -> str:
     write = lineage.writes[number]
-    if write.made is Made.INPUT:
+    if write.made is ValueSource.INPUT:
         return "given to the run"
-    if write.made is Made.PLAN:
+    if write.made is ValueSource.PLAN:
         return "in the plan"
-    if write.made is Made.EDIT:
+    if write.made is ValueSource.EDIT:
         return f"set by hand in the fork, event {write.seq}"
     step = visit_line(lineage, lineage.visits[write.visit])
-    failed = ": failed" if write.made is Made.ERROR else ""
+    failed = ": failed" if write.made is ValueSource.ERROR else ""
     odd = ", does not fit its cast" if write.is_odd else ""
     return f"{step}{failed}, event {write.seq}{odd}"
 

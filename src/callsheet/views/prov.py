@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from callsheet.ir import Call, CallKind
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.otel.operations import as_text
 
@@ -62,7 +62,7 @@ class _Document:
                 "prov:label": f"${write.name}",
                 "callsheet:made": str(write.made),
             }
-            if write.made is Made.ANSWER:
+            if write.made is ValueSource.ANSWER:
                 attributes["prov:label"] = write.name
             if self._content:
                 attributes["prov:value"] = as_text(write.value)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callsheet.apps.chat.budget import half_of
 from callsheet.apps.chat.commands import Message, Plain, PlanCommand, read_command
-from callsheet.apps.chat.conversation import Exchange, answering_plan, told
-from callsheet.apps.chat.purse import half_of
+from callsheet.apps.chat.conversation import Exchange, answering_plan, transcript
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import parse
 
@@ -68,7 +68,7 @@ def test_no_line_is_a_bug(line):
     st.lists(st.builds(Exchange, st.text(max_size=30), st.text(max_size=30)), max_size=8), st.integers(0, 200)
 )
 def test_the_newest_exchanges_are_told_and_no_more_than_fit(exchanges, most):
-    text = told(exchanges, most)
+    text = transcript(exchanges, most)
     kept = [f"User: {said}\nYou: {answered}" for said, answered, _ in exchanges]
     assert any(text == "\n".join(kept[first:]) for first in range(len(kept) + 1))
     assert sum(map(len, kept[len(kept) - 1 :])) > most or not kept or text

@@ -29,7 +29,7 @@ from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits
 from callsheet.store import Journal, RunStatus
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
 
 
 def request(*steps, **more):

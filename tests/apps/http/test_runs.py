@@ -24,7 +24,7 @@ from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
 from compiled import looks_inside
-from views.report.test_growth import grown
+from views.report.test_delta import grown
 
 THREE_SERVERS = """
 import os

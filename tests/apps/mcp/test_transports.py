@@ -23,8 +23,8 @@ from mcp.server.lowlevel.server import Server
 
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.serving import serve_http
-from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")
@@ -258,7 +258,7 @@ async def test_a_request_that_is_none_of_a_known_client_is_refused(
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PatientProtocol, "seconds", 0.3)
+    monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     server: Server[Any] = Server("slow")
     with socket.create_server(("127.0.0.1", 0)) as bound:
         port = bound.getsockname()[1]

@@ -19,7 +19,7 @@ from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import plan_text
 from callsheet.apps.session import Setup
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 from json_forms import holds
@@ -38,12 +38,12 @@ TEXTS = (GOOD, MICRO, DAG, BAD, PROSE, "", "nothing at all", '{"ir": 1}', "{")
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(Setup(workspace=tmp_path, data=tmp_path / "data", discovers=False))
+def shelf(tmp_path: Path) -> DeclaredTools:
+    return DeclaredTools(Setup(workspace=tmp_path, data=tmp_path / "data", discovers=False))
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: Shelf) -> None:
+def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: DeclaredTools) -> None:
     read = plan_text(text)
     holds(parse_text(read).to_json(), schemas.PARSED)
     for tools in (None, shelf):
@@ -80,7 +80,7 @@ def test_steps_are_told_with_all_that_makes_them_what_they_are() -> None:
     assert second["when"] == "IF NOT_EMPTY($text)"
 
 
-def test_errors_are_told_with_their_places(shelf: Shelf) -> None:
+def test_errors_are_told_with_their_places(shelf: DeclaredTools) -> None:
     rows = check_text(plan_text(BAD), shelf).to_json()["diagnostics"]
     assert [(row["severity"], row["line"]) for row in rows if row["severity"] == "error"] == [
         ("error", 1),
@@ -93,7 +93,7 @@ def test_problems_are_in_the_documented_messages() -> None:
     assert checked.problems == ["[S3] Undefined variable $foo in @RESPOND args"]
 
 
-def test_a_tool_is_unknown_only_where_tools_are_looked_at(shelf: Shelf) -> None:
+def test_a_tool_is_unknown_only_where_tools_are_looked_at(shelf: DeclaredTools) -> None:
     text = plan_text('S1: @NO_SUCH (x="1") > $a\nS2: @RESPOND ($a)')
     assert check_text(text, None).ok
     assert "CHK040" in {d.code for d in check_text(text, shelf).diagnostics}
@@ -130,14 +130,14 @@ def test_a_drawing_is_fenced_for_markdown() -> None:
     assert fenced.endswith("\n```")
 
 
-def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: Shelf) -> None:
+def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: DeclaredTools) -> None:
     proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, approved=["S7"])
     assert proved.proof is None
     assert not proved.ok
     assert "'S7'" in proved.diagnostics[0].message
 
 
-def test_a_policy_refuses_and_says_where(shelf: Shelf) -> None:
+def test_a_policy_refuses_and_says_where(shelf: DeclaredTools) -> None:
     text = 'S1: @FETCH_PAGE (url="https://a.test/") > $page\nS2: @EXEC_CODE (code=$page, language="python")'
     proved = prove_text(plan_text(text), load_policy("strict"), shelf)
     assert not proved.ok

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.frontends.export.covered import MOST_STEPS, covered_plans
 
 from callsheet.frontends.export import (
+    CourseStep,
     ExportOptions,
     Form,
-    Leg,
     ToolShape,
     is_sentence,
     plan_gbnf,
@@ -446,10 +446,12 @@ def test_rules_of_texts_are_shared_by_their_scope() -> None:
 @pytest.mark.parametrize(
     ("course", "least", "why"),
     [
-        ((Leg(frozenset({"NOTHING"})),), 1, "calls something that there is"),
-        ((Leg(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
+        ((CourseStep(frozenset({"NOTHING"})),), 1, "calls something that there is"),
+        ((CourseStep(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
     ],
 )
-def test_a_course_that_no_plan_can_take_is_refused(course: tuple[Leg, ...], least: int, why: str) -> None:
+def test_a_course_that_no_plan_can_take_is_refused(
+    course: tuple[CourseStep, ...], least: int, why: str
+) -> None:
     with pytest.raises(ValueError, match=why):
         plan_grammar([READ], ExportOptions(course=course, min_results=least))

@@ -8,7 +8,7 @@ from tests.machine.driving import Bench
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, CallTool, Limits, Loop, RunAgent, Sleep, Status
-from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.machine.notes import NoteKind
 
 
@@ -23,7 +23,7 @@ def test_each_turn_is_a_command_and_the_answer_leads_to_the_call() -> None:
     assert bench.waiting == {"S1.0.1/t1c1": CallTool("S1.0.1/t1c1", "S1", "READ", {"x": 1})}
     bench.ok("S1.0.1/t1c1", "seen")
     assert bench.keys == ["S1.0.1/t2"]
-    seen = Seen("READ", {"x": 1}, "seen", Came.OK, "S1.0.1/t1c1")
+    seen = ObservedCall("READ", {"x": 1}, "seen", CallOutcome.OK, "S1.0.1/t1c1")
     assert question(bench).turns == (Turn(act("read", x=1), (seen,)),)
     bench.ok("S1.0.1/t2", done({"n": 3}))
     assert bench.result.variables["a"] == {"n": 3}
@@ -83,7 +83,7 @@ def test_a_tool_that_the_step_does_not_name_is_never_called(tool: str) -> None:
     bench.ok("S1.0.1/t1", act(tool, x=1))
     assert bench.keys == ["S1.0.1/t2"]
     (seen,) = question(bench).turns[0].seen
-    assert (seen.came, seen.key) == (Came.REFUSED, "")
+    assert (seen.came, seen.key) == (CallOutcome.REFUSED, "")
     assert tool in str(seen.value)
     assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
 
@@ -118,7 +118,7 @@ def test_a_failed_call_is_what_the_model_sees_and_the_step_goes_on() -> None:
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.fail("S1.0.1/t1c1", "not there")
     (seen,) = question(bench).turns[0].seen
-    assert (seen.came, seen.value) == (Came.FAILED, "not there")
+    assert (seen.came, seen.value) == (CallOutcome.FAILED, "not there")
 
 
 def test_the_same_call_is_not_made_again_while_nothing_has_changed() -> None:

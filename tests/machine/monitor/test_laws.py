@@ -13,10 +13,10 @@ from callsheet.ir.control import control_of
 from callsheet.ir.flow import flow_of
 from callsheet.ir.labels import LITERAL, join
 from callsheet.machine import CallTool, Command, Event, Finish, Machine, PlanCompiled, Succeeded, compile_plan
-from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.monitor.keeping import monitor_to_json
-from callsheet.machine.monitor.reading import Reading
+from callsheet.machine.monitor.implicit_flows import ImplicitFlows
+from callsheet.machine.monitor.reads_cache import ReadsCache
+from callsheet.machine.monitor.snapshot import monitor_to_json
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.policy.calls import CallView, Judgement, Objection, Rule
 from callsheet.policy.model import Policy
@@ -120,9 +120,9 @@ def test_a_policy_that_objects_to_nothing_changes_no_result(text: str, world: in
 @settings(max_examples=60, deadline=None)
 def test_what_a_step_reads_and_tells_is_the_same_found_quickly_or_in_full(text: str) -> None:
     program = compile_plan(plan_of(text), FACTS)
-    quick, full = (Reading(program, LITERAL) for _ in range(2))
+    quick, full = (ReadsCache(program, LITERAL) for _ in range(2))
     control, slot_of = control_of(flow_of(program.plan)), program.slot_of
     for code in program.steps:
         assert set(quick.slots(code)) == set(full.reads(code).slots)
-        told, _ = Deciding(program, LITERAL, counts_bits=False).note(code, PRIVATE)
+        told, _ = ImplicitFlows(program, LITERAL, counts_bits=False).note(code, PRIVATE)
         assert set(told) == {slot_of[name] for name in control.variables(code.number)}

@@ -19,44 +19,45 @@ from callsheet.ir.flow import Flow
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import (
     analysis,
-    bits,
+    call_views,
     constants,
+    dependencies,
+    image_flows,
     labels,
+    one_bit_flows,
     outcome,
-    pictures,
     places,
-    reaching,
-    reading,
+    reachability,
+    read_uses,
     scripts,
     structure,
     subject,
     values,
-    views,
-    waiting,
 )
+from callsheet.passes.verify.call_views import ViewContext
 from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.reading import Reading
+from callsheet.passes.verify.read_uses import Reading
 from callsheet.passes.verify.subject import Subject
-from callsheet.passes.verify.views import Surroundings
 from callsheet.policy import addresses as policy_addresses
 from callsheet.policy import (
     audiences,
     builtins,
     composing,
-    executed,
     globs,
     judge,
     links,
     markup,
     paths,
     prepared,
+    programs,
     rendered,
-    running,
+    runnable,
     sources,
     urls,
 )
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.judge import Judge
+from callsheet.policy.programs import Named, commands, data_commands, shell
 from callsheet.policy.rules import (
     RULES,
     addresses,
@@ -66,16 +67,15 @@ from callsheet.policy.rules import (
     base,
     control,
     executable,
-    filing,
+    files,
     forbidden,
     images,
     messages,
     names,
-    opening,
+    opened_files,
     receivers,
     retry,
 )
-from callsheet.policy.running import Named, commands, readers, shell
 
 pytestmark = looks_inside
 
@@ -146,7 +146,7 @@ def lowered_by_cast(self: Any, number: int, label: Label) -> Label:
 
 def lowered_by_composing(self: Any, number: int, label: Label) -> Label:
     subject_ = self.labels.subject
-    traits = subject_.judge.traits(views.tool_of(subject_.plan.steps[number]))
+    traits = subject_.judge.traits(call_views.tool_of(subject_.plan.steps[number]))
     return LITERAL if traits is not None and traits.composes else label
 
 
@@ -204,7 +204,7 @@ def one_reading(text: str) -> list[str]:
 
 
 def no_end(argument: Any) -> bool:
-    return argument.text is not None and executed.is_executable(argument.text)
+    return argument.text is not None and runnable.is_executable(argument.text)
 
 
 def covers_what_is_below(pattern: str, path: str) -> bool:
@@ -234,7 +234,7 @@ def first_end(self: Any, number: int, decision: Label) -> list[int]:
 
 def no_waiting(plan: Any) -> Any:
     count = len(plan.steps)
-    return waiting.Waiting([()] * count, [()] * count)
+    return dependencies.GraphDependencies([()] * count, [()] * count)
 
 
 def one_note(tool: str, _: Any) -> places.Access:
@@ -327,18 +327,18 @@ def one_value(subject_: Subject, number: int) -> range:
 
 
 DECLARED: Any = builtins._declared
-NAMED: Any = filing._named
+NAMED: Any = files._named
 RESULT: Any = labels._Propagation._result
 WRITES: Any = subject._writes
 AUTHORITY: Any = urls.authority_of
-MADE: Any = reaching.made_by
+MADE: Any = reachability.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
 OF_AGENT: Any = places._of_agent
-SPLIT: Any = reading._split
+SPLIT: Any = read_uses._split
 SURROUNDINGS: Any = Subject.surroundings
-CUT_OFF: Any = waiting.Waiting.cut_off
+CUT_OFF: Any = dependencies.GraphDependencies.cut_off
 
 MUTANTS: dict[str, list[Patch]] = {
     **{
@@ -349,8 +349,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "guards are not looked at": [(Labels, "guard", never)],
     "jumps decide nothing": [(Labels, "decision", never)],
     "failures in a graph decide nothing": [(Subject, "leads_by_failure", by_a_jump_alone)],
-    "the end of a graph decides nothing": [(waiting.Waiting, "cut_off", lambda *_: ())],
-    "ends of a graph of one label are looked at once": [(waiting.Waiting, "cut_off", first_end)],
+    "the end of a graph decides nothing": [(dependencies.GraphDependencies, "cut_off", lambda *_: ())],
+    "one end of a graph of a label is looked at": [(dependencies.GraphDependencies, "cut_off", first_end)],
     "what waits in a graph is not told": [(labels, "waiting_of", no_waiting)],
     "what decides is forgotten on the way": [(labels._Propagation, "_decide", nothing)],
     "the way to a call does not count": [(Labels, "way", never)],
@@ -374,9 +374,9 @@ MUTANTS: dict[str, list[Patch]] = {
     "members of a block do not see each other's files": [(values._Linking, "_stored_by", lambda *_: {})],
     "a guarded value replaces the old one": [(subject, "_writes", always_sure)],
     "the order of the text is that of the run": [(subject, "flow_of", straight(subject.flow_of))],
-    "lists in the plan are not looked into": [(views, "_items", lambda *_: [{}])],
-    "fields of what is written are unknown": [(Surroundings, "known", without_path)],
-    "items beside data are all that there is": [(views, "_NO_ITEMS", ())],
+    "lists in the plan are not looked into": [(call_views, "_items", lambda *_: [{}])],
+    "fields of what is written are unknown": [(ViewContext, "known", without_path)],
+    "items beside data are all that there is": [(call_views, "_NO_ITEMS", ())],
     "initial values are unknown": [(constants, "_initial", lambda *_: {})],
     "trusted hosts are found anywhere in a name": [(audiences.Audiences, "_of_host", contains_trusted)],
     "trusted hosts are found anywhere in an address": [
@@ -481,19 +481,19 @@ MUTANTS: dict[str, list[Patch]] = {
     "recipients decide nothing": [(control, "names_recipients", no)],
     "files that go along decide nothing": [(control, "surely_attached", off)],
     "webhooks are told nothing": [(receivers, "_TOLD_BESIDE", never_matches())],
-    "files elsewhere on a machine are executed": [(filing, "is_executable_anywhere", executed.is_executable)],
-    "systems obey nothing": [(executed, "_SYSTEM_SET", frozenset[str]())],
+    "files elsewhere on a machine are executed": [(files, "is_executable_anywhere", runnable.is_executable)],
+    "systems obey nothing": [(runnable, "_SYSTEM_SET", frozenset[str]())],
     "repositories are in the workspace": [(attachments, "_REPOSITORIES", ())],
     "all files beside a repository are in it": [(attachments, "_IN_REPOSITORIES", attachments.NAMES)],
     "flags are recipients": [(receivers, "_TELLS", frozenset[str]())],
-    "requests in a call are not looked into": [(filing, "_requests", lambda arguments: [arguments])],
-    "files are named by names alone": [(filing, "_IN_ORDER", frozenset[str]())],
-    "no title names a file": [(filing, "_TITLES", frozenset[str]())],
-    "every title names a file": [(filing, "_is_file", yes)],
-    "what is fetched is of the plan": [(filing, "_fetched", lambda _: ())],
+    "requests in a call are not looked into": [(files, "_requests", lambda arguments: [arguments])],
+    "files are named by names alone": [(files, "_IN_ORDER", frozenset[str]())],
+    "no title names a file": [(files, "_TITLES", frozenset[str]())],
+    "every title names a file": [(files, "_is_file", yes)],
+    "what is fetched is of the plan": [(files, "_fetched", lambda _: ())],
     "files of people are of tools": [(attachments, "_OF_PEOPLE", never_matches())],
-    "what is moved from elsewhere is public": [(filing, "label_of", nothing), (filing, "UNKNOWN", LITERAL)],
-    "a list in a variable is not known": [(views, "_labelled", lambda *_: Argument("x", (), UNKNOWN))],
+    "what is moved from elsewhere is public": [(files, "label_of", nothing), (files, "UNKNOWN", LITERAL)],
+    "a list in a variable is not known": [(call_views, "_labelled", lambda *_: Argument("x", (), UNKNOWN))],
     "fields of recipients are recipients": [(receivers, "_named_in", base.leaves)],
     "what describes a recipient is one": [(receivers, "_DESCRIBES", frozenset[str]())],
     "copies to nobody are to somebody": [(receivers, "_is_empty", no)],
@@ -501,7 +501,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "tools of the operator read no secret": [(judge, "secret_in", nothing)],
     "what is done again leaves something": [(retry, "_leaves_nothing", no)],
     "what is done again leaves nothing": [(retry, "_leaves_nothing", yes)],
-    "readers are told nothing by their input": [(readers, "_asks_input", no)],
+    "readers are told nothing by their input": [(data_commands, "_asks_input", no)],
     "every word beside recipients is an address": [(receivers, "_BEGINS_AS_ADDRESS", re.compile(""))],
     "headers that are not known name nobody": [(receivers, "_HEADERS", never_matches())],
     "only attachments are files": [(attachments, "PATHS", frozenset[str]())],
@@ -520,30 +520,30 @@ MUTANTS: dict[str, list[Patch]] = {
     "host commands only look": [(places, "only_looks", yes)],
     "no host command only looks": [(places, "only_looks", no)],
     "addresses come by no variable": [(labels, "steps_with_untrusted_addresses", lambda _: [])],
-    "all that is said here names strangers": [(reaching, "_names_stranger", yes)],
+    "all that is said here names strangers": [(reachability, "_names_stranger", yes)],
     "images come by no variable": [(analysis, "told_by_images", off)],
-    "no image begins with a variable": [(pictures, "_completes_image", no)],
-    "all that is shown beside an address is an image": [(pictures, "images", yes)],
+    "no image begins with a variable": [(image_flows, "_completes_image", no)],
+    "all that is shown beside an address is an image": [(image_flows, "images", yes)],
     "images name their addresses where they stand": [(links, "_DEFINED", never_matches())],
     "what is looked up is there or not": [(labels, "_LOOKING_UP", frozenset[str]())],
-    "archives are read": [(readers, "_unpacks", no)],
-    "every value may begin an image": [(pictures, "_begins_image", yes)],
-    "every value may be an image": [(pictures, "_names_image", yes)],
-    "images stay where they are named": [(reaching, "made_by", one_value)],
+    "archives are read": [(data_commands, "_unpacks", no)],
+    "every value may begin an image": [(image_flows, "_begins_image", yes)],
+    "every value may be an image": [(image_flows, "_names_image", yes)],
+    "images stay where they are named": [(reachability, "made_by", one_value)],
     "programs open no file": [(judge, "opened_by", lambda *_: LITERAL)],
-    "a network takes no file along": [(opening, "opened_by", lambda *_: LITERAL)],
-    "a file that a program has made is as it was": [(running.opening_python, "_written_by", nothing)],
-    "scratch files are executed": [(scripts, "_is_run_there", executed.is_executable)],
-    "temporary files were there before": [(running.opening_python, "_PASSING", frozenset[str]())],
-    "what nobody has listed reads no file": [(running.opening_shell, "_named", off)],
-    "a library that nobody has listed reads no file": [(running.opening_python._Known, "_named", off)],
-    "programs in other languages read no file": [(running.opening, "_by_others", off)],
-    "what opens files is not handed on": [(running.opening_python, "_is_handed_on", no)],
-    "a program goes to no other folder": [(running.opening_shell._Folders, "end", nothing)],
-    "to go to a folder never fails": [(running.opening_shell._Folders, "begin", nothing)],
-    "a script leaves nothing out": [(running.opening_shell._Made, "begin", nothing)],
-    "a program leaves nothing out": [(running.opening_python._Branches, "is_behind", yes)],
-    "all that is outside is the machine's": [(opening, "_OF_THE_MACHINE", ("/",))],
+    "a network takes no file along": [(opened_files, "opened_by", lambda *_: LITERAL)],
+    "a file that a program has made is as it was": [(programs.reads_python, "_written_by", nothing)],
+    "scratch files are executed": [(scripts, "_is_run_there", runnable.is_executable)],
+    "temporary files were there before": [(programs.reads_python, "_PASSING", frozenset[str]())],
+    "what nobody has listed reads no file": [(programs.reads_shell, "_named", off)],
+    "a library that nobody has listed reads no file": [(programs.reads_python._Known, "_named", off)],
+    "programs in other languages read no file": [(programs.reads, "_by_others", off)],
+    "what opens files is not handed on": [(programs.reads_python, "_is_handed_on", no)],
+    "a program goes to no other folder": [(programs.reads_shell._Folders, "end", nothing)],
+    "to go to a folder never fails": [(programs.reads_shell._Folders, "begin", nothing)],
+    "a script leaves nothing out": [(programs.reads_shell._Made, "begin", nothing)],
+    "a program leaves nothing out": [(programs.reads_python._Branches, "is_behind", yes)],
+    "all that is outside is the machine's": [(opened_files, "_OF_THE_MACHINE", ("/",))],
     "a folder is no more than its name": [(sources, "covers", covers_what_is_below)],
     "mail addresses name nobody": [(receivers, "_by_mail", off)],
     "names like that of the recipients name nobody": [(receivers, "_is_like", no)],
@@ -551,22 +551,22 @@ MUTANTS: dict[str, list[Patch]] = {
     "requests of such tools are not led on": [(receivers, "_other_hosts", off)],
     "files go along under few names": [(attachments, "_ALONG", frozenset[str]())],
     "secrets elsewhere may go along": [(attachments, "_secret_outside", nothing)],
-    "what is copied into a folder is not in it": [(filing.Filing, "in_folders", off)],
-    "a folder that is named alone is none": [(filing, "_named", lambda call, names, **_: NAMED(call, names))],
-    "hidden files say nothing": [(executed, "_HIDDEN", never_matches())],
-    "hidden folders say nothing": [(executed, "_is_of_programs", executed._FOLDERS_SET.__contains__)],
-    "all that is hidden is executed": [(executed, "_HIDDEN", re.compile(r"\..*"))],
-    "texts are replaced as files are": [(running.writing, "_is_of_texts", no)],
+    "what is copied into a folder is not in it": [(files.FileAccess, "in_folders", off)],
+    "a folder that is named alone is none": [(files, "_named", lambda call, names, **_: NAMED(call, names))],
+    "hidden files say nothing": [(runnable, "_HIDDEN", never_matches())],
+    "hidden folders say nothing": [(runnable, "_is_of_programs", runnable._FOLDERS_SET.__contains__)],
+    "all that is hidden is executed": [(runnable, "_HIDDEN", re.compile(r"\..*"))],
+    "texts are replaced as files are": [(programs.writes, "_is_of_texts", no)],
     "bodies of requests name recipients": [(receivers, "in_bodies", lambda *_: frozenset())],
     "bodies of requests decide who gets them": [(control, "in_bodies", lambda *_: frozenset())],
     "addresses for protocols are outside": [(policy_addresses, "_PROTOCOLS", ip_network("192.0.2.0/24"))],
     "tools of an operator keep no files": [(subject, "keeps_files", no)],
-    "what such tools keep may be executed": [(filing, "keeps_files", no)],
+    "what such tools keep may be executed": [(files, "keeps_files", no)],
     "what such tools keep is read by no program": [(scripts, "_filing", off)],
     "what such tools move is public": [(labels, "moved", lambda *_: LITERAL)],
     "what such tools move is what it was": [(labels, "keeps_files", no)],
     "such tools copy nothing that is run": [(scripts, "_copying", off)],
-    "every target is a path": [(filing, "_may_be_path", yes)],
+    "every target is a path": [(files, "_may_be_path", yes)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", lambda arguments, *_: iter(arguments))],
     "headers are no names": [(receivers, "plain_name", lambda name: name.casefold())],
@@ -589,8 +589,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "blanks lead into the workspace": [(paths, "_is_absolute", lambda path: path.startswith(("/", "~")))],
     "an address has one address in it": [(audiences, "_RELAYED", never_matches())],
     "any number of bits may be told": [(analysis, "told_bits", lambda _: 0)],
-    "bits of emptiness are not counted": [(bits, "_is_more", no)],
-    "bits of failure are not counted": [(bits, "_is_all_told", yes)],
+    "bits of emptiness are not counted": [(one_bit_flows, "_is_more", no)],
+    "bits of failure are not counted": [(one_bit_flows, "_is_all_told", yes)],
     "every failure is a bit": [(analysis, "told_bits", a_bit_for_each_jump)],
     "an answer that is written ends a plan for sure": [(subject, "_with_empty_answers", lambda flow_: flow_)],
     "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
@@ -607,8 +607,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "items are what they come from and no more": [(Judge, "of_items", lambda _, source: source.label)],
     "the planner says no items": [(outcome, "written_source", nothing)],
     "items are there whatever they come from": [(Reading, "outer", lambda _, names: names)],
-    "all conditions ask for emptiness": [(reading, "_split", all_emptiness)],
-    "all conditions ask for content": [(reading, "_split", all_contents)],
+    "all conditions ask for emptiness": [(read_uses, "_split", all_emptiness)],
+    "all conditions ask for content": [(read_uses, "_split", all_contents)],
     "what the planner says is trusted": [(Subject, "surroundings", words_are_trusted)],
     "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
     "a text without data is not known": [(constants, "_formats", lambda *_: {})],
@@ -617,7 +617,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "a graph reads nothing": [(values, "_all_at_once", nothing)],
     "the order of a plan is not looked at": [(values, "_joins", nothing)],
     "what nothing leads to is not looked at": [(analysis, "_left", reached)],
-    "empty answers tell no bit": [(bits, "Respond", type("Nothing", (), {}))],
+    "empty answers tell no bit": [(one_bit_flows, "Respond", type("Nothing", (), {}))],
     "errors of graphs are shown": [(analysis, "_withheld", off)],
     "nothing is retold": [(labels._Propagation, "_retells", no)],
     "what is retold keeps its links": [(Label, "retold", lambda self: self)],
@@ -639,8 +639,8 @@ def shows(case: Held) -> bool:
 def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
     judges = judge._judge_of
-    opened = running.opening.files_opened
-    by_path = (paths.workspace_path, paths.host_path, executed.is_executable)
+    opened = programs.reads.files_opened
+    by_path = (paths.workspace_path, paths.host_path, runnable.is_executable)
     by_name = (receivers.plain_name, receivers._is_recipient)
     for kept in (*by_path, *by_name, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()

@@ -10,11 +10,11 @@ from tests.compiled import looks_inside
 from callsheet.ir import Call, Literal, Ref, Step, Template, Value
 from callsheet.ir.labels import LITERAL, UNKNOWN, Label
 from callsheet.passes.verify import scripts
-from callsheet.passes.verify.views import Surroundings, call_views, is_plain, stands_apart
+from callsheet.passes.verify.call_views import ViewContext, call_views, is_plain, stands_apart
 from callsheet.policy import links
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Policy
-from callsheet.policy.running import Named, runs_file
+from callsheet.policy.programs import Named, runs_file
 
 TEXTS = st.text(st.sampled_from("a.:/?#<>()[]!= \n\"'\u00a0w"), max_size=12) | st.sampled_from(
     ["http://a.example/", "![x](", "<img src=", "www.a", "mailto:", "join(", "url(", "a.example/?q=", "]: "]
@@ -52,7 +52,7 @@ def test_a_step_of_plain_values_makes_no_links(step: Step):
     if not is_plain(step):
         return
     assert isinstance(step.action, Call)
-    around = Surroundings(_unknown, {}, LITERAL, _parameters)
+    around = ViewContext(_unknown, {}, LITERAL, _parameters)
     traits = JUDGE.traits(step.action.tool)
     assert not any(JUDGE.makes_links(traits, call, UNKNOWN) for call in call_views(step, around, LITERAL))
 
@@ -63,7 +63,7 @@ def test_what_stands_apart_is_no_address_with_data_in_it(step: Step):
     if not stands_apart(step):
         return
     assert isinstance(step.action, Call)
-    around = Surroundings(_unknown, {}, LITERAL, _parameters)
+    around = ViewContext(_unknown, {}, LITERAL, _parameters)
     traits = JUDGE.traits(step.action.tool)
     for call in call_views(step, around, LITERAL):
         assert not JUDGE.makes_links(traits, call, UNKNOWN)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.compiled import looks_inside
 
 from callsheet.ir.labels import LITERAL
-from callsheet.machine.monitor import telling
-from callsheet.machine.monitor.saying import Saying
+from callsheet.machine.monitor import sanitizing
+from callsheet.machine.monitor.shown_texts import ShownTexts
 from callsheet.passes.verify.outcome import Labels
 
 
@@ -51,12 +51,12 @@ def test_under_a_policy_no_plan_and_no_graph_tells_it_either_accepted_or_not(
 def test_the_experiment_finds_a_run_that_shows_what_a_model_was_asked_to_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(telling, "disarmed", _as_it_is)
+    monkeypatch.setattr(sanitizing, "disarmed", _as_it_is)
     assert any("links" in str(check_graph(seed, is_enforced=True).breaches) for seed in range(400))
 
 
 @looks_inside
 def test_the_experiment_finds_a_graph_that_shows_a_secret_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Saying, "failure", _told)
+    monkeypatch.setattr(ShownTexts, "failure", _told)
     found = (check_graph(seed, is_enforced=True).breaches for seed in range(400))
     assert any("under the policy: an answer shows a secret" in breaches for breaches in found)

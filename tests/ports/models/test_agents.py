@@ -11,7 +11,7 @@ import pytest
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact
 from callsheet.machine.agents.allowance import Allowance
-from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.agents import AgentTurns, action_in, asking, turn_prompt
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
@@ -35,9 +35,9 @@ def turn(*turns: Turn, allowed: Allowance | None = None, **args: Any) -> AgentTu
     return AgentTurn("S1.0.1/t1", "S1", "AGENT_SOLVE", [], given, allowed or Allowance(("SEARCH",)), turns)
 
 
-def looked(value: JSON, came: Came = Came.OK) -> Turn:
+def looked(value: JSON, came: CallOutcome = CallOutcome.OK) -> Turn:
     action = {"tool": "search", "args": {"query": "x"}}
-    return Turn(action, (Seen("SEARCH", {"query": "x"}, value, came, "S1.0.1/t1c1"),))
+    return Turn(action, (ObservedCall("SEARCH", {"query": "x"}, value, came, "S1.0.1/t1c1"),))
 
 
 class Scripted:
@@ -84,9 +84,9 @@ def test_a_result_cannot_close_the_marks_around_it() -> None:
 
 
 def test_what_failed_or_was_refused_is_told_as_such() -> None:
-    said = turn_prompt(turn(looked("gone", Came.FAILED)), [SEARCH]).messages[-1]["content"]
+    said = turn_prompt(turn(looked("gone", CallOutcome.FAILED)), [SEARCH]).messages[-1]["content"]
     assert said.startswith("The call failed:\n")
-    said = turn_prompt(turn(looked("no", Came.REFUSED)), [SEARCH]).messages[-1]["content"]
+    said = turn_prompt(turn(looked("no", CallOutcome.REFUSED)), [SEARCH]).messages[-1]["content"]
     assert said.startswith("The call was not made:\n")
     said = turn_prompt(turn(Turn("hm", fault="it is no JSON object")), [SEARCH]).messages[-1]["content"]
     assert said.startswith("That was no action: it is no JSON object.")

@@ -18,7 +18,7 @@ from callsheet.ports.models.model import (
     Syntax,
 )
 from callsheet.ports.models.opening import PROVIDERS, open_model
-from callsheet.ports.models.patience import PatientModel
+from callsheet.ports.models.retrying import PatientModel
 from callsheet.ports.models.settings import ModelPrices, ModelSettings
 from providers import (
     NOISE,

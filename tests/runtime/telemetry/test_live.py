@@ -8,10 +8,10 @@ from typing import Any
 from tests.collector import Collector
 
 from callsheet import RunStatus, Runtime, tool
+from callsheet.runtime.telemetry.conversion import telemetry_of
 from callsheet.runtime.telemetry.live import LiveExport
 from callsheet.runtime.telemetry.sending import Sender
 from callsheet.runtime.telemetry.target import target_of
-from callsheet.runtime.telemetry.telling import telemetry_of
 from callsheet.store import Journal
 
 PLAN = "S1: @CALC ('1 + 1') > $a\nS2: @WAIT () > $b\nS3: @RESPOND ($a)"

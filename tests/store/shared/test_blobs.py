@@ -18,8 +18,8 @@ import pytest
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.shared.blobs import Blobs, FolderBlobs, SharedBlobs
+from callsheet.store.shared.garbage import Swept, sweep
 from callsheet.store.shared.opening import open_blobs, open_database
-from callsheet.store.shared.sweeping import Swept, sweep
 
 BODY = b"value" * 20_000
 DIGEST = sha256(BODY).hexdigest()

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from callsheet.ir.labels import Label, read_label
+from callsheet.store.label_transfer import let_go, open_labels
 from callsheet.store.labels import LabelStore, Noted, Writing
-from callsheet.store.leftovers import let_go, open_labels
 from callsheet.store.shared.postgres import PostgresDatabase
 
 PUBLIC, PRIVATE, SECRET = read_label("U/pub"), read_label("U/priv"), read_label("T/secret")

@@ -13,8 +13,8 @@ from tests.postgres import Server, running_server
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import read_label
 from callsheet.store.errors import JournalError
+from callsheet.store.label_transfer import open_labels
 from callsheet.store.labels import LabelStore
-from callsheet.store.leftovers import open_labels
 from callsheet.store.library import open_library
 from callsheet.store.shared.address import shared_address, shown, without_password
 from callsheet.store.shared.blobs import SharedBlobs

@@ -19,7 +19,7 @@ from callsheet.trace.lctl.confidence import (
 )
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff
-from callsheet.trace.lctl.rules.along import raised_facts
+from callsheet.trace.lctl.rules.hops import raised_facts
 from lctl_blocks import changed, hop, minimal, text
 
 CONFIDENCES = st.none() | st.floats(0, 1)

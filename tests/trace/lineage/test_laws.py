@@ -20,7 +20,7 @@ from callsheet.machine import Command, Event, Status, ToolFacts
 from callsheet.policy.model import Policy
 from callsheet.store.replay import fold
 from callsheet.trace.lctl.check import check
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, value_at
@@ -51,7 +51,7 @@ def data_behind(lineage: Lineage, start: Node) -> set[str]:
         if not marks(value):
             continue  # nothing stands at this place, or a cast has made something else of it
         write = lineage.writes[node.write]
-        if write.made is Made.INPUT:
+        if write.made is ValueSource.INPUT:
             found.add(f"in:{write.name}")
         elif write.visit != NONE:
             visit = lineage.visits[write.visit]
@@ -214,7 +214,7 @@ def test_forward_is_backward_the_other_way_round(text: str, world: int, schedule
 def test_a_call_that_took_an_input_along_was_reached_by_it(text: str, world: int, schedule: int) -> None:
     run = recorded(plan_of(text), world, schedule)
     lineage = run.lineage()
-    for given_ in (w for w in lineage.writes if w.made is Made.INPUT):
+    for given_ in (w for w in lineage.writes if w.made is ValueSource.INPUT):
         reached = {call.key for call in reached_by(lineage, forward(lineage, Node(given_.id, ())))}
         asked = {key for key in lineage.commands if key in run.took}
         took = {

@@ -17,9 +17,9 @@ from callsheet.ports.calls import ToolFailed
 from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
 from callsheet.store.snapshots import Policy
-from callsheet.trace import compared as comparing
-from callsheet.trace.aligned import Pair, RunDiff, diff_runs
-from callsheet.trace.compared import compare_runs
+from callsheet.trace import comparing
+from callsheet.trace.alignment import Pair, RunDiff, diff_runs
+from callsheet.trace.comparing import compare_runs
 from callsheet.trace.lineage import windows
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
 from callsheet.trace.lineage.reach import reached_by

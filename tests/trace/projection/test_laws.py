@@ -22,7 +22,7 @@ from callsheet.trace.projection.project import debug_document_of, handoff_of, ha
 from callsheet.trace.projection.record import Record, Visit
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.shown import shown_value
-from callsheet.trace.projection.tell import fact_id
+from callsheet.trace.projection.wording import fact_id
 
 SEEDS = st.integers(0, 2**32 - 1)
 _QUIET = [HealthCheck.function_scoped_fixture]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from callsheet.api.checking import check_plan
-from callsheet.diagnostics import Diagnostic, Severity, Span, Swap, fixes_of
+from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, fixes_of
 from callsheet.passes import ToolSignature, check
 from callsheet.views.editor.document import PlanDocument, open_document
 from callsheet.views.editor.fixing import fix_all, repairs_in
@@ -48,12 +48,12 @@ def test_a_finding_is_gone_after_its_repair(text: str, code: str, title: str, af
 
 
 def test_each_word_that_may_be_meant_is_a_repair_of_its_own() -> None:
-    wrong = Diagnostic("CHK040", Severity.ERROR, "", Span(4, 12), swap=Swap("FILE", ("FILL", "FILM")))
+    wrong = Diagnostic("CHK040", Severity.ERROR, "", Span(4, 12), swap=WordFix("FILE", ("FILL", "FILM")))
     assert [fix.title for fix in fixes_of(wrong, "S1: @FILE (1)")] == ["write FILL", "write FILM"]
 
 
 def test_a_word_whose_place_is_not_clear_is_left_alone() -> None:
-    wrong = Diagnostic("CHK001", Severity.WARNING, "", Span(0, 20), swap=Swap("x", ("y",)))
+    wrong = Diagnostic("CHK001", Severity.WARNING, "", Span(0, 20), swap=WordFix("x", ("y",)))
     assert fixes_of(wrong, "      x and x here   ") == ()
 
 

@@ -37,7 +37,7 @@ def test_nothing_is_made_up_under_the_names_of_others() -> None:
     known = texts(gen_ai_attributes, mcp_attributes, network_attributes, error_attributes, service_attributes)
     assert set(map(str, names.Gen)) <= known
     assert set(map(str, names.Rpc)) <= known
-    assert all(str(name).startswith("callsheet.") for name in names.Own)
+    assert all(str(name).startswith("callsheet.") for name in names.CallsheetKey)
     ours = {str(name) for name in names.EventName if str(name).startswith("callsheet.")}
     assert {str(name) for name in names.EventName} - ours == {"gen_ai.evaluation.result"}
 

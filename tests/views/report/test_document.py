@@ -21,7 +21,7 @@ from callsheet.runtime.reporting import report_document
 from callsheet.store import Durability, Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
-from callsheet.trace.playing import Moment, play
+from callsheet.trace.replay import Moment, play
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
@@ -206,6 +206,6 @@ def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
     assert max(event.t for event in document.events) < hours
     assert all(0 <= visit.start <= visit.until < hours for visit in document.visits)
     assert all((entry.duration_ms or 0) < hours for entry in entries)
-    assert all((said.took or 0) < hours for moment in moments for said in moment.said)
+    assert all((said.took or 0) < hours for moment in moments for said in moment.notes)
     assert document.diff is not None
     assert {step for step, *_ in document.diff["times"]} <= {"S1", "S2"}

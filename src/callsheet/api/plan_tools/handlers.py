@@ -22,7 +22,7 @@ from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
 from callsheet.api.steps import StepResult
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, Call, Effect, canonical_tool_name, executor_name
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Spent, Usage
@@ -281,8 +281,8 @@ def _error(result: RunResult) -> str | None:
         return f"it is not known whether these calls took place, and a person has to decide: {keys}"
     if result.waiting:
         return "the run waits for a person to answer: " + ", ".join(ask.key for ask in result.waiting)
-    said = result.error or result.response or f"the run is {result.status}"
-    return f"{said} (it is not known whether these calls took place: {keys})" if keys else said
+    message = result.error or result.response or f"the run is {result.status}"
+    return f"{message} (it is not known whether these calls took place: {keys})" if keys else message
 
 
 def _step(step: StepResult) -> dict[str, Any]:

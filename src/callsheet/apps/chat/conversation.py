@@ -19,23 +19,23 @@ MAX_SAID = 8_000
 class Exchange(NamedTuple):
     """A message and what was answered."""
 
-    said: str
+    message: str
     answered: str
     saw_data: bool = False
     """Whether tools were called for the answer."""
 
 
-def told(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
+def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     """What was said before as one text, the newest exchanges that fit.
 
-    >>> print(told([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
+    >>> print(transcript([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
     User: who?
     You: Ada
     """
     kept: list[str] = []
     room = most
     for exchange in reversed(exchanges):
-        text = f"User: {exchange.said}\nYou: {exchange.answered}"
+        text = f"User: {exchange.message}\nYou: {exchange.answered}"
         if len(text) > room:
             break
         kept.append(text)
@@ -52,10 +52,10 @@ def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bo
     S1: @LLM_GENERATE (format=$message) > $answer
     """
     names = json.dumps([name.lower() for name in tools])
-    said = "$said, " if has_past else ""
+    prefix = "$said, " if has_past else ""
     if names == "[]":
-        return _plan(f"S1: @LLM_GENERATE ({said}format=$message) > $answer")
-    return _plan(f"S1: @AGENT_SOLVE ({said}goal=$message, tools={names}, max_turns={turns}) > $answer")
+        return _plan(f"S1: @LLM_GENERATE ({prefix}format=$message) > $answer")
+    return _plan(f"S1: @AGENT_SOLVE ({prefix}goal=$message, tools={names}, max_turns={turns}) > $answer")
 
 
 def _plan(step: str) -> str:

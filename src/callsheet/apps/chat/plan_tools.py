@@ -108,7 +108,7 @@ async def _run(planning: Planning, plan_id: str, given: Mapping[str, Any]) -> di
     result = outcome.result
     if result is None:
         return error_reply("the run waits for a person and goes on later", plan_id=plan_id)
-    told = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
+    data = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
     if result.status is not Status.DONE:
-        return error_reply(result.error or result.response or str(result.status), **told)
-    return {"success": True, **told, "response": result.response or "", "variables": dict(result.variables)}
+        return error_reply(result.error or result.response or str(result.status), **data)
+    return {"success": True, **data, "response": result.response or "", "variables": dict(result.variables)}

@@ -14,7 +14,7 @@ class Screen(Protocol):
     def answer(self, text: str) -> None:
         """Show what was answered."""
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Show anything else: what goes on, what is there, what is left to do."""
 
     def draw(self, plan: Plan) -> None:

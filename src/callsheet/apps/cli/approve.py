@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer, PendingAsk
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ApproveArguments:
     """What was said on the command line."""
 
     deny: bool
@@ -41,9 +41,9 @@ class Said:
         return Answer.of(read_answer(ask, self.text), by=by, note=self.note)
 
 
-_said = options.folded(
-    "said",
-    Said,
+_answer_options = options.folded(
+    "arguments",
+    ApproveArguments,
     deny=click.option("--deny", is_flag=True, help="No: the call is not made, the step fails."),
     text=click.option("--answer", "text", metavar="JSON|TEXT", help="The answer to a question."),
     by=click.option("--by", metavar="NAME", help="Who answers; default: the user of this machine."),
@@ -54,14 +54,14 @@ _said = options.folded(
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("which", metavar="[STEP|KEY]", required=False)
-@_said
+@_answer_options
 @click.option("--digest", metavar="HASH", help="Answer only if still that is asked which has this digest.")
 @journals.journal_path
 @options.as_json
 def approve(
     run: str,
     which: str | None,
-    said: Said,
+    arguments: ApproveArguments,
     digest: str | None,
     journal: Path | None,
     as_json: bool,
@@ -76,15 +76,15 @@ def approve(
     from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
-    if said.deny and said.text is not None:
+    if arguments.deny and arguments.text is not None:
         raise click.UsageError("--deny and --answer contradict each other")
     is_elsewhere = running.is_elsewhere(journal, run)
     if is_elsewhere:
-        ask, owned = running.approve_there(journal, run, said.to, which, digest), True
+        ask, owned = running.approve_there(journal, run, arguments.to, which, digest), True
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            ask = answer_run(opened, run_id, said.to, which, digest=digest)
+            ask = answer_run(opened, run_id, arguments.to, which, digest=digest)
             owned = _is_owned(opened.path, run_id)
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
@@ -92,7 +92,7 @@ def approve(
     *shown, _ = asks.lines_of(ask)
     for line in shown:
         print_text(line)
-    word = "denied" if said.deny else "approved" if said.text is None else "answered"
+    word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"
     way_on = (
         "it goes on there"
         if is_elsewhere
@@ -100,7 +100,7 @@ def approve(
         if owned
         else f"continue the run: callsheet resume {ask.run_id}"
     )
-    say(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
+    to_stderr(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
 
 
 def _user() -> str:
@@ -111,7 +111,7 @@ def _user() -> str:
 
 
 def _is_owned(journal: Path, run_id: str) -> bool:
-    from callsheet.store.owned import is_owned  # noqa: PLC0415 - as above
-    from callsheet.store.place import place_of  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import place_of  # noqa: PLC0415 - as above
+    from callsheet.store.ownership import is_owned  # noqa: PLC0415 - as above
 
     return is_owned(place_of(journal), run_id)

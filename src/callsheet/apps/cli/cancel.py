@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import may_stay_unread, print_json, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome
@@ -50,10 +50,10 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
             outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)
     with may_stay_unread():
-        return _tell(run_id, outcome, hint, as_json=as_json)
+        return _report(run_id, outcome, hint, as_json=as_json)
 
 
-def _tell(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
+def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
     """Print what has become of the run, and give the exit status."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
     from callsheet.apps.wording.doubts import left_lines  # noqa: PLC0415 - brings the runtime
@@ -66,15 +66,15 @@ def _tell(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) 
         status = "asked" if result is None else str(result.status)
         print_json({"run_id": run_id, "status": status, "in_doubt": [doubt_json(c) for c in left]})
     elif result is None:
-        say(
+        to_stderr(
             "the process that carries the run on has been asked to cancel it and has not done so yet;"
             f" if it ends before, this does: callsheet resume {run_id}{hint}"
         )
     elif not is_cancelled:
-        say(f"the run came to its end before it could be cancelled: {result.status}")
+        to_stderr(f"the run came to its end before it could be cancelled: {result.status}")
     else:
         for line in left_lines(left):
-            say(line)
+            to_stderr(line)
         why = "" if result.error == str(result.status) else f": {result.error}"
-        say(f"the run is cancelled{why}; callsheet show {run_id}{hint}")
+        to_stderr(f"the run is cancelled{why}; callsheet show {run_id}{hint}")
     return Exit.OK if is_cancelled else Exit.FAILED

@@ -18,14 +18,14 @@ import click
 
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_text, say
+from callsheet.apps.cli.output import print_diagnostics, print_text, to_stderr
 from callsheet.apps.cli.progress.lines import PlainLines, said_of, word_of
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
-    from callsheet.apps.chat.desk import Desk, Manner
+    from callsheet.apps.chat.dialogue import ConversationOptions, Dialogue
     from callsheet.apps.session import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
@@ -63,21 +63,21 @@ def chat(
     the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
     and not the conversation; Ctrl-D, or the end of standard input, ends it.
     """
-    from callsheet.apps.chat.desk import Manner  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if recording.no_journal:
         raise click.UsageError("a conversation is recorded: leave --no-journal out")
-    setup = with_fetched(setup, say)
+    setup = with_fetched(setup, to_stderr)
     if not setup.names_model:
         raise no_model()
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     held = options.policy_named(policy, setup)
     try:
-        run_to_end(_held(setup, plans_folder, journal, limits, Manner(plan_tools, yes), held))
+        run_to_end(_held(setup, plans_folder, journal, limits, ConversationOptions(plan_tools, yes), held))
     finally:
         journal.close()
     return Exit.OK
@@ -88,27 +88,29 @@ async def _held(
     plans_folder: Path | None,
     journal: Journal,
     limits: Limits,
-    manner: Manner,
+    manner: ConversationOptions,
     policy: Policy | None,
 ) -> None:
-    from callsheet.apps.chat.desk import Desk  # noqa: PLC0415 - as above
+    from callsheet.apps.chat.dialogue import Dialogue  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
     from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
-    desks: list[Desk] = []
+    desks: list[Dialogue] = []
     tools = plan_tools(lambda: desks[0]) if manner.plan_tools else []
     if policy is not None and manner.plan_tools:
         policy = with_plan_tools(policy)
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
-        desks.append(Desk(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        desks.append(Dialogue(host, open_library(plans_folder), _Terminal(reader), manner, policy))
         if is_terminal(sys.stdin):
-            say(f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves")
+            to_stderr(
+                f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves"
+            )
         await _converse(desks[0], reader)
 
 
-async def _converse(desk: Desk, reader: Reader) -> None:
+async def _converse(requests: Dialogue, reader: Reader) -> None:
     """Read and carry out commands until there are no more."""
     from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
 
@@ -118,17 +120,17 @@ async def _converse(desk: Desk, reader: Reader) -> None:
             if command == Plain("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(desk.take(command))
+                work = asyncio.create_task(requests.take(command))
                 try:
                     with _stopping(work):
                         await asyncio.wait({work})
                 except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
-                    desk.leave()
+                    requests.leave()
                     work.cancel()
                     await asyncio.wait({work})
                     raise
                 if work.cancelled():
-                    say("stopped")
+                    to_stderr("stopped")
                 else:
                     work.result()
         except CallsheetError as error:
@@ -171,7 +173,7 @@ class _Lines:
         if self._is_terminal:
             click.echo(prompt, nl=False, err=True)
         elif prompt != _PROMPT:
-            say(prompt.rstrip())
+            to_stderr(prompt.rstrip())
         line = await asyncio.to_thread(sys.stdin.readline)
         return line.rstrip("\n") if line else None
 
@@ -206,7 +208,7 @@ def _reader(setup: Setup) -> Reader:
     try:
         return _Keys(setup.data / "chat-history")
     except ImportError:
-        say("arrow keys and a history come with: pip install 'callsheet[chat]'")
+        to_stderr("arrow keys and a history come with: pip install 'callsheet[chat]'")
         return _Lines(is_terminal=True)
 
 
@@ -221,23 +223,23 @@ class _Terminal:
         """Print an answer."""
         print_text(text)
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """Print beside it."""
-        say(text)
+        to_stderr(text)
 
     def draw(self, plan: Plan) -> None:
         """Draw a plan; its steps are then told with what they do."""
         from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where plans are drawn
 
         self._lines = PlainLines(plan)
-        say(terminal_graph(plan).rstrip())
+        to_stderr(terminal_graph(plan).rstrip())
 
     def note(self, note: Note, *, of_plan: bool) -> None:
         """One line for what happens."""
         if of_plan and self._lines is not None:
             self._lines.show(note, None)
         elif note.kind in _TOLD:
-            say(f"  {word_of(note) or ''}  {said_of(note)}".rstrip())
+            to_stderr(f"  {word_of(note) or ''}  {said_of(note)}".rstrip())
 
     async def ask(self, question: str) -> str | None:
         """Ask, where somebody is there."""

@@ -16,7 +16,7 @@ from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_json, rendered
 from callsheet.apps.cli.reading import read_or_tell
 from callsheet.apps.operations.checking import Checked, check_text
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def check(
     """
     inputs = parse_variables(variables)
     texts = [read_or_tell(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
-    shelf, asks_servers = None if no_tools else Shelf(setup), bool(setup.mcp_configs)
-    found = [check_text(text, shelf, inputs, asks_servers=asks_servers) for text in texts]
+    declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
+    found = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
     if as_json:
         _print_json(found)
     else:
@@ -60,11 +60,11 @@ def check(
 
 
 def _verdict(checked: Checked) -> str:
-    name, said = preview(checked.text.source.name, 1_000), count_of(checked.diagnostics)
+    name, message = preview(checked.text.source.name, 1_000), count_of(checked.diagnostics)
     if checked.text.plan is None or not checked.ok:
-        return f"{name}: {said}"
+        return f"{name}: {message}"
     steps = len(checked.text.plan.steps)
-    return f"{name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {said}" if said else "")
+    return f"{name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {message}" if message else "")
 
 
 def _print_json(found: list[Checked]) -> None:

@@ -11,12 +11,12 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.apps.wording.values import preview, seconds
 
 if TYPE_CHECKING:
+    from callsheet.apps.attempt_costs import AttemptTotals
     from callsheet.apps.session import Setup
-    from callsheet.apps.tallies import Tally
 
 
 @click.command("compare-react")
@@ -34,23 +34,23 @@ def compare_react(
     All three are carried out for real, with the same model and tools, and what they took is told for each
     goal that was solved. Without --expect or --check every answer counts as solved.
     """
+    from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
-    from callsheet.apps.tallies import tally  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compared(goal, with_fetched(setup, say), _solves(expect, check), times))
+    ways = run_to_end(compared(goal, with_fetched(setup, to_stderr), _solves(expect, check), times))
     tallies = [tally(attempts) for attempts in ways]
     if as_json:
-        told = [
+        rows = [
             asdict(way)
             | {"per_solved": None if way.each is None else way.each._asdict()}
             | {"attempts": [asdict(attempt) for attempt in attempts]}
             for way, attempts in zip(tallies, ways, strict=True)
         ]
-        print_json({"goal": goal, "times": times, "ways": told})
+        print_json({"goal": goal, "times": times, "ways": rows})
         return Exit.OK
     for way in tallies:
         _print(way)
@@ -58,7 +58,7 @@ def compare_react(
     for line in _table(tallies):
         print_text(line)
     if expect is None and check is None:
-        say("every answer counts as solved: --expect TEXT or --check FILE.py:FUNCTION says which does")
+        to_stderr("every answer counts as solved: --expect TEXT or --check FILE.py:FUNCTION says which does")
     return Exit.OK
 
 
@@ -76,7 +76,7 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
     return lambda answer: wanted in answer.casefold()
 
 
-def _print(way: Tally) -> None:
+def _print(way: AttemptTotals) -> None:
     print_text(f"{way.name}: {_solved(way)}")
     asked = [f"{way.compiling} to make the plan"] if way.compiling else []
     asked += [f"{way.repairs} of them a second time"] if way.repairs else []
@@ -90,13 +90,13 @@ def _print(way: Tally) -> None:
     print_text(f"  {'error' if way.error else 'answer'}: {preview(way.error or way.answer, 200)}")
 
 
-def _solved(way: Tally) -> str:
+def _solved(way: AttemptTotals) -> str:
     if way.times == 1:
         return "solved" if way.solved else "NOT solved"
     return f"solved {way.solved} of {way.times} times"
 
 
-def _table(ways: Sequence[Tally]) -> list[str]:
+def _table(ways: Sequence[AttemptTotals]) -> list[str]:
     """What a solved goal took on each way, attempts that failed included."""
     head = ("for each solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
     rows = [head, *(_row(way) for way in ways)]
@@ -107,7 +107,7 @@ def _table(ways: Sequence[Tally]) -> list[str]:
     ]
 
 
-def _row(way: Tally) -> tuple[str, ...]:
+def _row(way: AttemptTotals) -> tuple[str, ...]:
     each = way.each
     if each is None:
         return (way.name, "not solved")

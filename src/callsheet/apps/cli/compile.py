@@ -10,13 +10,13 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.wording.values import seconds
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.compiling import Kept, Made
+    from callsheet.apps.compiling import CompileOutcome, LibraryMatch
     from callsheet.apps.session import Setup
     from callsheet.authoring.compiler.result import Accounting
 
@@ -71,27 +71,27 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         check_plan_id(save_as)
     if only_prompt:
         return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
-    shelf = open_library(plans_folder)
-    near: list[Kept] = []
+    declared = open_library(plans_folder)
+    near: list[LibraryMatch] = []
 
-    def takes(kept: Kept) -> bool:
+    def takes(kept: LibraryMatch) -> bool:
         near.append(kept)
         return not as_json and _is_taken(kept)
 
     held = options.policy_named(policy, setup)
-    library = None if no_library else shelf
-    made = run_to_end(compiled_for(goal, context, setup, library, takes, held, say))
+    library = None if no_library else declared
+    made = run_to_end(compiled_for(goal, context, setup, library, takes, held, to_stderr))
     if not as_json:
         print_diagnostics(made.doubts, None)
-        _tell(made, out)
+        _print(made, out)
     path = _written(made, out) if as_json else None
-    saved = None if save_as is None else saved_as(save_as, goal, made, shelf)
+    saved = None if save_as is None else saved_as(save_as, goal, made, declared)
     if as_json:
         kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
         written = {} if path is None else {"path": str(path)}
         print_json(Compilation(goal, made, near).to_json() | written | kept)
     elif saved is not None:
-        say(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
+        to_stderr(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
     return Exit.OK if made.text is not None else Exit.WRONG
 
 
@@ -100,42 +100,42 @@ def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
         print_json({"messages": messages})
     else:
         print_text("\n\n".join(message["content"] for message in messages))
-        say("look at the answer with: callsheet check -")
+        to_stderr("look at the answer with: callsheet check -")
     return Exit.OK
 
 
-def _is_taken(kept: Kept) -> bool:
+def _is_taken(kept: LibraryMatch) -> bool:
     """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
-    say(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
+    to_stderr(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        say(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
+        to_stderr(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
         return False
     return click.confirm("use it?", default=False, err=True)
 
 
-def _tell(made: Made, out: Path | None) -> None:
+def _print(made: CompileOutcome, out: Path | None) -> None:
     """Print the plan on standard output, or write it; all that is said of it goes to standard error."""
     path = _written(made, out)
     if made.kept is not None:
-        said = "for the same goal" if made.kept.is_exact else "for a goal that is near"
-        say(f"kept in the plan library {said}, no model was asked: {made.kept.described}")
+        message = "for the same goal" if made.kept.is_exact else "for a goal that is near"
+        to_stderr(f"kept in the plan library {message}, no model was asked: {made.kept.described}")
     if made.result is not None:
         print_diagnostics(made.result.findings.diagnostics, made.result.findings.source)
     if made.text is None:
         assert made.result is not None
         if path is not None:
-            say(f"the model's answer is in {path}")
+            to_stderr(f"the model's answer is in {path}")
         elif made.result.text.strip():
-            say(f"the model's answer was:\n{made.result.text.rstrip()}")
+            to_stderr(f"the model's answer was:\n{made.result.text.rstrip()}")
     elif path is None:
         print_text(made.text.rstrip("\n"))
     else:
-        say(f"written to {path}; look at it with: callsheet graph {path}")
+        to_stderr(f"written to {path}; look at it with: callsheet graph {path}")
     if made.result is not None:
-        say(_in_words(made.result.accounting))
+        to_stderr(_in_words(made.result.accounting))
 
 
-def _written(made: Made, out: Path | None) -> Path | None:
+def _written(made: CompileOutcome, out: Path | None) -> Path | None:
     """Where the plan was written, or beside it the answer that is none; None where nothing was to be."""
     if out is None:
         return None
@@ -152,7 +152,7 @@ def _written(made: Made, out: Path | None) -> Path | None:
         wrong = CallsheetError.single(
             "CFG014", f"{out} cannot be written: {reason}", help="name a file that can be written"
         )
-        say(text.rstrip())  # an answer that was paid for is not lost
+        to_stderr(text.rstrip())  # an answer that was paid for is not lost
         raise wrong from error
     return out
 

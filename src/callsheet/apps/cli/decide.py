@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.outcomes import doubt_json
 from callsheet.apps.wording.doubts import doubt_lines
@@ -49,7 +49,7 @@ def decide(run: str, calls: tuple[str, ...], every: bool, journal: Path | None, 
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
             outcome = decide_calls(opened, run_id, calls[:-1], verdict, every=every)
-    return _tell(outcome, journals.journal_hint(journal), as_json=as_json)
+    return _report(outcome, journals.journal_hint(journal), as_json=as_json)
 
 
 def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
@@ -62,12 +62,12 @@ def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
         waits = folded.machine.result is None and status != "running"
         outcome = RunOutcome(info.run_id, folded.machine.result, doubtful_calls(folded) if waits else ())
     if status == "running" and not as_json:
-        say("a process carries the run on; what it leaves in doubt can be decided when it has stopped")
+        to_stderr("a process carries the run on; what it leaves in doubt can be decided when it has stopped")
         return Exit.OK
-    return _tell(outcome, journals.journal_hint(path), as_json=as_json)
+    return _report(outcome, journals.journal_hint(path), as_json=as_json)
 
 
-def _tell(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
+def _report(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
     """Print where the run stands now, and give the exit status."""
     result, rest = outcome.result, outcome.in_doubt
     with may_stay_unread():
@@ -80,7 +80,7 @@ def _tell(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
             for line in doubt_lines(rest, outcome.run_id, hint):
                 print_text(line)
         elif result is None:
-            say(f"nothing is in doubt; continue the run: callsheet resume {outcome.run_id}{hint}")
+            to_stderr(f"nothing is in doubt; continue the run: callsheet resume {outcome.run_id}{hint}")
         else:
-            say(f"the run has ended: {result.status}; callsheet show {outcome.run_id}{hint}")
+            to_stderr(f"the run has ended: {result.status}; callsheet show {outcome.run_id}{hint}")
     return Exit.UNDECIDED if rest else Exit.OK

@@ -60,7 +60,7 @@ def demo(
     """
     from platformdirs import user_cache_path  # noqa: PLC0415 - only here
 
-    from callsheet.api.reach import default_data  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
@@ -68,10 +68,10 @@ def demo(
     asked = "" if goal is None else _model_for(model)
     folder = (folder or default_data() / "demo").absolute()
     cache = user_cache_path("callsheet", appauthor=False) / "servers"
-    servers = run_to_end(install_servers(cache, _say))
+    servers = run_to_end(install_servers(cache, _print))
     sample = make_sample(folder, servers)
     _know_anew(sample.config)
-    _say(f"made a repository, a database and a list of offices in {sample.workspace}")
+    _print(f"made a repository, a database and a list of offices in {sample.workspace}")
     record = [] if journal is None else ["--journal", str(journal)]
     lines = _of_plan(sample, record) if goal is None else _of_goal(goal, asked, sample, record)
     if prepare:
@@ -79,14 +79,14 @@ def demo(
             click.echo(f"callsheet {shlex.join(line)}")
         return Exit.OK
     if goal is not None:
-        _say(_WHAT_TO_EXPECT)
+        _print(_WHAT_TO_EXPECT)
     for line in lines:
         status = _carry_out(context, line)
         if status:
             return status
     if goal is None:
-        _say(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
-    _say(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
+        _print(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
+    _print(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
     return Exit.OK
 
 
@@ -131,7 +131,7 @@ def _model_for(given: str) -> str:
     local = look().default
     if local is None:
         raise no_model()
-    _say(f"no model is configured; {local} is on this machine and is taken")
+    _print(f"no model is configured; {local} is on this machine and is taken")
     return local
 
 
@@ -153,12 +153,12 @@ def _know_anew(config: Path) -> None:
         pin_file(load_settings()).change(forget)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     click.echo(text, err=True)
 
 
 def _journal_path(given: Path | None) -> Path:
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - brings sqlite3
 
     return given or default_journal_path()
 

@@ -17,7 +17,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.screen import columns
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound
@@ -128,7 +128,7 @@ def tell_dry_run(
 
     A person is asked before the calls of the tools that `rules` or the settings name.
     """
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - not for --help
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
     inputs = parse_variables(variables)
     assumed = parse_assumed(assumptions.assumed)
@@ -153,7 +153,7 @@ def tell_dry_run(
     else:
         print_diagnostics(ran.remarks, text.source)
         if ran.absent:
-            say(f"{ran.absent}: --ask-servers starts the servers")
+            to_stderr(f"{ran.absent}: --ask-servers starts the servers")
         click.echo(ran.to_text(columns()).encode("utf-8", "backslashreplace"))
     return Exit.OK if ran.ok else Exit.REFUSED
 
@@ -165,11 +165,11 @@ def parse_assumed(given: Iterable[str]) -> dict[str, Any]:
     {'S1': {'n': 3}, 'S2': 'some text'}
     """
     found: dict[str, Any] = {}
-    for said in given:
-        step_id, equals, value = said.partition("=")
+    for assumption in given:
+        step_id, equals, value = assumption.partition("=")
         step_id = step_id.strip()
         if not equals:
-            message = f"--assume {said[:60]!r} has no ="
+            message = f"--assume {assumption[:60]!r} has no ="
             raise CallsheetError.single("RUN040", message, help="write --assume STEP=VALUE")
         if step_id in found:
             message = f"--assume gives a result of {step_id[:60]} twice"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.ir import Plan, canonical_tool_name
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
         click.echo(step.describe())
     if absent:
         names = ", ".join(f"@{name}" for name in absent)
-        say(f"nothing is known of {names}, so they may write: name their servers with --mcp-config")
+        to_stderr(f"nothing is known of {names}, so they may write: name their servers with --mcp-config")
 
 
 def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
     """The schedule, and the names of the tools of which nothing is known."""
-    from callsheet.api.reach import absent_tools, facts_of  # noqa: PLC0415 - not for --help
-    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
     from callsheet.machine.approvals import covers  # noqa: PLC0415 - as above
 
-    registry, _, _ = Shelf(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
+    registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
     schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
     return schedule, tuple(absent_tools(plan, registry))

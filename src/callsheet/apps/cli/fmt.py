@@ -14,7 +14,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.reading import read_plan
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
@@ -87,7 +87,7 @@ def _convert(
     """Print a plan in another spelling, and say what stands around it and was left out."""
 
     def parameters(plan: Plan) -> Parameters:
-        from callsheet.api.reach import parameters_of  # noqa: PLC0415 - no tool is looked at elsewhere
+        from callsheet.api.requirements import parameters_of  # noqa: PLC0415 - no tool is looked at elsewhere
         from callsheet.apps.session import local_tools  # noqa: PLC0415 - as above
 
         return parameters_of(plan, local_tools(options.setup_from(tools_files)))
@@ -126,7 +126,7 @@ def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -
         if ends := old.count("\r\n") - formatted.count("\r\n"):
             only = "; nothing else differs" if old.replace("\r\n", "\n") == formatted else ""
             lines = "1 line ends" if ends == 1 else f"{ends} lines end"
-            say(f"{name}: {lines} with CR LF, and would with LF alone{only}")
+            to_stderr(f"{name}: {lines} with CR LF, and would with LF alone{only}")
     elif writes and text.path is None:
         print_text(formatted, nl=False)
 
@@ -140,9 +140,9 @@ def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:
     did = "formatted" if writes else "would be formatted"
     for name in changed:
         if name != "<stdin>":
-            say(f"{name}: {did}")
+            to_stderr(f"{name}: {did}")
     if not changed and count > 1:
-        say(f"nothing to change in {count} plans")
+        to_stderr(f"nothing to change in {count} plans")
 
 
 def _replace(path: Path, text: str) -> None:

@@ -11,8 +11,8 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.runs import INTERRUPTED, shown_status
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
-from callsheet.store.owned import is_owned
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
+from callsheet.store.ownership import is_owned
 
 _PAUSE = 0.1
 _SAID = {
@@ -59,8 +59,8 @@ def stands_still(status: str) -> bool:
 
 def said_of_status(status: str, run_id: str, journal: Path | None) -> str:
     """How a run stands that was followed, and what carries it on."""
-    said = _SAID.get(status, f"it has ended: {status}")
-    return f"run {run_id}: {said.format(run=run_id, hint=journals.journal_hint(journal))}"
+    text = _SAID.get(status, f"it has ended: {status}")
+    return f"run {run_id}: {text.format(run=run_id, hint=journals.journal_hint(journal))}"
 
 
 def exit_of_status(status: str) -> Exit:

@@ -137,12 +137,12 @@ class LazyGroup(LazyCommands):
             # click makes an Abort of whatever signal has ended a command, which is its cause
             status = getattr(error.__cause__ or error, "status", Exit.INTERRUPTED)
         except Exception as error:
-            from callsheet.apps.cli.mistakes import tell  # noqa: PLC0415 - not where all goes well
+            from callsheet.apps.cli.mistakes import report  # noqa: PLC0415 - not where all goes well
 
-            told = tell(error, as_json="--json" in asked)
-            if told is Exit.BUG and "--debug" in asked:
+            exit_status = report(error, as_json="--json" in asked)
+            if exit_status is Exit.BUG and "--debug" in asked:
                 raise
-            status = told
+            status = exit_status
         if args is None:  # the status stands: Ctrl-C could only print a traceback now
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if args is None and "asyncio" in sys.modules:

@@ -42,7 +42,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
 def _asks(path: Path | None) -> list[PendingAsk]:
     """All that is open; nothing where the default journal has not been made yet."""
     from callsheet.runtime import inbox  # noqa: PLC0415 - as above
-    from callsheet.store.place import default_journal_path, is_absent  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     if path is None and is_absent(default_journal_path()):
         return []

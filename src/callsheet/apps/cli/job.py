@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress
 from callsheet.apps.operations.library import other_tools
 from callsheet.apps.operations.reading import PlanText
@@ -23,9 +23,9 @@ from callsheet.ir import Order, Plan
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from callsheet.apps.models import Asked
+    from callsheet.apps.masking import Masker
+    from callsheet.apps.models import RunModels
     from callsheet.apps.session import Setup, Toolbox
-    from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.asking import Respondents
@@ -61,7 +61,7 @@ class Job:
     approved: tuple[str, ...]
     secrets: dict[str, str]
     """The inputs that are secret, which `inputs` has as well."""
-    veil: Veil
+    masker: Masker
     engine: TemporalSettings | None
     """Where the run is carried out, None for here."""
     detaches: bool
@@ -85,14 +85,14 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with job.veil.over_prints(), job.progress:
+        with job.masker.over_prints(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
         return journals.interrupted(stop, _recorded(job), hint, is_there=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_way_on(error, _recorded(job), hint) from error
     except CallsheetError as error:
-        raise job.veil.error(error) from None
+        raise job.masker.error(error) from None
     finally:
         if job.journal is not None:
             job.journal.close()
@@ -101,9 +101,9 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
         from callsheet.apps.cli.engines.running import detached  # noqa: PLC0415 - as above
 
         return detached(job.run_id, hint, as_json=as_json)
-    warnings = to_json(job.veil.diagnostics(diagnostics), job.text.source)
+    warnings = to_json(job.masker.diagnostics(diagnostics), job.text.source)
     reopens = job.plan.order is Order.DAG
-    outcome = job.veil.outcome(outcome)
+    outcome = job.masker.outcome(outcome)
     return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
 
 
@@ -126,19 +126,19 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
     from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
-    from callsheet.store.leftovers import noted_before  # noqa: PLC0415
+    from callsheet.store.label_transfer import noted_before  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
     asked = asked_by(job.setup, job.plan, job.limits)
     plan = None if asked.knows_all_tools(job.plan) else job.plan
     async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
-        job.veil.know(toolbox.known)
+        job.masker.know(toolbox.known)
         diagnostics = _check(job, toolbox, asked)
         compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
         policy = _proved(job, toolbox)
         launch = _launch(job, toolbox, asked, policy)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
-        watch = Watch(observer=job.veil.observing(job.progress.note))
+        watch = Watch(observer=job.masker.observing(job.progress.note))
         if job.done is None:
             job.progress.begin()
         outcome: RunOutcome | None
@@ -189,7 +189,7 @@ async def _taken_over(
     return await resume_run(journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present)
 
 
-def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
+def _check(job: Job, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ...]:
     """Refuse a plan with errors; else print the warnings, and which servers were opened."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
@@ -210,10 +210,10 @@ def _check(job: Job, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
         d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
     )
     if not job.quiet:
-        print_diagnostics(job.veil.diagnostics(warnings), job.text.source)
+        print_diagnostics(job.masker.diagnostics(warnings), job.text.source)
         if toolbox.servers:
             names = ", ".join(server.name for server in toolbox.servers)
-            say(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
+            to_stderr(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
     return warnings
 
 
@@ -232,7 +232,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
-    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
+    from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     proof = prove(
@@ -254,13 +254,13 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
 
 def _labels_beside(job: Job) -> Path:
     """The journal beside which labels are kept; one that is not written to has them too."""
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     return default_journal_path() if job.journal is None else job.journal.path
 
 
-def _launch(job: Job, toolbox: Toolbox, asked: Asked, policy: Policy | None) -> Launch:
-    from callsheet.api.reach import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
+def _launch(job: Job, toolbox: Toolbox, asked: RunModels, policy: Policy | None) -> Launch:
+    from callsheet.api.requirements import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.launch import Launch  # noqa: PLC0415

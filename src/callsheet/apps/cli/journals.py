@@ -15,7 +15,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 
 if TYPE_CHECKING:
     from callsheet.sealing.shapes import Shapes
@@ -74,7 +74,7 @@ def open_journal(
     """
     from callsheet.sealing.finder import Finder  # noqa: PLC0415 - as below
     from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.schema import Durability  # noqa: PLC0415 - as above
 
     if shapes == "configured":
@@ -88,14 +88,14 @@ def open_journal(
 def open_to_read(path: Path | None) -> Journal:
     """The journal at a path, or the default one, for reading alone; raises JournalError if there is none."""
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     return _telling(Journal.open_to_read(path or default_journal_path()))
 
 
 def _telling(journal: Journal) -> Journal:
     """The journal, of which whoever has typed the command hears what they should know."""
-    journal.warn = lambda text: say(f"warning {text}")
+    journal.warn = lambda text: to_stderr(f"warning {text}")
     return journal
 
 
@@ -110,9 +110,9 @@ def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str, *, is_th
     A run that `is_there`, on an engine's server, goes on by itself: only the waiting for it has ended.
     """
     if not run_id:
-        say("interrupted; nothing was recorded")
+        to_stderr("interrupted; nothing was recorded")
     elif is_there:
-        say(f"it goes on without you; it is waited for again by: callsheet resume {run_id}{hint}")
+        to_stderr(f"it goes on without you; it is waited for again by: callsheet resume {run_id}{hint}")
     else:
-        say(f"interrupted; it goes on with: callsheet resume {run_id}{hint}")
+        to_stderr(f"interrupted; it goes on with: callsheet resume {run_id}{hint}")
     return getattr(stop, "status", Exit.INTERRUPTED)

@@ -10,11 +10,11 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.wording.values import without_controls
 
 if TYPE_CHECKING:
-    from callsheet.ports.mcp.oauth.authorize import Begun
+    from callsheet.ports.mcp.oauth.authorize import PendingLogin
     from callsheet.ports.mcp.oauth.records import Login
 
 _MOST_CHARACTERS = 20_000
@@ -47,16 +47,18 @@ def login(
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
     from callsheet.apps.login import log_in  # noqa: PLC0415 - brings the SDK
 
-    def show(begun: Begun) -> None:
-        say(f"log in to {server} at {without_controls(begun.issuer)}: open this address in a browser")
+    def show(begun: PendingLogin) -> None:
+        to_stderr(f"log in to {server} at {without_controls(begun.issuer)}: open this address in a browser")
         click.echo(f"\n  {begun.address}\n", err=True)
         if opens:
             click.launch(begun.address)
         if opens is not False:
-            say("waiting for the browser to come back (Ctrl-C ends it)")
+            to_stderr("waiting for the browser to come back (Ctrl-C ends it)")
 
-    async def ask(_begun: Begun) -> str:
-        say("then paste here the whole address that the browser was sent to; the page itself need not load:")
+    async def ask(_begun: PendingLogin) -> str:
+        to_stderr(
+            "then paste here the whole address that the browser was sent to; the page itself need not load:"
+        )
         return await asyncio.to_thread(sys.stdin.readline, _MOST_CHARACTERS)  # Ctrl-C is heard meanwhile
 
     setup = options.setup_from(mcp_configs=mcp_configs)
@@ -64,7 +66,7 @@ def login(
     if as_json:
         print_json(_json(made))
     else:
-        say(f"logged in to {server}{_until(made)}")
+        to_stderr(f"logged in to {server}{_until(made)}")
     return Exit.OK
 
 
@@ -81,10 +83,10 @@ def logout(server: str, mcp_configs: tuple[Any, ...], as_json: bool) -> int:
     if as_json:
         print_json({"server": server, "forgotten": done.was_there, "revoked": done.is_revoked})
     elif not done.was_there:
-        say(f"there is no login with {server}")
+        to_stderr(f"there is no login with {server}")
     else:
         ended = "its authorization server has ended it" if done.is_revoked else "its tokens end by themselves"
-        say(f"the login with {server} is forgotten; {ended}")
+        to_stderr(f"the login with {server} is forgotten; {ended}")
     return Exit.OK if done.was_there else Exit.FAILED
 
 
@@ -98,7 +100,7 @@ def _list(as_json: bool) -> int:
     for one in logins:
         scope = f"  {one.tokens.scope}" if one.tokens.scope else ""
         click.echo(without_controls(f"{one.server}  {one.url}  by {one.issuer}{scope}{_until(one)}"))
-    say(f"the file is {file.path}")
+    to_stderr(f"the file is {file.path}")
     return Exit.OK
 
 

@@ -49,18 +49,20 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
             "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"
         ) from error
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.output import say  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.analysis import Surroundings  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.analysis import AnalysisContext  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.toolshelf import tools_here  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.tools import tools_here  # noqa: PLC0415 - as above
 
     out = take_output() if port is None else None
-    here = Surroundings(
+    here = AnalysisContext(
         setup, tools_here(setup), options.policy_named(policy, setup), tuple(given), setup.means
     )
     if out is not None:
         serve_stdio(make_server(here), out)
     else:
         run_to_end(
-            serve_tcp(lambda: make_server(here), port or 0, lambda n: say(f"listening on 127.0.0.1:{n}"))
+            serve_tcp(
+                lambda: make_server(here), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
+            )
         )

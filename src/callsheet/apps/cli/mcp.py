@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 
@@ -70,7 +70,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     under way when it ends are in the journal: `callsheet resume` carries them on.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.mcp.serving import Served, serve  # noqa: PLC0415
+    from callsheet.apps.mcp.serving import ServerConfig, serve  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
@@ -83,10 +83,12 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
     if http is None and is_terminal(sys.stdin):
-        say("an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)")
+        to_stderr(
+            "an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)"
+        )
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
-    served = Served(
+    served = ServerConfig(
         setup=setup,
         limits=limits,
         policy=options.policy_named(policy, setup),
@@ -96,7 +98,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
-        run_to_end(serve(served, web, say))
+        run_to_end(serve(served, web, to_stderr))
     return Exit.OK
 
 

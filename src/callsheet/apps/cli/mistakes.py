@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import click
 
 from callsheet.apps.cli.exits import Exit, status_of
-from callsheet.apps.cli.output import drop_output, may_stay_unread, print_error, say, was_printing
+from callsheet.apps.cli.output import drop_output, may_stay_unread, print_error, to_stderr, was_printing
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
 _OF_THE_JOURNAL = frozenset(
@@ -28,7 +28,7 @@ _OF_A_DATABASE = 8
 """How many files the connections to a journal open at most while it is prepared."""
 
 
-def tell(error: Exception, *, as_json: bool) -> Exit:
+def report(error: Exception, *, as_json: bool) -> Exit:
     """Print an error and give the exit status; `Exit.BUG` for what nobody foresaw."""
     if isinstance(error, click.UsageError):
         error = _usage(error)
@@ -38,8 +38,8 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
         )
     if _is_out_of_files(error):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        said = f"too many open files: no more than {most} may be open at once"
-        error = CallsheetError.single("CFG022", said, help="raise the limit: ulimit -n 1024")
+        message = f"too many open files: no more than {most} may be open at once"
+        error = CallsheetError.single("CFG022", message, help="raise the limit: ulimit -n 1024")
     if isinstance(error, CallsheetError):
         try:
             with may_stay_unread():
@@ -53,9 +53,9 @@ def tell(error: Exception, *, as_json: bool) -> Exit:
     if isinstance(error, OSError) and was_printing(error):
         return _tell_unwritten(error)
     text = " ".join(str(error).split())[:300]
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    say(
-        f"callsheet has a bug: {said}\n"
+    message = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    to_stderr(
+        f"callsheet has a bug: {message}\n"
         "  help: report it with what `callsheet doctor` prints and what this command prints after"
         " `callsheet --debug …`; a run that was going on can be resumed"
     )
@@ -106,12 +106,12 @@ def _tell_unwritten(error: OSError) -> Exit:
     """Say on standard error that the result could not be written to standard output (CFG018)."""
     drop_output()
     reason = error.strerror or str(error)
-    told = CallsheetError.single(
+    unwritten = CallsheetError.single(
         "CFG018",
         f"the result cannot be written: {reason}",
         help="free space or print to another place; `callsheet show RUN` tells the answer of a run again",
     )
-    print_error(told, as_json=False)
+    print_error(unwritten, as_json=False)
     return Exit.FAILED
 
 

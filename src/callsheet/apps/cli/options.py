@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.stage import Stage
+from callsheet.apps.cli.progress_mode import Stage
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
@@ -154,7 +154,7 @@ def setup_from(
     pinned: bool = False,
 ) -> Setup:
     """The setup that these options describe, on top of the user's configuration file."""
-    from callsheet.api.reach import default_data  # noqa: PLC0415 - only where tools are opened
+    from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
     from callsheet.apps.session import Setup  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.wording.values import without_controls
@@ -45,19 +45,19 @@ def report(
             print_json(outcome_json(outcome, journal, diagnostics))
         elif result is None:
             if outcome.in_doubt:
-                say("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
+                to_stderr("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
             _print_asks(outcome, hint)
             if outcome.unanswered:
-                say("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
+                to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
             for line in left_lines(outcome.in_doubt):
-                say(without_controls(line))
-            say(f"used {outcome.usage.describe()}")
+                to_stderr(without_controls(line))
+            to_stderr(f"used {outcome.usage.describe()}")
             if journal is not None:
-                say(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
+                to_stderr(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
                 if reopens and result.status is Status.FAILED:
-                    say(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
+                    to_stderr(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
     if result.status is Status.REFUSED:
@@ -76,7 +76,7 @@ def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> Cal
 def _print_result(result: Result) -> None:
     if result.status is Status.DONE:
         if result.terminated:
-            say(f"ended by TERMINATE at {result.ended_at}")
+            to_stderr(f"ended by TERMINATE at {result.ended_at}")
         if result.response:
             print_text(result.response)
         return
@@ -85,12 +85,14 @@ def _print_result(result: Result) -> None:
         print_text(result.response)
     has_news = result.error and result.error not in (result.response, str(result.status))
     why = f": {result.error}" if has_news else ""
-    say(f"{_ENDED[result.status]}{where}{without_controls(why)}")
+    to_stderr(f"{_ENDED[result.status]}{where}{without_controls(why)}")
     if result.objection is not None:
         for line in _objection_lines(result.objection):
-            say(without_controls(line))
+            to_stderr(without_controls(line))
     if result.refusal is not None:
-        say(f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}")
+        to_stderr(
+            f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}"
+        )
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
@@ -109,9 +111,9 @@ def _print_asks(outcome: RunOutcome, hint: str) -> None:
     from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - only where people are asked
 
     if outcome.waiting:
-        say("the run waits for people:")
+        to_stderr("the run waits for people:")
     for ask in outcome.waiting:
         for line in lines_of(ask, hint):
-            say(f"  {line}")
+            to_stderr(f"  {line}")
     if outcome.waiting:
-        say(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
+        to_stderr(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")

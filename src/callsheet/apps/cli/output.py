@@ -30,15 +30,15 @@ def _laid_out(value: object) -> str:
     many = {name: items for name, item in fields.items() if len(items := _items(item)) > _MANY}
     if not many:
         return json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    said: list[str] = []
+    parts: list[str] = []
     for name, item in fields.items():
         if name in many:
             lines = ",\n    ".join([_on_a_line(each) for each in many[name]])
             text = f"[\n    {lines}\n  ]"
         else:
             text = json.dumps(item, ensure_ascii=False, indent=2, default=str).replace("\n", "\n  ")
-        said.append(f"  {json.dumps(name, ensure_ascii=False)}: {text}")
-    return "{\n" + ",\n".join(said) + "\n}"
+        parts.append(f"  {json.dumps(name, ensure_ascii=False)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}"
 
 
 def _items(value: object) -> list[object]:
@@ -58,7 +58,7 @@ def print_text(text: str, *, nl: bool = True) -> None:
     click.echo(shown.encode("utf-8", "backslashreplace"), nl=nl)
 
 
-def say(text: str) -> None:
+def to_stderr(text: str) -> None:
     """A text on standard error; nothing depends on whether anybody can read it."""
     with suppress(OSError):
         click.echo(text, err=True)
@@ -96,13 +96,13 @@ def print_error(error: CallsheetError, *, as_json: bool) -> None:
     if as_json:
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        say(rendered(error.diagnostics, error.source))
+        to_stderr(rendered(error.diagnostics, error.source))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:
     """Findings as text on standard error."""
     if diagnostics:
-        say(rendered(diagnostics, source))
+        to_stderr(rendered(diagnostics, source))
 
 
 def rendered(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
@@ -125,8 +125,8 @@ def count_of(diagnostics: Sequence[Diagnostic]) -> str:
     '1 warning'
     """
     counts = [(severity, sum(d.severity is severity for d in diagnostics)) for severity in Severity]
-    said = [f"{n} {severity}{'s' if n != 1 else ''}" for severity, n in counts if n]
-    return ", ".join(said)
+    parts = [f"{n} {severity}{'s' if n != 1 else ''}" for severity, n in counts if n]
+    return ", ".join(parts)
 
 
 def json_rows(diagnostics: Sequence[Diagnostic], source: Source) -> list[dict[str, Any]]:

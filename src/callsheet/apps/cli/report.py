@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def report(
     refresh(journal, run)
     with journals.open_to_read(journal) as opened:
         document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
-    told = preview_of(document)
+    preview = preview_of(document)
     chain = document.run["chain"]
     if not chain["ok"]:
-        say(f"run {document.run['id']}: CHAIN BROKEN at event {chain['seq']}: {chain['why']}")
+        to_stderr(f"run {document.run['id']}: CHAIN BROKEN at event {chain['seq']}: {chain['why']}")
     status = Exit.OK if chain["ok"] else Exit.FAILED
     if only_preview:
-        _show_preview(told, as_json=as_json)
+        _show_preview(preview, as_json=as_json)
         return status
     page = report_page(document)
     path = output or Path(f"{document.run['id']}.html")
@@ -84,20 +84,20 @@ def report(
                     "run_id": document.run["id"],
                     "path": str(path),
                     "bytes": path.stat().st_size,
-                    **told.to_json(),
+                    **preview.to_json(),
                 }
             )
         else:
-            print_text(f"{path}  {_size(path.stat().st_size)}, {told.line()}")
+            print_text(f"{path}  {_size(path.stat().st_size)}, {preview.line()}")
     return status
 
 
-def _show_preview(told: Preview, *, as_json: bool) -> None:
+def _show_preview(preview: Preview, *, as_json: bool) -> None:
     with may_stay_unread():
         if as_json:
-            print_json(told.to_json())
+            print_json(preview.to_json())
         else:
-            for line in told.lines():
+            for line in preview.lines():
                 print_text(line)
 
 

@@ -13,17 +13,17 @@ import click
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.stage import Stage
+from callsheet.apps.cli.progress_mode import Stage
 from callsheet.apps.cli.trace import beside
 from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
 if TYPE_CHECKING:
-    from callsheet.api.resuming import Circumstances
-    from callsheet.apps.veil import Veil
+    from callsheet.api.resuming import ResumeContext
+    from callsheet.apps.masking import Masker
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.policy.model import Policy
@@ -48,7 +48,7 @@ class Resumption:
     progress: Progress
     quiet: bool
     waits: bool
-    veil: Veil
+    masker: Masker
     model: str
     limits: Callable[[Limits], Limits]
     policy: Policy | None
@@ -132,8 +132,8 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     """Carry on the run that `find` finds in the journal; gives the exit status."""
     if accept_changed_policy and not policy:
         raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
 
     with journals.open_journal(journal) as opened:
         info = find(opened)
@@ -151,7 +151,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
             progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
-            veil=Veil(load_settings().secrets.shapes, shows_all=shows_secrets),
+            masker=Masker(load_settings().secrets.shapes, shows_all=shows_secrets),
             model=options.model_named(model) if model else "",
             limits=changes,
             policy=_policy_named(policy),
@@ -164,9 +164,11 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
         with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
             status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
-        say(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+        to_stderr(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
         if info.status == "failed":
-            say(f"to do it again from a step, in a new run: callsheet rerun {info.run_id} --from STEP{hint}")
+            to_stderr(
+                f"to do it again from a step, in a new run: callsheet rerun {info.run_id} --from STEP{hint}"
+            )
     return status
 
 
@@ -195,22 +197,22 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with job.veil.over_prints(), job.progress:
+        with job.masker.over_prints(), job.progress:
             outcome = run_to_end(_resume(job))
     except KeyboardInterrupt as stop:
         return journals.interrupted(stop, job.run_id, hint, is_there=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
     except CallsheetError as error:
-        raise job.veil.error(error) from None
-    return report(job.veil.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
+        raise job.masker.error(error) from None
+    return report(job.masker.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: Resumption) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
 
-        observer = job.veil.observing(job.progress.note)
+        observer = job.masker.observing(job.progress.note)
         job.progress.begin()
         return await resume_there(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
@@ -219,7 +221,7 @@ async def _resume(job: Resumption) -> RunOutcome:
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
-    tools: list[Circumstances] = []
+    tools: list[ResumeContext] = []
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
@@ -235,11 +237,11 @@ async def _resume(job: Resumption) -> RunOutcome:
         return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
 
     watch = Watch(
-        observer=job.veil.observing(job.progress.note),
+        observer=job.masker.observing(job.progress.note),
         hears_all=False,
         on_driver=job.progress.begin,
         on_decided=job.progress.begin,
-        on_declared=job.veil.know,
+        on_declared=job.masker.know,
     )
     return await resume_run(
         job.journal,
@@ -254,22 +256,22 @@ async def _resume(job: Resumption) -> RunOutcome:
 
 
 def _tell_difference(difference: str) -> None:
-    say(f"another policy from here on: {without_controls(difference)}")
+    to_stderr(f"another policy from here on: {without_controls(difference)}")
 
 
 @asynccontextmanager
-async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[Circumstances, Ports]]:
+async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
-    from callsheet.api.resuming import Circumstances  # noqa: PLC0415 - as above
+    from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
     from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
 
-    setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), say, plan)
+    setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), to_stderr, plan)
     asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
-        job.veil.know(toolbox.known)
+        job.masker.know(toolbox.known)
         check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
@@ -282,5 +284,5 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
             is_bound_anew=job.policy is not None,
         )
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = Circumstances(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
+        here = ResumeContext(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

@@ -17,17 +17,17 @@ from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry
 from callsheet.apps.cli.engines.choice import Engine, engine
 from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.job import Job, canonical_names, carry_out_job
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.progress import choose_progress
-from callsheet.apps.cli.stage import Stage
+from callsheet.apps.cli.progress_mode import Stage
 from callsheet.apps.cli.trace import beside
 from callsheet.apps.operations.library import bound
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.engines.running import Reference
+    from callsheet.apps.masking import Masker
     from callsheet.apps.session import Setup
-    from callsheet.apps.veil import Veil
     from callsheet.machine.limits import Limits
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.sealing.shapes import Shapes
@@ -113,7 +113,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of a run, the fields of its `Wishes`."""
+    """Gives a command the options of a run, the fields of its `RunArguments`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -131,11 +131,11 @@ def run(**given: Any) -> int:
     The answer is printed on standard output, progress on standard error. A run that was
     interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
     """
-    return carry_out(Wishes(**given))
+    return carry_out(RunArguments(**given))
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunArguments:
     """What the command line says of a run: a field for each option, or group of options."""
 
     plan: options.NamedPlan
@@ -156,30 +156,30 @@ class Wishes:
     as_json: bool
 
 
-def carry_out(wishes: Wishes) -> int:
+def carry_out(arguments: RunArguments) -> int:
     """Check a plan and run it, or tell what it would do; gives the exit status.
 
     Raises click.UsageError for options that contradict each other, CallsheetError for what cannot be run.
     """
-    if wishes.is_dry:
-        return _tell_dry(wishes)
-    elsewhere = _checked(wishes)
-    setup = beside.with_collector(wishes.setup, wishes.otlp)
+    if arguments.is_dry:
+        return _tell_dry(arguments)
+    elsewhere = _checked(arguments)
+    setup = beside.with_collector(arguments.setup, arguments.otlp)
     target = setup.settings.otel.target()
-    job = _job_of(wishes, setup, elsewhere)
-    hint, otel = journals.journal_hint(wishes.recording.journal), setup.settings.otel
+    job = _job_of(arguments, setup, elsewhere)
+    hint, otel = journals.journal_hint(arguments.recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
-    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=wishes.as_json):
-        return carry_out_job(job, hint=hint, as_json=wishes.as_json)
+    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=arguments.as_json):
+        return carry_out_job(job, hint=hint, as_json=arguments.as_json)
 
 
-def _tell_dry(wishes: Wishes) -> int:
+def _tell_dry(arguments: RunArguments) -> int:
     """Tell what the plan would do; secret inputs are not read, masks stand in their place."""
-    start, recording = wishes.start, wishes.recording
+    start, recording = arguments.start, arguments.recording
     if start.state is not None:
         raise click.UsageError("a dry run begins at the beginning: leave --state out")
-    secret = tuple(each.partition("=")[0] for each in wishes.secrets)
-    given = (*wishes.variables, *(f"{name}={MASK}" for name in secret))
+    secret = tuple(each.partition("=")[0] for each in arguments.secrets)
+    given = (*arguments.variables, *(f"{name}={MASK}" for name in secret))
     rules = Rules(
         start.approve,
         start.policy,
@@ -188,23 +188,25 @@ def _tell_dry(wishes: Wishes) -> int:
         is_recorded=not recording.no_journal,
         journal=recording.journal,
     )
-    return tell_dry_run(wishes.plan, wishes.setup, given, wishes.assumptions, rules, as_json=wishes.as_json)
+    return tell_dry_run(
+        arguments.plan, arguments.setup, given, arguments.assumptions, rules, as_json=arguments.as_json
+    )
 
 
-def _checked(wishes: Wishes) -> TemporalSettings | None:
+def _checked(arguments: RunArguments) -> TemporalSettings | None:
     """Where the run is given to, if elsewhere; raises click.UsageError for options that contradict."""
-    recording, start = wishes.recording, wishes.start
-    if wishes.assumptions.are_given:
+    recording, start = arguments.recording, arguments.start
+    if arguments.assumptions.are_given:
         raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
     if recording.no_journal and start.waits:
         raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
         raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
-    if recording.no_journal and wishes.otlp:
+    if recording.no_journal and arguments.otlp:
         raise click.UsageError("--otlp reads the journal: leave --no-journal out")
     if recording.no_journal and start.state is not None:
         raise click.UsageError("--state takes a run over into the journal: leave --no-journal out")
-    elsewhere = wishes.engine.settings(wishes.setup.settings)
+    elsewhere = arguments.engine.settings(arguments.setup.settings)
     if elsewhere is not None and start.state is not None:
         raise click.UsageError("--state and --engine temporal contradict each other: leave one out")
     if elsewhere is not None and recording.no_journal:
@@ -212,48 +214,48 @@ def _checked(wishes: Wishes) -> TemporalSettings | None:
     return elsewhere
 
 
-def _job_of(wishes: Wishes, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
+def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
     """The job that the command line asks for; of a run `elsewhere` secrets are told by their names."""
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
-    start, settings = wishes.start, setup.settings
-    inputs = parse_variables(wishes.variables)
-    named = _named(wishes.secrets) if elsewhere is not None else {}
-    held = read_secrets(() if named else wishes.secrets, inputs)
-    held |= {name: told.text for name, told in named.items()}
+    start, settings = arguments.start, setup.settings
+    inputs = parse_variables(arguments.variables)
+    named = _named(arguments.secrets) if elsewhere is not None else {}
+    held = read_secrets(() if named else arguments.secrets, inputs)
+    held |= {name: secret.text for name, secret in named.items()}
     inputs |= held
-    shapes = None if wishes.no_secret_patterns else settings.secrets.shapes
-    text = wishes.plan.read(inputs)
+    shapes = None if arguments.no_secret_patterns else settings.secrets.shapes
+    text = arguments.plan.read(inputs)
     done = None
     if start.state is not None:
         from callsheet.apps.cli.state_file import read_state  # noqa: PLC0415 - only where there is one
 
-        done, told = read_state(start.state, text.require())
-        inputs = told | inputs
-    inputs = bound(text, inputs, wishes.variables)
+        done, data = read_state(start.state, text.require())
+        inputs = data | inputs
+    inputs = bound(text, inputs, arguments.variables)
     return Job(
         text=text,
         plan=require_plan(text, setup, inputs),
         inputs=inputs,
-        setup=with_fetched(setup, say, text.require()),
-        limits=wishes.limits,
+        setup=with_fetched(setup, to_stderr, text.require()),
+        limits=arguments.limits,
         run_id=_run_id(start.run_id),
-        journal=wishes.recording.open(shapes),
-        progress=choose_progress(Stage(wishes.progress), text.require(), as_json=wishes.as_json),
-        quiet=wishes.as_json,
+        journal=arguments.recording.open(shapes),
+        progress=choose_progress(Stage(arguments.progress), text.require(), as_json=arguments.as_json),
+        quiet=arguments.as_json,
         approve=canonical_names((*settings.approve, *start.approve)),
         approval_timeout={**settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
-        on_in_doubt=wishes.on_in_doubt or settings.on_in_doubt,
+        on_in_doubt=arguments.on_in_doubt or settings.on_in_doubt,
         policy=options.policy_named(start.policy, setup, start.approved),
         approved=start.approved,
         secrets=held,
-        veil=_veil(shapes, held, shows_all=wishes.shows_secrets),
+        masker=_masker(shapes, held, shows_all=arguments.shows_secrets),
         engine=elsewhere,
-        detaches=wishes.engine.detaches,
+        detaches=arguments.engine.detaches,
         done=done,
         named={told.text: told.variable for told in named.values()},
     )
@@ -265,15 +267,15 @@ def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
     return by_name(secrets)
 
 
-def _veil(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Veil:
+def _masker(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Masker:
     """What is shown of the run, without these secrets."""
-    from callsheet.apps.veil import Veil  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 
-    veil = Veil(shapes, shows_all=shows_all)
-    veil.know(Known.of(held.values(), DECLARED))
-    return veil
+    masker = Masker(shapes, shows_all=shows_all)
+    masker.know(Known.of(held.values(), DECLARED))
+    return masker
 
 
 def _timeouts(given: tuple[str, ...]) -> dict[str, float]:

@@ -64,7 +64,7 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
     """The runs as JSON objects; none where the default journal has not been made yet."""
-    from callsheet.store.place import default_journal_path, is_absent  # noqa: PLC0415 - brings the store
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - brings the store
 
     if path is None and is_absent(default_journal_path()):
         return []

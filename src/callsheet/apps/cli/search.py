@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def search(
         raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give TEXT alone")
     if not texts[-1]:
         raise click.UsageError("TEXT is empty")
-    from callsheet.trace.finding import finder  # noqa: PLC0415 - not for --help
+    from callsheet.trace.matcher import finder  # noqa: PLC0415 - not for --help
 
     find = finder(texts[-1], ignore_case=ignore_case)
     with journals.open_to_read(journal) as opened, may_stay_unread():
@@ -59,9 +59,9 @@ def search(
         else:
             _print(shown, everywhere=everywhere)
             if rest:
-                say(f"and {rest} more: --limit {len(shown) + rest} shows them")
+                to_stderr(f"and {rest} more: --limit {len(shown) + rest} shows them")
             elif not shown:
-                say(f"nothing was found in {len(infos)} run{'s' if len(infos) != 1 else ''}")
+                to_stderr(f"nothing was found in {len(infos)} run{'s' if len(infos) != 1 else ''}")
     return Exit.OK if shown else Exit.FAILED
 
 
@@ -78,7 +78,7 @@ def _matches(journal: Journal, infos: list[RunInfo], find: Find) -> Iterator[tup
         except CallsheetError as error:
             if len(infos) == 1:
                 raise
-            say(f"run {info.run_id} cannot be searched to its end: {error.diagnostics[0].message}")
+            to_stderr(f"run {info.run_id} cannot be searched to its end: {error.diagnostics[0].message}")
 
 
 def _print(shown: list[tuple[RunInfo, Match]], *, everywhere: bool) -> None:
@@ -88,8 +88,8 @@ def _print(shown: list[tuple[RunInfo, Match]], *, everywhere: bool) -> None:
             before = info.run_id
             print_text(f"{info.run_id}  {info.title or info.plan_id or ''}".rstrip())
         where = f"{match.what} {match.place}".rstrip()
-        said = preview(f"{match.before}{match.text}{match.after}", 120)
-        print_text(f"{match.seq:>6}  {match.key or '':<10} {where:<24} {said}")
+        message = preview(f"{match.before}{match.text}{match.after}", 120)
+        print_text(f"{match.seq:>6}  {match.key or '':<10} {where:<24} {message}")
 
 
 def _json(info: RunInfo, match: Match) -> dict[str, Any]:

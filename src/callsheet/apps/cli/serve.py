@@ -14,7 +14,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def _networks(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
         raise click.BadParameter(f"{error}; write 127.0.0.1 or 10.0.0.0/8", ctx, param) from error
 
 
-def _wishes(**given: object) -> dict[str, object]:
+def _given_options(**given: object) -> dict[str, object]:
     return given
 
 
 _wanted = options.folded(
     "wanted",
-    _wishes,
+    _given_options,
     address=click.option(
         "--host", "address", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen here."
     ),
@@ -153,7 +153,7 @@ def _require_extra() -> None:
 
 
 def _read(wanted: dict[str, object]) -> ServeOptions:
-    from callsheet.apps.http.rates import Rate  # noqa: PLC0415 - as above
+    from callsheet.apps.http.rate_limit import Rate  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
     from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
 
@@ -178,15 +178,15 @@ def _serve(
     from callsheet.api.threads import to_the_end  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
 
-    def tell(ready: Serving) -> None:
+    def announce(ready: Serving) -> None:
         if as_json:
             click.echo(json.dumps({"url": ready.url, "sign_in": ready.sign_in_url, "token": token}))
         else:
-            say(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
+            to_stderr(f"callsheet serves {ready.url}; the viewer: {ready.sign_in_url}")
             if token is not None:
-                say(f"token (shown once): {token}")
-            say("Ctrl-C stops it")
-        prints.enter_context(ready.veil.over_prints())  # after this token, which is to be read
+                to_stderr(f"token (shown once): {token}")
+            to_stderr("Ctrl-C stops it")
+        prints.enter_context(ready.masker.over_prints())  # after this token, which is to be read
 
     with journals.open_journal(journal) as opened, ExitStack() as prints:
         work = serving(
@@ -194,9 +194,9 @@ def _serve(
             setup,
             opened,
             policy=options.policy_named(policy, setup),
-            on_ready=tell,
-            say=say,
+            on_ready=announce,
+            say=to_stderr,
         )
         asyncio.run(to_the_end(work))
     if not as_json:
-        say("stopped; what was under way goes on with the next server, or by `callsheet resume`")
+        to_stderr("stopped; what was under way goes on with the next server, or by `callsheet resume`")

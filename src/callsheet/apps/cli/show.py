@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
@@ -47,7 +47,7 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:
-            say(f"run {info.run_id}: {chain_in_words(bad)}")
+            to_stderr(f"run {info.run_id}: {chain_in_words(bad)}")
         with may_stay_unread():
             if as_timeline:
                 _show_timeline(opened, info, bad, as_json=as_json)

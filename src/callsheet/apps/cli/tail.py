@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_text, to_stderr
 from callsheet.apps.wording.events import event_json, event_line
 
 
@@ -44,5 +44,5 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: boo
             if not follows:
                 return Exit.OK
     if not as_json:
-        say(said_of_status(following.status, run_id, journal))
+        to_stderr(said_of_status(following.status, run_id, journal))
     return exit_of_status(following.status)

@@ -8,7 +8,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.wording.values import preview
 
@@ -54,7 +54,7 @@ def _print(toolbox: Toolbox) -> None:
                     click.echo(f"      {preview(first_line(spec), 110)}")
     for server in toolbox.servers:
         protocol = f", protocol {server.protocol}" if server.protocol else ""
-        say(f"MCP server {server.name}: {server.tools} tools{protocol}")
+        to_stderr(f"MCP server {server.name}: {server.tools} tools{protocol}")
     print_diagnostics(toolbox.diagnostics, None)
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.output import may_stay_unread, say
+from callsheet.apps.cli.output import may_stay_unread, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.moments import Lines, Picture
-    from callsheet.trace.playing import Moment
+    from callsheet.trace.replay import Moment
 
 
 @click.command()
@@ -36,7 +36,7 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
         stands_still,
     )
     from callsheet.apps.cli.progress.moments import Lines, Picture  # noqa: PLC0415 - as above
-    from callsheet.trace.playing import play  # noqa: PLC0415 - as above
+    from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
     is_live = not as_json and is_terminal(sys.stdout) and is_terminal(sys.stderr)
     with journals.open_to_read(journal) as opened, may_stay_unread():
@@ -50,11 +50,13 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
         except KeyboardInterrupt:
             hint = journals.journal_hint(journal)
             shown.end()
-            say(f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again")
+            to_stderr(
+                f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again"
+            )
             raise
         shown.end()
     if not as_json and stands_still(following.status):
-        say(said_of_status(following.status, info.run_id, journal))
+        to_stderr(said_of_status(following.status, info.run_id, journal))
     return exit_of_status(following.status)
 
 

@@ -13,7 +13,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.upkeep import chosen
 from callsheet.apps.wording.events import in_events
 from callsheet.apps.wording.values import amount
@@ -96,7 +96,7 @@ def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: boo
     A run that loses its end is unfinished in the export; imported into a sound journal, it can be
     resumed. The exit status is 1 if anything was lost.
     """
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.salvage import lists_all, opened, run_ids  # noqa: PLC0415 - brings the store
     from callsheet.store.salvage import salvage as save  # noqa: PLC0415 - as above
 
@@ -108,7 +108,8 @@ def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: boo
     rows = [{"run_id": run.run_id, "events": run.events, "lost": run.lost} for run in saved]
     _report(
         {"file": str(out), "bytes": size, "runs": rows, "lists_all": is_all},
-        "\n".join([*map(_told, saved), *(() if is_all else (_MORE,))]) or "there are no runs in this journal",
+        "\n".join([*map(_description, saved), *(() if is_all else (_MORE,))])
+        or "there are no runs in this journal",
         as_json=as_json and str(out) != "-",
     )
     return Exit.OK if is_all and all(run.lost is None for run in saved) else Exit.FAILED
@@ -117,7 +118,7 @@ def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: boo
 _MORE = "there may have been more runs: the list of them is damaged, or was cut off"
 
 
-def _told(run: Salvaged) -> str:
+def _description(run: Salvaged) -> str:
     saved = f"{in_events(run.events)} saved" if run.lines else "nothing saved"
     return f"{run.run_id:<22} {saved}" + ("" if run.lost is None else f"; lost from {run.lost}")
 
@@ -126,14 +127,14 @@ def _report(as_data: Any, text: str, *, as_json: bool) -> None:
     if as_json:
         print_json(as_data)
     else:
-        say(text)
+        to_stderr(text)
 
 
 def _write(out: Path, lines: Iterable[bytes]) -> int:
     """Write lines to a pipe or a device, or into a file: whole or not at all. Gives the bytes."""
     if str(out) == "-":
         return sum(_print(line) for line in lines)
-    from callsheet.store.place import is_special  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import is_special  # noqa: PLC0415 - as above
 
     unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
     try:

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import amount
 
@@ -51,21 +51,21 @@ def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_
         infos = chosen(opened, runs)
         rows = [_verified(opened, info) for info in infos]
         anchors: list[dict[str, Any]] = []
-        for told in read_anchors(anchor) if anchor is not None else ():
-            if not runs or told.run_id in {info.run_id for info in infos}:
-                why = broken_anchor(opened.parts.reader, told)
-                anchors.append({"run_id": told.run_id, "event": told.seq, "ok": why is None, "why": why})
+        for kept in read_anchors(anchor) if anchor is not None else ():
+            if not runs or kept.run_id in {info.run_id for info in infos}:
+                why = broken_anchor(opened.parts.reader, kept)
+                anchors.append({"run_id": kept.run_id, "event": kept.seq, "ok": why is None, "why": why})
     is_ok = all(row["ok"] for row in rows + anchors)
     if as_json:
         print_json({"ok": is_ok, "runs": rows} | ({} if anchor is None else {"anchors": anchors}))
     else:
         for row in rows:
-            said = f"{row['head'][:16]}" if row["ok"] else f"BROKEN at event {row['event']}: {row['why']}"
-            click.echo(f"{row['run_id']:<22} {row['events']:>8} events  {said}")
+            message = f"{row['head'][:16]}" if row["ok"] else f"BROKEN at event {row['event']}: {row['why']}"
+            click.echo(f"{row['run_id']:<22} {row['events']:>8} events  {message}")
         for row in anchors:
             if not row["ok"]:
                 click.echo(f"{row['run_id']:<22} ANCHOR BROKEN: {row['why']}")
-        say(_summary(rows, anchors, anchor))
+        to_stderr(_summary(rows, anchors, anchor))
     return Exit.OK if is_ok else Exit.FAILED
 
 
@@ -123,7 +123,7 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
         infos = chosen(opened, runs)
         bad = {info.run_id for info in infos if opened.verify(info.run_id) is not None}
         for run_id in sorted(bad):
-            say(f"run {run_id} is damaged, and has no head: callsheet runs verify {run_id}")
+            to_stderr(f"run {run_id} is damaged, and has no head: callsheet runs verify {run_id}")
         found = anchors_of([info for info in infos if info.run_id not in bad], time())
         if anchor is not None:
             append_anchors(anchor, found)
@@ -193,7 +193,7 @@ def prune(
     is 30d, 12h, 8w, 1y or never.
     """
     from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
-    from callsheet.store.leftovers import let_go  # noqa: PLC0415 - as above
+    from callsheet.store.label_transfer import let_go  # noqa: PLC0415 - as above
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
 
     kept = {
@@ -212,11 +212,11 @@ def prune(
             gone = [{"root": n.root, "name": n.name, "label": str(n.label)} for n in labels]
             print_json({"dry_run": dry_run, **pruned._asdict(), "labels": gone})
         else:
-            _tell(pruned, len(labels), dry_run=dry_run)
+            _report(pruned, len(labels), dry_run=dry_run)
     return Exit.OK
 
 
-def _tell(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
+def _report(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
     would = "would go" if dry_run else "gone"
     for run_id in pruned.runs:
         click.echo(f"{run_id:<22} the run {would}")
@@ -229,4 +229,4 @@ def _tell(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
         text += f", {pruned.orphans} leftovers that nothing names"
     if labels:
         text += f", {labels} label{'s' * (labels != 1)} of files and notes that are not there any more"
-    say(text + ("; the file was compacted" if pruned.compacted else ""))
+    to_stderr(text + ("; the file was compacted" if pruned.compacted else ""))

@@ -78,8 +78,8 @@ def _prove(
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.reading import read_or_tell  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
-    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     policy = load_policy(named)
     text = read_or_tell(plan, syntax=syntax, variables=given)
@@ -88,7 +88,7 @@ def _prove(
     return prove_text(
         text,
         policy,
-        Shelf(setup),
+        DeclaredTools(setup),
         given,
         approved=approved,
         can_ask=not unattended,
@@ -109,8 +109,8 @@ def _verdict(proved: Proved) -> list[str]:
         return [f"{name}: refused by {policy}, for {len(errors)} reason{_s(len(errors))}"]
     steps = len(proof.plan.steps)
     lines = [f"{name}: proved against {policy}, {steps} step{_s(steps)}"]
-    told = dict.fromkeys((o.step, o.kind, o.detail) for o in proof.obligations)
-    lines += [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in told]
+    obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proof.obligations)
+    lines += [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
     return lines
 
 
@@ -167,8 +167,8 @@ def explain_policy(
         if diagnostic.is_error and diagnostic.step is not None:
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
-        told = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
-        print_json({**told, "diagnostics": json_rows(found, text.source)})
+        data = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
+        print_json({**data, "diagnostics": json_rows(found, text.source)})
     else:
         print_diagnostics([d for d in found if d.is_error and d.step is None], text.source)
         asked: dict[str, list[str]] = {}

@@ -74,8 +74,8 @@ async def _run(package: str, *command: str) -> None:
         await process.wait()
         raise
     if process.returncode:
-        said = (err or out).decode(errors="replace").strip().splitlines()
-        raise _not_installed(package, said[-1] if said else f"exit code {process.returncode}")
+        message = (err or out).decode(errors="replace").strip().splitlines()
+        raise _not_installed(package, message[-1] if message else f"exit code {process.returncode}")
 
 
 def _not_installed(package: str, why: str) -> CallsheetError:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.owned import attempts_of
-from callsheet.store.place import Place
+from callsheet.store.journal_paths import JournalPaths
+from callsheet.store.ownership import attempts_of
 
 MAX_ATTEMPTS = 3
 """How many attempts in a row may end with the death of the server."""
@@ -23,7 +23,7 @@ FORGIVEN_AFTER = 600.0
 class Attempts:
     """The attempts of servers to resume runs of one journal that an earlier server left."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: JournalPaths) -> None:
         self._place = place
         self._open: set[str] = set()
 

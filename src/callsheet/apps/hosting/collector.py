@@ -12,7 +12,7 @@ import gc
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from callsheet.runtime.beside import Beside
+from callsheet.runtime.offloading import Offload
 
 _T = TypeVar("_T")
 LARGE: Final = 2_000
@@ -78,7 +78,7 @@ class CollectorHold:
         self._steps = steps
         self._rest()
 
-    async def beside(self, beside: Beside, look: Callable[[], _T]) -> _T:
+    async def beside(self, beside: Offload, look: Callable[[], _T]) -> _T:
         """Run `look`, which builds data of the run, in a thread; returns or raises what it does."""
         self.begin()
         try:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store import Journal, retention
-from callsheet.store.leftovers import let_go
-from callsheet.store.owned import is_owned
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
+from callsheet.store.label_transfer import let_go
+from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 
 

@@ -1,4 +1,4 @@
-"""`Host`: starts, resumes, ends and watches many runs in one process.
+"""`_queue`: starts, resumes, ends and watches many runs in one process.
 
 In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
-from callsheet.api.given import id_of_run
+from callsheet.api.arguments import id_of_run
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
@@ -22,12 +22,12 @@ from callsheet.apps.hosting.preparing import HostConfig, prepare
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import check_policy, consented, revised
-from callsheet.apps.hosting.roster import Roster
+from callsheet.apps.hosting.run_queue import RunQueue
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
+from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.session import Setup
-from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -41,8 +41,8 @@ from callsheet.runtime.runs import enlist_run
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
-from callsheet.store.owned import is_owned
-from callsheet.store.place import place_of
+from callsheet.store.journal_paths import place_of
+from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 
 _T = TypeVar("_T")
@@ -82,12 +82,12 @@ class Host:
     ) -> None:
         self.journal = journal
         self.tools = SharedTools(setup, more_tools)
-        self.veil = Veil(setup.settings.secrets.shapes)
+        self.masker = Masker(setup.settings.secrets.shapes)
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
-        self._roster = Roster(
-            journal, self.config, self.veil, self.asks, most_running=most_running, most_queued=most_queued
+        self._queue = RunQueue(
+            journal, self.config, self.masker, self.asks, most_running=most_running, most_queued=most_queued
         )
 
     async def __aenter__(self) -> Host:
@@ -100,7 +100,7 @@ class Host:
 
     async def close(self, patience: float = 0.0) -> None:
         """Refuse further requests, wait `patience` seconds for the running runs, then interrupt them."""
-        await self._roster.close(patience)
+        await self._queue.close(patience)
         await self.tools.close()
         self._readers.shutdown(wait=True, cancel_futures=True)
 
@@ -116,21 +116,21 @@ class Host:
         Raises CallsheetError: the errors of the plan, JRN001 or JRN003 for its run id, API011 if the queue is
         full, API016 if the host is closing.
         """
-        self._roster.check_open()
+        self._queue.check_open()
         run_id = id_of_run(request.run_id)
         if self.journal.parts.reader.runs.has(run_id):
             raise run_exists(run_id)
         steps = len(request.text.require().steps)
-        hold = self._roster.hold(steps)
+        hold = self._queue.hold(steps)
         hold.begin()
         try:
             prepared = await prepare(request, self.config)
-            self.veil.know(prepared.launch.known + prepared.known)
-            with self._roster.reserved():
+            self.masker.know(prepared.launch.known + prepared.known)
+            with self._queue.reserved():
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
                 hold.built(steps)
-                self._roster.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
+                self._queue.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
         except BaseException:
             hold.release()
             raise
@@ -138,13 +138,13 @@ class Host:
 
     async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
-        self._roster.check_open()
+        self._queue.check_open()
         made = await self.beside(lambda: forking.rerun(self.journal, run_id, request.place, request.by))
         return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def fork(self, run_id: str, request: ForkRequest) -> Started:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
-        self._roster.check_open()
+        self._queue.check_open()
         edits, revision = request.edits, None
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
@@ -162,12 +162,12 @@ class Host:
         check_policy(made.folded.policy, self.config.policy)
         consented(made, agreed=effects)
         new_id = id_of_run(name)
-        with self._roster.reserved():
+        with self._queue.reserved():
             await self.beside(lambda: made.write(self.journal, new_id, self.config.name))
             if made.folded.machine.result is not None:
                 await self.beside(lambda: forking.conclude(self.journal, new_id))
             else:
-                self._roster.enqueue(new_id, terms)
+                self._queue.enqueue(new_id, terms)
         return Started(new_id)
 
     # ------------------------------------------------------------ recorded runs
@@ -186,22 +186,22 @@ class Host:
 
     def status(self, info: RunInfo) -> str:
         """The status of a run as shown to people."""
-        run = self._roster.get(info.run_id)
+        run = self._queue.get(info.run_id)
         if run is not None and not info.status.is_final:
             return str(run.stage)
         return shown_status(self.journal, info)
 
     def problem(self, run_id: str) -> CallsheetError | None:
         """Why the last attempt to run it here failed; None if it did not."""
-        return self._roster.problem(run_id)
+        return self._queue.problem(run_id)
 
     def hosted(self, run_id: str) -> HostedRun | None:
         """The run if it is queued or running here, else None."""
-        return self._roster.get(run_id)
+        return self._queue.get(run_id)
 
     def hosted_runs(self) -> list[HostedRun]:
         """The runs that are queued or running here."""
-        return self._roster.all()
+        return self._queue.all()
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
         """The events of a run after the number `after`, and new ones; see `watching.follow`."""
@@ -213,15 +213,15 @@ class Host:
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
         API011 and API016 as `start` does. A run that has ended is not changed.
         """
-        self._roster.check_open()
+        self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
-        if await self._is_elsewhere(run_id) or self._roster.get(run_id) is not None:
+        if await self._is_elsewhere(run_id) or self._queue.get(run_id) is not None:
             raise JournalError(
                 "JRN004",
                 f"run {run_id} is running already",
                 "watch it; it can be resumed when it has stopped",
             )
-        self._roster.enqueue(run_id, terms or ResumeOptions())
+        self._queue.enqueue(run_id, terms or ResumeOptions())
 
     async def revive(self) -> LeftRuns:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.
@@ -230,11 +230,11 @@ class Host:
         their time is up. A run during which the server died repeatedly is not resumed, and `problem` says so.
         Returns the ids of all three kinds.
         """
-        return self._roster.revive(await self.beside(lambda: runs_left_by(self.config.name, self.journal)))
+        return self._queue.revive(await self.beside(lambda: runs_left_by(self.config.name, self.journal)))
 
     async def wait(self, run_id: str, patience: float | None = None) -> bool:
         """Wait at most `patience` seconds until a run has stopped here; whether it has."""
-        run = self._roster.get(run_id)
+        run = self._queue.get(run_id)
         return run is None or await run.stopped(patience)
 
     async def outcome(self, run_id: str) -> RunOutcome:
@@ -243,10 +243,10 @@ class Host:
         Raises the error that kept it from running, and JournalError as `Journal.events` does.
         """
         await self.wait(run_id)
-        problem = self._roster.problem(run_id)
+        problem = self._queue.problem(run_id)
         if problem is not None:
             raise problem
-        return self.veil.outcome(await self.beside(lambda: recorded_outcome(self.journal, run_id)))
+        return self.masker.outcome(await self.beside(lambda: recorded_outcome(self.journal, run_id)))
 
     async def cancel(
         self, run_id: str, reason: str = "cancelled", patience: float = PATIENCE
@@ -257,7 +257,7 @@ class Host:
         is damaged.
         """
         before = await self.beside(lambda: self.info(run_id))
-        run = self._roster.get(run_id)
+        run = self._queue.get(run_id)
         if run is None or before.status.is_final:
             return await cancel_run(self.journal, run_id, reason, patience)
         began = time.monotonic()
@@ -292,7 +292,7 @@ class Host:
         """
         await self.beside(lambda: self.info(run_id))
         ask = await self.beside(lambda: answer_run(self.journal, run_id, answer, which, digest=digest))
-        self._roster.go_on(run_id)
+        self._queue.go_on(run_id)
         return ask
 
     async def asks(self, run_id: str) -> list[PendingAsk]:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.api.agents import wrong_tools
+from callsheet.api.arguments import values_of
 from callsheet.api.checking import check_plan, idle_rules
-from callsheet.api.given import values_of
 from callsheet.api.proving import prove
-from callsheet.api.reach import facts_of, pins_of, servers_of
+from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.requests import RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import Asked, asked_by, with_fetched
+from callsheet.apps.models import RunModels, asked_by, with_fetched
 from callsheet.apps.operations.library import bound, other_tools
 from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
@@ -26,10 +26,10 @@ from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
-from callsheet.runtime.beside import Beside
 from callsheet.runtime.forking import HOST
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.rest import left_before
+from callsheet.runtime.offloading import Offload
+from callsheet.runtime.remaining import left_before
 from callsheet.sealing.known import Known
 from callsheet.store.records import secret_labels
 
@@ -54,7 +54,7 @@ class HostConfig:
     limits: Limits
     policy: Policy | None
     say: Callable[[str], None]
-    beside: Beside
+    beside: Offload
     journal: Path | None = None
     """The journal, and the labels of the files that runs write beside it."""
     name: str = ""
@@ -67,7 +67,7 @@ async def prepare(request: RunRequest, config: HostConfig) -> Prepared:
     inputs = bound(request.text, values_of(request.inputs), ())
     limits = _limits(request, config.limits)
 
-    def looked_at() -> tuple[Setup, Asked, Plan | None]:
+    def looked_at() -> tuple[Setup, RunModels, Plan | None]:
         setup = with_fetched(config.tools.setup, config.say, plan)
         asked = asked_by(setup, plan, limits)
         return setup, asked, None if asked.knows_all_tools(plan) else plan
@@ -90,11 +90,11 @@ class _Given(NamedTuple):
     journal: Path | None
 
 
-def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
+def _prepared(given: _Given, toolbox: Toolbox, asked: RunModels) -> Prepared:
     request, inputs, limits, setup, *_ = given
     plan, registry, agents = request.text.require(), toolbox.registry, asked.agents
     warnings = _check(given, toolbox, asked)
-    policy, said = _proved(given, toolbox)
+    policy, findings = _proved(given, toolbox)
     on_in_doubt = request.on_in_doubt or setup.settings.on_in_doubt
     servers = servers_of(plan, registry, toolbox.servers, agents, policy) if toolbox.servers else {}
     launch = Launch(
@@ -115,7 +115,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: Asked) -> Prepared:
         verified="" if policy is None else plan_hash(plan),
         secret=request.secrets,
     )
-    return Prepared(plan, launch, toolbox.known, (*warnings, *said))
+    return Prepared(plan, launch, toolbox.known, (*warnings, *findings))
 
 
 def _limits(request: RunRequest, own: Limits) -> Limits:
@@ -141,7 +141,7 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
-def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, ...]:
+def _check(given: _Given, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ...]:
     """The warnings about a plan; raises CallsheetError for one with errors."""
     request, inputs, _, setup, *_ = given
     plan, registry = request.text.require(), toolbox.registry
@@ -158,8 +158,8 @@ def _check(given: _Given, toolbox: Toolbox, asked: Asked) -> tuple[Diagnostic, .
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, request.text.source)
-    said = (*request.text.diagnostics, *found)
-    return tuple(d for d in said if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
+    diagnostics = (*request.text.diagnostics, *found)
+    return tuple(d for d in diagnostics if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:

@@ -16,9 +16,9 @@ from callsheet.api.same_tools import check_present, check_tools
 from callsheet.apps.hosting.collector import CollectorHold
 from callsheet.apps.hosting.preparing import HostConfig
 from callsheet.apps.hosting.requests import ResumeOptions
-from callsheet.apps.models import Asked, asked_by, carried_on, with_fetched
+from callsheet.apps.masking import Masker
+from callsheet.apps.models import RunModels, asked_by, carried_on, with_fetched
 from callsheet.apps.session import Setup, Toolbox
-from callsheet.apps.veil import Veil
 from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
@@ -37,7 +37,7 @@ async def resume_in_host(
     journal: Journal,
     run_id: str,
     terms: ResumeOptions,
-    veil: Veil,
+    masker: Masker,
     watch: Watch,
     config: HostConfig,
     hold: CollectorHold,
@@ -52,7 +52,7 @@ async def resume_in_host(
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
         limits: Limits = start.limits if terms.limits is None else terms.limits(start.limits)
 
-        def looked_at() -> tuple[Setup, Asked, Plan | None]:
+        def looked_at() -> tuple[Setup, RunModels, Plan | None]:
             setup = with_fetched(carried_on(Setup.from_note(start.launch), ""), say, plan)
             asked = asked_by(setup, plan, limits, must_plan=False)
             return setup, asked, None if asked.knows_all_tools(plan) else plan
@@ -60,7 +60,7 @@ async def resume_in_host(
         setup, asked, needed = await beside(looked_at)
         async with tools.for_run(setup, needed, asked.agents) as toolbox:
             registry = toolbox.registry
-            veil.know(toolbox.known)
+            masker.know(toolbox.known)
             await beside(lambda: _check(start, plan, toolbox, asked, terms))
             compiler = asked.compiler(registry, setup.settings.on_in_doubt)
             hold.built(len(plan.steps))
@@ -73,9 +73,9 @@ async def resume_in_host(
     observer = terms.listeners.observer
     watch = replace(
         watch,
-        observer=None if observer is None else _on_loop(veil.observing(observer)),
+        observer=None if observer is None else _on_loop(masker.observing(observer)),
         hears_all=observer is not None,
-        on_declared=veil.know,
+        on_declared=masker.know,
     )
     return await resume_run(
         journal,
@@ -89,7 +89,7 @@ async def resume_in_host(
     )
 
 
-def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: Asked, terms: ResumeOptions) -> None:
+def _check(start: Start, plan: Plan, toolbox: Toolbox, asked: RunModels, terms: ResumeOptions) -> None:
     """Raise CallsheetError if the tools differ from those that the run was started with."""
     check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
     check_tools(

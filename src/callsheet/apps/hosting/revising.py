@@ -8,9 +8,9 @@ from __future__ import annotations
 from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import check_plan
 from callsheet.api.proving import prove
-from callsheet.api.reach import facts_of, pins_of
+from callsheet.api.requirements import facts_of, pins_of
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import Asked, asked_by, carried_on
+from callsheet.apps.models import RunModels, asked_by, carried_on
 from callsheet.apps.session import Setup, Toolbox, undertaking
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
@@ -26,11 +26,11 @@ class NeedsConsent(JournalError):
 
     def __init__(self, forking: Forking) -> None:
         ahead = forking.effects
-        told = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
+        summary = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
         more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
         super().__init__(
             "JRN083",
-            f"steps ahead may change something outside: {told}{more}",
+            f"steps ahead may change something outside: {summary}{more}",
             way_out="say that it may happen: effects",
         )
         self.forking = forking
@@ -40,10 +40,10 @@ def check_policy(own: Policy | None, policy: Policy | None) -> None:
     """Raise CallsheetError (API020) for a run under `own` in a host whose runs are under another `policy`."""
     if policy is None or (own is not None and is_of(own, policy)):
         return
-    said = "has none" if own is None else f"is under the policy {own.name}"
+    text = "has none" if own is None else f"is under the policy {own.name}"
     raise CallsheetError.single(
         "API020",
-        f"all runs here are under the policy {policy.name}, and the run to branch off from {said}",
+        f"all runs here are under the policy {policy.name}, and the run to branch off from {text}",
         help="start its plan anew; who runs callsheet can branch off with `callsheet rerun` and `fork`",
     )
 
@@ -66,7 +66,7 @@ async def revised(draft: Draft, tools: SharedTools) -> Revision:
         return revision_on(draft, setup, asked, toolbox)
 
 
-def revision_on(draft: Draft, setup: Setup, asked: Asked, toolbox: Toolbox) -> Revision:
+def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox) -> Revision:
     """Like `revised`, with tools that are open."""
     plan, start, registry = draft.plan, draft.start, toolbox.registry
     found = (

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules
-from callsheet.api.reach import absent_tools, take_in_all
+from callsheet.api.requirements import absent_tools, take_in_all
 from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.tools import Registry, Tool
@@ -41,9 +41,9 @@ class SharedTools:
 
     def __init__(self, setup: Setup, more: Iterable[Tool] = ()) -> None:
         self.setup = setup
-        self.shelf = Shelf(setup)
+        self.declared = DeclaredTools(setup)
         """The tools that need no server, for checking plans only."""
-        self._local = self.shelf.local
+        self._local = self.declared.local
         for tool in more:
             self._local.add(tool)
         self._stack = AsyncExitStack()

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from callsheet.apps.hosting.hosted_run import HostedRun
-from callsheet.runtime.beside import Beside
+from callsheet.runtime.offloading import Offload
 from callsheet.store import Journal
 from callsheet.store.events import Event
 
@@ -37,7 +37,7 @@ class RunSource(NamedTuple):
     """What `follow` needs to observe the runs of a host."""
 
     journal: Journal
-    beside: Beside
+    beside: Offload
     hosted: Callable[[str], HostedRun | None]
     state: Callable[[str], RunState]
 
@@ -49,21 +49,21 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
     A run that has stopped (waiting for people, interrupted) is still followed, because any process may resume
     it. Raises JournalError as `Journal.events` does.
     """
-    told: str | None = None
+    last_status: str | None = None
     while True:
         run = source.hosted(run_id)
         change = None if run is None else run.changed.next()
         state = await source.beside(lambda: source.state(run_id))
-        if told is None:
+        if last_status is None:
             yield state
-            told = state.status
+            last_status = state.status
         while page := await source.beside(partial(_page, source.journal, run_id, after)):
             for event in page:
                 yield event
             after = page[-1].seq
-        if state.status != told:
+        if state.status != last_status:
             yield state
-            told = state.status
+            last_status = state.status
         if state.is_final and after >= state.events:
             return
         await _wait(change)

@@ -76,9 +76,9 @@ async def _answer(endpoint: Endpoint, request: Request, state: State) -> Respons
         return await endpoint.handler(ApiRequest(state, body, query, request.path_params, request))
     except NeedsConsent as refused:
         effects = [effect_json(effect) for effect in refused.forking.effects]
-        return problem_of(state.host.veil.error(refused), {"effects": effects})
+        return problem_of(state.host.masker.error(refused), {"effects": effects})
     except CallsheetError as error:
-        return problem_of(state.host.veil.error(error))
+        return problem_of(state.host.masker.error(error))
 
 
 def _web(

@@ -11,14 +11,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from callsheet.views.report.growth import Print, changes, name_of, print_of
+from callsheet.views.report.delta import Print, changes, name_of, print_of
 from callsheet.views.report.values import Numbers
 
 _MOST_RUNS = 16
 _MOST_PRINTS = 8
 
 
-class _Watched:
+class _CachedRun:
     """The cached prints of a run by name, and the numbers of its values; `mutex` serializes its documents."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class DocumentCache:
     """The prints of the last viewed runs; thread-safe."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[tuple[str, str | None], _Watched] = OrderedDict()
+        self._runs: OrderedDict[tuple[str, str | None], _CachedRun] = OrderedDict()
         self._mutex = threading.Lock()
 
     def changes_since(
@@ -54,9 +54,9 @@ class DocumentCache:
             return name, document
         return name, {"base": base, **changes(before, made, document)}
 
-    def _watched(self, run: tuple[str, str | None]) -> _Watched:
+    def _watched(self, run: tuple[str, str | None]) -> _CachedRun:
         with self._mutex:
-            found = self._runs.setdefault(run, _Watched())
+            found = self._runs.setdefault(run, _CachedRun())
             self._runs.move_to_end(run)
             while len(self._runs) > _MOST_RUNS:
                 self._runs.popitem(last=False)

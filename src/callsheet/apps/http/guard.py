@@ -137,8 +137,8 @@ class Guard:
             if method not in _READS and not headers.get(WRITES_HEADER):
                 raise Problem("API014", "a browser needs the header X-Callsheet for this method")
             return AuthMethod.COOKIE
-        said = "this request has a wrong token" if scheme or cookie else "this request has no token"
-        raise self.refusal(client, Problem("API001", said, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
+        text = "this request has a wrong token" if scheme or cookie else "this request has no token"
+        raise self.refusal(client, Problem("API001", text, _SIGN_IN, {"WWW-Authenticate": _CHALLENGE}))
 
     def refusal(self, client: str, problem: Problem) -> Problem:
         """The error for a missing or wrong key; after many wrong ones, one that tells how long to wait."""
@@ -161,5 +161,5 @@ def session_of(headers: Headers, host: str) -> str:
 
 def _too_many(wait: float) -> Problem:
     seconds = max(1, math.ceil(wait))
-    told = {"Retry-After": str(seconds)}
-    return Problem("API006", f"too many requests: the next one is accepted in {seconds} s", headers=told)
+    headers = {"Retry-After": str(seconds)}
+    return Problem("API006", f"too many requests: the next one is accepted in {seconds} s", headers=headers)

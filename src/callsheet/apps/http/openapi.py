@@ -66,7 +66,7 @@ def openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": {**defined.get("$defs", {}), "Problem": PROBLEM},
-            "responses": {str(status): _problem(said) for status, said in _PROBLEMS.items()},
+            "responses": {str(status): _problem(description) for status, description in _PROBLEMS.items()},
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
                 "cookie": {
@@ -92,7 +92,7 @@ def statuses_of(endpoint: Endpoint) -> tuple[int, ...]:
 
 
 def _operation(endpoint: Endpoint) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": endpoint.name,
         "summary": endpoint.summary,
         "description": (endpoint.handler.__doc__ or endpoint.summary).strip(),
@@ -105,11 +105,14 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "responses": _responses(endpoint),
     }
     if endpoint.is_open:
-        told["security"] = []
+        operation["security"] = []
     if endpoint.body is not None:
         schema = {"$ref": _REF.format(model=endpoint.body.__name__)}
-        told["requestBody"] = {"required": endpoint.needs_body, "content": {JSON_TYPE: {"schema": schema}}}
-    return told
+        operation["requestBody"] = {
+            "required": endpoint.needs_body,
+            "content": {JSON_TYPE: {"schema": schema}},
+        }
+    return operation
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
@@ -125,12 +128,12 @@ def _query_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     schema = _plain(endpoint.query)
     required = schema.get("required", [])
     return [
-        {"name": name, "in": "query", "required": name in required, **_told(inner)}
+        {"name": name, "in": "query", "required": name in required, **_parameter_schema(inner)}
         for name, inner in schema["properties"].items()
     ]
 
 
-def _told(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A query parameter: its schema without null, and its description beside the schema."""
     inner = {key: value for key, value in schema.items() if key not in ("description", "title")}
     options = [each for each in inner.pop("anyOf", []) if each != {"type": "null"}]
@@ -147,24 +150,26 @@ def _plain(model: type[BaseModel]) -> dict[str, Any]:
 def _header_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     schema = {"type": "string", "pattern": "^[0-9]{1,15}$"}
     return [
-        {"name": name, "in": "header", "required": False, "description": said, "schema": schema}
-        for name, said in endpoint.headers.items()
+        {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+        for name, description in endpoint.headers.items()
     ]
 
 
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    responses: dict[str, Any] = {}
     for response in endpoint.responses:
-        row: dict[str, Any] = told.setdefault(str(response.status), {"description": response.description})
+        row: dict[str, Any] = responses.setdefault(
+            str(response.status), {"description": response.description}
+        )
         if response.media_type:
             schema = {} if response.schema is None else {"schema": response.schema}
             row.setdefault("content", {})[response.media_type] = schema
     problems = {str(status): {"$ref": f"#/components/responses/{status}"} for status in statuses_of(endpoint)}
-    return told | problems
+    return responses | problems
 
 
-def _problem(said: str) -> dict[str, Any]:
+def _problem(description: str) -> dict[str, Any]:
     return {
-        "description": said,
+        "description": description,
         "content": {MEDIA_TYPE: {"schema": {"$ref": _REF.format(model="Problem")}}},
     }

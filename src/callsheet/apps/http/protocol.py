@@ -12,7 +12,7 @@ import h11
 
 from callsheet.apps.http.guard import SECURITY
 from callsheet.apps.http.problems import Problem, problem_json, problem_response
-from callsheet.apps.patience import PatientProtocol
+from callsheet.apps.slow_clients import HeadTimeoutProtocol
 
 MOST_UNREAD = 32 * 1024
 """The maximum size in bytes of request headers that are not complete."""
@@ -20,22 +20,22 @@ _TOO_LARGE = 431
 """The status that h11 suggests for headers that are too large."""
 
 
-class ApiProtocol(PatientProtocol):
+class ApiProtocol(HeadTimeoutProtocol):
     """An HTTP connection of the API."""
 
     def send_400_response(self, msg: str) -> None:
         """Respond to a malformed request, and close the connection."""
-        said = problem_response(*_told(sys.exception()), {"connection": "close", **SECURITY})
+        response = problem_response(*_problem_for(sys.exception()), {"connection": "close", **SECURITY})
         events = (
-            h11.Response(status_code=said.status_code, headers=said.raw_headers),
-            h11.Data(data=bytes(said.body)),
+            h11.Response(status_code=response.status_code, headers=response.raw_headers),
+            h11.Data(data=bytes(response.body)),
             h11.EndOfMessage(),
         )
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
         self.transport.close()
 
 
-def _told(error: BaseException | None) -> tuple[int, dict[str, Any]]:
+def _problem_for(error: BaseException | None) -> tuple[int, dict[str, Any]]:
     """The status and the problem for an error of the server library."""
     if isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == _TOO_LARGE:
         problem = Problem("API005", f"the head of the request is larger than {MOST_UNREAD:,} bytes")

@@ -54,8 +54,8 @@ is cut off while it sends would see a broken connection instead of the response.
 
 
 async def _bytes(request: Request, request_limits: RequestLimits) -> bytes:
-    most, told = request_limits.most_body, request.headers.get("content-length", "")
-    size = int(told[:20]) if told.isascii() and told.isdigit() else 0
+    most, length = request_limits.most_body, request.headers.get("content-length", "")
+    size = int(length[:20]) if length.isascii() and length.isdigit() else 0
     is_too_large, parts = size > most, list[bytes]()
     if is_too_large and size > _READ_ANYWAY * most:
         raise _too_large(most)
@@ -133,8 +133,8 @@ def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None =
     try:
         return model.model_validate(value, strict=strict)
     except ValidationError as error:
-        said = error.errors(include_url=False, include_input=False)
-        rows = [_diagnostic(model, row, where) for row in said[:_MOST_SAID]]
+        errors = error.errors(include_url=False, include_input=False)
+        rows = [_diagnostic(model, row, where) for row in errors[:_MOST_SAID]]
         raise CallsheetError(rows) from None
 
 

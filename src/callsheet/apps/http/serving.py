@@ -29,10 +29,10 @@ from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
 from callsheet.apps.http.proxies import Network
-from callsheet.apps.http.rates import Rate, Rates
+from callsheet.apps.http.rate_limit import Rate, Rates
 from callsheet.apps.http.state import RequestLimits, State
+from callsheet.apps.masking import Masker
 from callsheet.apps.session import Setup
-from callsheet.apps.veil import Veil
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -162,7 +162,7 @@ def listening(options: ServeOptions) -> socket.socket:
 
 
 def served_hosts(options: ServeOptions, port: int) -> frozenset[str]:
-    """The accepted `Host` values: those of this machine or of the address, and the allowed ones."""
+    """The accepted `masker` values: those of this machine or of the address, and the allowed ones."""
     own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(options.address) else []
     if not is_private(options.address) and options.address not in _EVERYWHERE:
         own.append(f"[{options.address}]" if ":" in options.address else options.address)
@@ -177,7 +177,7 @@ class Serving:
     url: str
     code: str | None
     server: uvicorn.Server
-    veil: Veil
+    masker: Masker
     """Masks secrets in everything that is shown."""
 
     @property
@@ -198,7 +198,7 @@ async def serve(
 ) -> None:
     """Serve until the server is stopped; `on_ready` is called when it listens, `say` with log messages.
 
-    Raises CallsheetError: API012, API018, and what a `Host` raises.
+    Raises CallsheetError: API012, API018, and what a `masker` raises.
     """
     options.check()
     listener = listening(options)
@@ -245,7 +245,7 @@ async def serve(
             if options.revives:
                 _report_left(await host.revive(), say)
             server.on_started = lambda: on_ready(
-                Serving(f"http://{host_name}:{port}", code, server, host.veil)
+                Serving(f"http://{host_name}:{port}", code, server, host.masker)
             )
             try:
                 await server.serve(sockets=[listener])

@@ -11,7 +11,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.http.document_cache import DocumentCache
 from callsheet.apps.http.keys import Keys
 from callsheet.apps.http.proxies import Network
-from callsheet.apps.http.rates import Rate, Rates
+from callsheet.apps.http.rate_limit import Rate, Rates
 from callsheet.store.library import PlanLibrary
 
 

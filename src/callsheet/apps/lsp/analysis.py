@@ -11,31 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from callsheet.api.agents import wrong_tools
-from callsheet.api.checking import NO_MEANS, Means, check_plan, check_readable
+from callsheet.api.checking import NO_MEANS, Providers, check_plan, check_readable
 from callsheet.api.policies import policies_beside
 from callsheet.api.proving import Proof, prove
-from callsheet.api.reach import facts_of
-from callsheet.apps.lsp.toolshelf import Tools
+from callsheet.api.requirements import facts_of
+from callsheet.apps.lsp.tools import Tools
 from callsheet.apps.session import Setup, undertaking
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
 from callsheet.machine.approvals import covers
 from callsheet.policy.model import Policy
-from callsheet.policy.reading import read_policy
+from callsheet.policy.policy_file import read_policy
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import Knowledge
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class AnalysisContext:
     """What plans are held against here; `inputs` are variables that a run will be given."""
 
     setup: Setup
     tools: Tools
     policy: Policy | None = None
     inputs: tuple[str, ...] = ()
-    means: Means = NO_MEANS
+    means: Providers = NO_MEANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Analysis:
     knowledge: Knowledge = field(default_factory=Knowledge)
 
 
-def analyse(document: PlanDocument, here: Surroundings) -> Analysis:
+def analyse(document: PlanDocument, here: AnalysisContext) -> Analysis:
     """Look at a plan as `callsheet check` and, under a policy, `callsheet verify` do."""
     registry = here.tools.registry
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
@@ -65,21 +65,21 @@ def analyse(document: PlanDocument, here: Surroundings) -> Analysis:
     return Analysis((*found, *proof.diagnostics), knowledge)
 
 
-def _checked(plan: Plan, here: Surroundings) -> tuple[Diagnostic, ...]:
+def _checked(plan: Plan, here: AnalysisContext) -> tuple[Diagnostic, ...]:
     registry, setup = here.tools.registry, here.setup
     not_asked = here.tools.not_asked_for(plan, setup)
     found = check_plan(plan, registry, here.inputs, not_asked=not_asked, means=here.means)
     return (*found, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
 
 
-def _proved(plan: Plan, here: Surroundings) -> Proof:
+def _proved(plan: Plan, here: AnalysisContext) -> Proof:
     assert here.policy is not None
     registry = here.tools.registry
     proof = prove(plan, here.policy, registry, inputs=here.inputs, can_ask=True)
     return proof.under(undertaking(here.setup, registry))
 
 
-def _schedule(plan: Plan, here: Surroundings) -> dict[str, StepSchedule]:
+def _schedule(plan: Plan, here: AnalysisContext) -> dict[str, StepSchedule]:
     """What each step waits for; nothing for a graph that cannot be run, which the checks say."""
     asked = tuple(map(canonical_tool_name, here.setup.settings.approve))
     try:

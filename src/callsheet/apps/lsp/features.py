@@ -9,7 +9,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from callsheet.apps.lsp import convert, showing, writing
-from callsheet.apps.lsp.desk import Desk
+from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
 from callsheet.views.editor.formatting import formatting
 from callsheet.views.editor.hover import hover_at
@@ -17,24 +17,24 @@ from callsheet.views.editor.lookup import definitions_at, references_at
 from callsheet.views.editor.outline import folds, outline
 
 
-def register(server: LanguageServer, desk: Desk) -> None:
+def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Let the server answer all requests from this desk."""
-    _register_places(server, desk)
-    _register_text(server, desk)
-    writing.register(server, desk)
-    showing.register(server, desk)
+    _register_places(server, documents)
+    _register_text(server, documents)
+    writing.register(server, documents)
+    showing.register(server, documents)
 
 
-def _register_places(server: LanguageServer, desk: Desk) -> None:
+def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:
     """What is asked about a place: hover, definition, references, highlights."""
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return None
         sheet, plan = opened
-        known = desk.analysis(sheet).knowledge
+        known = documents.analysis(sheet).knowledge
         found = hover_at(plan, convert.offset_of(sheet.places, params.position), known)
         if found is None:
             return None
@@ -43,7 +43,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> list[lsp.Location]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -52,7 +52,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -62,7 +62,7 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -70,11 +70,11 @@ def _register_places(server: LanguageServer, desk: Desk) -> None:
         return [convert.highlight(sheet.places, o) for o in found]
 
 
-def _register_text(server: LanguageServer, desk: Desk) -> None:
+def _register_text(server: LanguageServer, documents: OpenDocuments) -> None:
     """What is asked about a text as a whole: its form, its outline, what folds."""
 
     def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
-        opened = desk.plan(uri)
+        opened = documents.plan(uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -91,7 +91,7 @@ def _register_text(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
@@ -99,7 +99,7 @@ def _register_text(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def _(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened

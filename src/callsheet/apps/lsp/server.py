@@ -15,9 +15,9 @@ from pygls.lsp.server import LanguageServer
 
 from callsheet import __version__
 from callsheet.apps.lsp import convert, features
-from callsheet.apps.lsp.analysis import Surroundings
-from callsheet.apps.lsp.desk import Desk, Sheet
-from callsheet.apps.lsp.toolshelf import tools_here, tools_of_servers
+from callsheet.apps.lsp.analysis import AnalysisContext
+from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments
+from callsheet.apps.lsp.tools import tools_here, tools_of_servers
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.views.editor.positions import Units
 
@@ -28,11 +28,11 @@ RELOAD = "callsheet.reloadTools"
 
 
 @dataclass(slots=True)
-class Work:
+class ServerState:
     """The server with its desk, and the tasks that go on."""
 
     server: LanguageServer
-    desk: Desk
+    documents: OpenDocuments
     pause: float = PAUSE
     _waiting: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
     _others: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
@@ -41,7 +41,7 @@ class Work:
         """Take in what the editor has of a text, and look at it after the pause."""
         document = self.server.workspace.get_text_document(uri)
         path = document.path or uri
-        sheet = self.desk.put(uri, path, document.source, document.version, document.language_id)
+        sheet = self.documents.put(uri, path, document.source, document.version, document.language_id)
         self._look(sheet, 0.0 if at_once else self.pause)
 
     def close(self, uri: str) -> None:
@@ -49,12 +49,12 @@ class Work:
         task = self._waiting.pop(uri, None)
         if task is not None:
             task.cancel()
-        self.desk.close(uri)
+        self.documents.close(uri)
         self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def look_again(self) -> None:
         """Look at all open texts, because something else has changed."""
-        for sheet in self.desk.open():
+        for sheet in self.documents.open():
             self._look(sheet, 0.0)
 
     def start(self, work: asyncio.Task[None]) -> None:
@@ -62,20 +62,20 @@ class Work:
         self._others.add(work)
         work.add_done_callback(self._others.discard)
 
-    def _look(self, sheet: Sheet, pause: float) -> None:
+    def _look(self, sheet: DocumentVersion, pause: float) -> None:
         before = self._waiting.get(sheet.uri)
         if before is not None:
             before.cancel()
         self._waiting[sheet.uri] = asyncio.get_running_loop().create_task(self._publish(sheet, pause))
 
-    async def _publish(self, sheet: Sheet, pause: float) -> None:
+    async def _publish(self, sheet: DocumentVersion, pause: float) -> None:
         await asyncio.sleep(pause)
-        found = await asyncio.to_thread(self.desk.analysed, sheet)
-        if not self.desk.keep(sheet, found):
+        found = await asyncio.to_thread(self.documents.analysed, sheet)
+        if not self.documents.keep(sheet, found):
             return
-        told = [convert.diagnostic(sheet.places, d) for d in found.diagnostics]
+        diagnostics = [convert.diagnostic(sheet.places, d) for d in found.diagnostics]
         self.server.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(sheet.uri, told, version=sheet.version)
+            lsp.PublishDiagnosticsParams(sheet.uri, diagnostics, version=sheet.version)
         )
         self._refresh_hints()
 
@@ -88,7 +88,7 @@ class Work:
 
     async def load_tools(self) -> None:
         """Look again at the tools; servers are asked where their configuration was named."""
-        setup = self.desk.here.setup
+        setup = self.documents.here.setup
         try:
             tools = tools_here(setup)
             found: tuple[Diagnostic, ...] = ()
@@ -97,38 +97,38 @@ class Work:
         except CallsheetError as error:
             found = error.diagnostics
         else:
-            self.desk.here = replace(self.desk.here, tools=tools)
-        for said in found:
-            self._tell(said)
+            self.documents.here = replace(self.documents.here, tools=tools)
+        for diagnostic in found:
+            self._show(diagnostic)
         self.look_again()
 
-    def _tell(self, said: Diagnostic) -> None:
-        kind = lsp.MessageType.Error if said.severity is Severity.ERROR else lsp.MessageType.Warning
-        help_ = f" ({said.help})" if said.help else ""
-        text = f"callsheet: {said.code}: {said.message}{help_}"
-        if said.severity is Severity.ERROR:
+    def _show(self, diagnostic: Diagnostic) -> None:
+        kind = lsp.MessageType.Error if diagnostic.severity is Severity.ERROR else lsp.MessageType.Warning
+        help_ = f" ({diagnostic.help})" if diagnostic.help else ""
+        text = f"callsheet: {diagnostic.code}: {diagnostic.message}{help_}"
+        if diagnostic.severity is Severity.ERROR:
             self.server.window_show_message(lsp.ShowMessageParams(kind, text))
         else:
             self.server.window_log_message(lsp.LogMessageParams(kind, text))
 
 
-def make_server(here: Surroundings, *, pause: float = PAUSE) -> LanguageServer:
+def make_server(here: AnalysisContext, *, pause: float = PAUSE) -> LanguageServer:
     """A server for one editor."""
     server = LanguageServer(
         "callsheet", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full, max_workers=2
     )
-    work = Work(server, Desk(here), pause)
+    work = ServerState(server, OpenDocuments(here), pause)
     _follow_texts(server, work)
-    features.register(server, work.desk)
+    features.register(server, work.documents)
     return server
 
 
-def _follow_texts(server: LanguageServer, work: Work) -> None:
+def _follow_texts(server: LanguageServer, work: ServerState) -> None:
     @server.feature(lsp.INITIALIZED)
     def _(params: lsp.InitializedParams) -> None:
         agreed = server.server_capabilities.position_encoding
-        work.desk.units = Units(agreed.value if isinstance(agreed, lsp.PositionEncodingKind) else agreed)
-        if work.desk.here.setup.mcp_configs:
+        work.documents.units = Units(agreed.value if isinstance(agreed, lsp.PositionEncodingKind) else agreed)
+        if work.documents.here.setup.mcp_configs:
             work.start(asyncio.get_running_loop().create_task(work.load_tools()))
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)

@@ -9,7 +9,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
 from callsheet.apps.lsp import convert
-from callsheet.apps.lsp.desk import Desk
+from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
 from callsheet.views.editor.hints import hints_in
 from callsheet.views.editor.tokens import MODIFIERS, TYPES, tokens
@@ -17,26 +17,26 @@ from callsheet.views.editor.tokens import MODIFIERS, TYPES, tokens
 _LEGEND = lsp.SemanticTokensLegend([*TYPES], [*MODIFIERS])
 
 
-def register(server: LanguageServer, desk: Desk) -> None:
+def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Let the server answer these requests from this desk."""
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def _(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
         span = convert.span_of(sheet.places, params.range)
-        found = hints_in(plan, desk.analysis(sheet).knowledge, span)
+        found = hints_in(plan, documents.analysis(sheet).knowledge, span)
         return [convert.hint(sheet.places, hint) for hint in found]
 
     def coloured(uri: str, within: lsp.Range | None) -> lsp.SemanticTokens:
-        opened = desk.plan(uri)
+        opened = documents.plan(uri)
         if opened is None:
             return lsp.SemanticTokens([])
         sheet, plan = opened
         span: Span | None = None if within is None else convert.span_of(sheet.places, within)
-        found = tokens(plan, desk.analysis(sheet).knowledge, span)
+        found = tokens(plan, documents.analysis(sheet).knowledge, span)
         return lsp.SemanticTokens(convert.token_data(sheet.places, found))
 
     @server.feature(

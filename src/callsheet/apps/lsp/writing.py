@@ -10,7 +10,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from callsheet.apps.lsp import convert
-from callsheet.apps.lsp.desk import Desk
+from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import CallsheetError, Fix
 from callsheet.views.editor.completion import proposals_at
 from callsheet.views.editor.fixing import fix_all, repairs_in
@@ -22,31 +22,31 @@ _REFUSED = -32803
 """`RequestFailed` of the protocol: the request was right, and cannot be done."""
 
 
-def register(server: LanguageServer, desk: Desk) -> None:
+def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Let the server answer these requests from this desk."""
-    _register_completion(server, desk)
-    _register_renaming(server, desk)
-    _register_repairs(server, desk)
+    _register_completion(server, documents)
+    _register_renaming(server, documents)
+    _register_repairs(server, documents)
 
 
-def _register_completion(server: LanguageServer, desk: Desk) -> None:
+def _register_completion(server: LanguageServer, documents: OpenDocuments) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=_TRIGGERS))
     def _(params: lsp.CompletionParams) -> lsp.CompletionList | None:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return None
         sheet, plan = opened
-        known = desk.analysis(sheet).knowledge
+        known = documents.analysis(sheet).knowledge
         found = proposals_at(plan, convert.offset_of(sheet.places, params.position), known)
         takes = convert.takes_snippets(server.client_capabilities)
         items = [convert.proposal(sheet.places, p, number, takes) for number, p in enumerate(found)]
         return lsp.CompletionList(is_incomplete=False, items=items)
 
 
-def _register_renaming(server: LanguageServer, desk: Desk) -> None:
+def _register_renaming(server: LanguageServer, documents: OpenDocuments) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     def _(params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return None
         sheet, plan = opened
@@ -55,28 +55,28 @@ def _register_renaming(server: LanguageServer, desk: Desk) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return None
         sheet, plan = opened
         try:
             edits = rename(plan, convert.offset_of(sheet.places, params.position), params.new_name)
         except CallsheetError as error:
-            said = error.diagnostics[0]
-            raise JsonRpcException(f"{said.message} ({said.code}): {said.help}", _REFUSED) from None
+            text = error.diagnostics[0]
+            raise JsonRpcException(f"{text.message} ({text.code}): {text.help}", _REFUSED) from None
         return lsp.WorkspaceEdit(changes={sheet.uri: convert.text_edits(sheet.places, edits)})
 
 
-def _register_repairs(server: LanguageServer, desk: Desk) -> None:
+def _register_repairs(server: LanguageServer, documents: OpenDocuments) -> None:
     kinds = lsp.CodeActionOptions(code_action_kinds=[lsp.CodeActionKind.QuickFix, _FIX_ALL])
 
     @server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, kinds)
     def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
-        opened = desk.plan(params.text_document.uri)
+        opened = documents.plan(params.text_document.uri)
         if opened is None:
             return []
         sheet, plan = opened
-        found = desk.analysed_now(sheet)
+        found = documents.analysed_now(sheet)
         only = params.context.only
 
         def action(fix: Fix, kind: lsp.CodeActionKind, of: list[lsp.Diagnostic]) -> lsp.CodeAction:

@@ -337,6 +337,6 @@ def _wrong(tool: str, error: Mapping[str, Any], known: list[str]) -> Diagnostic:
         case "tuple_type":
             message, way_out = f"{tool}: {place}: input should be a list", None
         case _:
-            said = str(error["msg"])
-            message, way_out = f"{tool}: {place}: {said[:1].lower()}{said[1:]}", None
+            detail = str(error["msg"])
+            message, way_out = f"{tool}: {place}: {detail[:1].lower()}{detail[1:]}", None
     return Diagnostic("MCP001", Severity.ERROR, message, help=way_out)

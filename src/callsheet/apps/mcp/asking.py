@@ -73,14 +73,14 @@ def _as_text(option: JSON) -> str:
 
 
 def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
-    said = [f"run {run_id}", *(without_controls(line) for line in left_lines([call]))]
-    said.append(
+    lines = [f"run {run_id}", *(without_controls(line) for line in left_lines([call]))]
+    lines.append(
         "Look whether it did. retry makes it again, skip goes on as if it had given null, fail takes it as"
     )
-    said.append(f"failed; {_TOOK_PLACE}: the value says what it gave, as JSON.")
+    lines.append(f"failed; {_TOOK_PLACE}: the value says what it gave, as JSON.")
     decision = {"type": "string", "title": "Decision", "enum": [*_DECISIONS, _TOOK_PLACE]}
     value = {"type": "string", "title": "Value", "description": f"JSON, for: {_TOOK_PLACE}"}
-    return Form("\n".join(said), _object({"decision": decision, "value": value}, ["decision"]))
+    return Form("\n".join(lines), _object({"decision": decision, "value": value}, ["decision"]))
 
 
 def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -95,27 +95,27 @@ async def take_answers(
     A form that was put away answers nothing; one that was declined is a no.
     """
     taken, wrong = False, list[Diagnostic]()
-    for name, said in given.items():
+    for name, result in given.items():
         key, _, digest = name.rpartition("#")
-        if said.action == "cancel" or (said.action == "decline" and not digest):
+        if result.action == "cancel" or (result.action == "decline" and not digest):
             continue
         try:
-            await _take(host, run_id, key, digest, said, by)
+            await _take(host, run_id, key, digest, result, by)
             taken = True
         except CallsheetError as error:
             wrong += error.diagnostics
     return taken, tuple(wrong)
 
 
-async def _take(host: Host, run_id: str, key: str, digest: str, said: ElicitResult, by: str) -> None:
-    fields = dict(said.content or {})
+async def _take(host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str) -> None:
+    fields = dict(result.content or {})
     if not digest:
         await host.decide(run_id, [key], _verdict(fields))
         return
 
     def answer(ask: PendingAsk) -> Answer:
         note = str(fields.get("note") or "")
-        if said.action == "decline":
+        if result.action == "decline":
             return Answer.deny(by=by, note=note)
         if ask.kind == "approval":
             agrees = fields.get("approve") is True

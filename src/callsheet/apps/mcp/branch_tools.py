@@ -41,15 +41,15 @@ _Branch = Callable[[bool, ResumeOptions], Awaitable[Started]]
 async def _dry_run(server_context: ServerContext, args: given.DryRunArguments, caller: Caller) -> Reply:
     text = await asyncio.to_thread(plan_given, server_context, args, "dry_run_plan")
     text.require()
-    shelf = await server_context.shelf_for(text)
+    declared = await server_context.shelf_for(text)
     options = PredictionOptions(
         inputs=args.variables,
         assume=args.assume,
         policy=server_context.policy,
         journal=server_context.host.journal.path,
     )
-    told: Prediction = await asyncio.to_thread(predict, text, shelf, options)
-    return Reply(with_findings(told.told.to_text(_COLUMNS), told.diagnostics, text.source), told.to_json())
+    data: Prediction = await asyncio.to_thread(predict, text, declared, options)
+    return Reply(with_findings(data.data.to_text(_COLUMNS), data.diagnostics, text.source), data.to_json())
 
 
 async def _rerun(server_context: ServerContext, args: given.RerunArguments, caller: Caller) -> Answer:
@@ -112,17 +112,17 @@ async def _branched(
     return await wait_for_run(run) if waits else started_reply(run)
 
 
-def _says_yes(said: ElicitResult | None) -> bool:
-    return said is not None and said.action == "accept" and (said.content or {}).get("agree") is True
+def _says_yes(text: ElicitResult | None) -> bool:
+    return text is not None and text.action == "accept" and (text.content or {}).get("agree") is True
 
 
 def _form(made: forking.Forking) -> Form:
-    told = [f"A new run from {made.parent.run_id}, up to event {made.at}, may change something outside:"]
-    told += [f"  {each.step} @{each.tool} ({each.effect})" for each in made.effects[:_MOST_EFFECTS]]
+    data = [f"A new run from {made.parent.run_id}, up to event {made.at}, may change something outside:"]
+    data += [f"  {each.step} @{each.tool} ({each.effect})" for each in made.effects[:_MOST_EFFECTS]]
     left = len(made.effects) - _MOST_EFFECTS
-    told += [f"  and {left} more"] if left > 0 else []
+    data += [f"  and {left} more"] if left > 0 else []
     field = {"type": "boolean", "title": "Allow it"}
-    return Form("\n".join(told), {"type": "object", "properties": {"agree": field}, "required": ["agree"]})
+    return Form("\n".join(data), {"type": "object", "properties": {"agree": field}, "required": ["agree"]})
 
 
 BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (

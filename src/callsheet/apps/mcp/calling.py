@@ -67,7 +67,7 @@ class Caller:
         session = self.context.session
         return await session.elicit_form(form.message, form.schema, self.context.request_id)
 
-    async def tell(self, progress: float, total: float | None, message: str) -> None:
+    async def report_progress(self, progress: float, total: float | None, message: str) -> None:
         """Report progress, if the client has asked for it."""
         await self.context.session.report_progress(progress, total, message)
 

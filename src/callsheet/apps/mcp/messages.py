@@ -30,9 +30,9 @@ _FORM = 'a message is {"jsonrpc": "2.0", "id": a number or a text, "method": a t
 class Unreadable(Exception):
     """The line is no message; `answer` says why."""
 
-    def __init__(self, code: int, said: str, request: RequestId | None = None) -> None:
-        super().__init__(said)
-        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=said))
+    def __init__(self, code: int, message: str, request: RequestId | None = None) -> None:
+        super().__init__(message)
+        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
 
 
 def read_message(line: bytes) -> JSONRPCMessage | None:
@@ -103,8 +103,8 @@ def _message(table: dict[str, Any]) -> JSONRPCMessage | None:
             return jsonrpc_message_adapter.validate_python(table, by_name=False)
     if is_call or not ("result" in table or "error" in table):
         raise Unreadable(INVALID_REQUEST, f"{_wrong_in(table)}: {_FORM}", name)
-    said = ErrorData(code=INVALID_REQUEST, message="the client's response is none of JSON-RPC")
-    return None if name is None else JSONRPCError(jsonrpc="2.0", id=name, error=said)
+    error = ErrorData(code=INVALID_REQUEST, message="the client's response is none of JSON-RPC")
+    return None if name is None else JSONRPCError(jsonrpc="2.0", id=name, error=error)
 
 
 def _id_of(table: dict[str, Any]) -> RequestId | None:

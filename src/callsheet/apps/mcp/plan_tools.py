@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from callsheet.api.reach import pins_for_library
+from callsheet.api.requirements import pins_for_library
 from callsheet.apps.compiling import saved_as
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.calling import Caller
@@ -92,8 +92,8 @@ async def _save(server_context: ServerContext, args: given.SavePlanArguments, ca
         goal=args.goal or None,
     )
     stored = await asyncio.to_thread(save)
-    said = with_findings(f"kept as {stored.name}", text.diagnostics, text.source)
-    return Reply(said, stored_json(stored) | {"diagnostics": to_json(text.diagnostics, text.source)})
+    message = with_findings(f"kept as {stored.name}", text.diagnostics, text.source)
+    return Reply(message, stored_json(stored) | {"diagnostics": to_json(text.diagnostics, text.source)})
 
 
 def _told(stored: StoredPlan) -> str:

@@ -26,10 +26,10 @@ class Progress:
     Of steps that were `told` in an earlier round nothing is said again.
     """
 
-    def __init__(self, plan: Plan, told: int = 0) -> None:
+    def __init__(self, plan: Plan, reported: int = 0) -> None:
         self._plan, self._actions = plan, _actions(plan)
-        self._ended, self._told = 0, told
-        self._said: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        self._ended, self._data = 0, reported
+        self._text: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def note(self, note: Note) -> None:
         """Hear what happened; a run that is taken up tells what happened before once more."""
@@ -40,15 +40,15 @@ class Progress:
             return
         word = "done" if outcome is StepOutcome.OK else outcome
         self._ended += 1
-        if self._ended > self._told and self._said.qsize() < _MOST_WAITING:
-            self._told = self._ended
+        if self._ended > self._data and self._text.qsize() < _MOST_WAITING:
+            self._data = self._ended
             action = self._actions.get(note.step, "")
-            self._said.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
+            self._text.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
 
     @property
-    def told(self) -> int:
+    def reported(self) -> int:
         """How many steps the client has heard of."""
-        return self._told
+        return self._data
 
     def from_start(self) -> None:
         """Expect to hear everything from the start of the run again."""
@@ -64,17 +64,17 @@ class Progress:
         task = asyncio.create_task(self._tell_all(caller))
         try:
             yield
-            self._said.put_nowait(None)
+            self._text.put_nowait(None)
             await task
         finally:
             task.cancel()
 
     async def _tell_all(self, caller: Caller) -> None:
         total = len(self._plan.steps)
-        while (said := await self._said.get()) is not None:
-            ended, message = said
+        while (update := await self._text.get()) is not None:
+            ended, message = update
             try:
-                await caller.tell(ended, total if ended <= total else None, message)
+                await caller.report_progress(ended, total if ended <= total else None, message)
             except Exception as error:  # nothing depends on whether the client hears it
                 _log.debug("the client cannot be told how far it is: %s", error)
 

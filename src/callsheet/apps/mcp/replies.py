@@ -34,15 +34,15 @@ class Reply:
 
 def refusal(error: CallsheetError) -> Reply:
     """The answer where there is nothing but what is wrong."""
-    told = MCP.told(error.diagnostics)
-    rows = to_json(told, error.source)
-    return Reply(render_all(told, error.source), {"ok": False, "diagnostics": rows}, True)
+    diagnostics = MCP.rewritten_all(error.diagnostics)
+    rows = to_json(diagnostics, error.source)
+    return Reply(render_all(diagnostics, error.source), {"ok": False, "diagnostics": rows}, True)
 
 
 def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
     """A text with what is to be said of it below."""
-    said = render_all(MCP.told(diagnostics), source)
-    return "\n\n".join(part for part in (text.rstrip(), said) if part)
+    rendered = render_all(MCP.rewritten_all(diagnostics), source)
+    return "\n\n".join(part for part in (text.rstrip(), rendered) if part)
 
 
 def run_links(run_id: str) -> tuple[ResourceLink, ...]:

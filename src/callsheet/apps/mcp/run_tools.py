@@ -47,21 +47,21 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
         found = found_runs(journal, args.status or None, args.limit)
         return [run_row(journal, info, shown) for info, shown in found]
 
-    told = await server_context.host.beside(look)
-    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in told]
-    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": told})
+    data = await server_context.host.beside(look)
+    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in data]
+    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": data})
 
 
 async def _cancel(server_context: ServerContext, args: given.CancelArguments, caller: Caller) -> Reply:
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
     outcome = await server_context.host.cancel(info.run_id, args.reason)
     if outcome is None:
-        said = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
+        text = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
         data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
             "status": "running"
         }
-        return Reply(said, data, links=run_links(info.run_id))
-    data = outcome_json(server_context.host.veil.outcome(outcome), server_context.host.journal.path)
+        return Reply(text, data, links=run_links(info.run_id))
+    data = outcome_json(server_context.host.masker.outcome(outcome), server_context.host.journal.path)
     return Reply(f"run {info.run_id} has ended: {data['status']}", data, links=run_links(info.run_id))
 
 
@@ -77,7 +77,7 @@ async def _answer(server_context: ServerContext, args: given.AnswerArguments, ca
         await host.answer(info.run_id, answer, args.key)
     details = await host.beside(lambda: details_of(server_context, info.run_id))
     asks = tuple(ask for ask in details.asks if not ask.is_answered)
-    outcome = host.veil.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
+    outcome = host.masker.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
     data = outcome_json(outcome, host.journal.path)
     left = "\n".join(waits_for(outcome, server_context.hint))
     text = f"taken; resume_run carries run {info.run_id} on" + (

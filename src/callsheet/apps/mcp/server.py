@@ -107,8 +107,8 @@ class _Server(Server[dict[str, Any]]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         """What an older client is told at the beginning."""
-        told = notification_options or NotificationOptions(resources_changed=True)
-        return super().create_initialization_options(told, experimental_capabilities, extensions)
+        options = notification_options or NotificationOptions(resources_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
 
 
 class _Handlers:
@@ -142,13 +142,13 @@ class _Handlers:
         try:
             answer = await offer.call(self._server_context, params.arguments or {}, Caller(context, params))
         except CallsheetError as error:
-            answer = refusal(self._server_context.host.veil.error(error))
+            answer = refusal(self._server_context.host.masker.error(error))
         except MCPError:
             raise
         except Exception as error:
             _log.exception("the tool %s has met a bug", offer.name)
-            said = f"a bug of callsheet: {type(error).__name__}: {error}"
-            wrong = CallsheetError.single("MCP009", said, help="please report it; the server goes on")
+            text = f"a bug of callsheet: {type(error).__name__}: {error}"
+            wrong = CallsheetError.single("MCP009", text, help="please report it; the server goes on")
             answer = refusal(wrong)
         return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
 
@@ -198,6 +198,6 @@ async def _known(work: Awaitable[_T]) -> _T:
     try:
         return await work
     except CallsheetError as error:
-        said = "; ".join(f"{d.code}: {d.message}" for d in error.diagnostics)
+        summary = "; ".join(f"{d.code}: {d.message}" for d in error.diagnostics)
         data = {"diagnostics": to_json(error.diagnostics, error.source)}
-        raise MCPError(code=INVALID_PARAMS, message=said, data=data) from error
+        raise MCPError(code=INVALID_PARAMS, message=summary, data=data) from error

@@ -8,7 +8,7 @@ from callsheet.api.agents import asks_for_all_tools
 from callsheet.apps.hosting import Host
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.session import Setup, Toolbox
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
 
@@ -36,11 +36,11 @@ class ServerContext:
         """All available tools."""
         return await self.host.tools.for_plan(None)
 
-    async def shelf_for(self, text: PlanText) -> Shelf:
+    async def shelf_for(self, text: PlanText) -> DeclaredTools:
         """The tools to check a plan against; servers are opened for unknown ones."""
         plan = text.plan or text.partial
         if plan is None:
-            return self.host.tools.shelf
+            return self.host.tools.declared
         agents = self.setup.agents
         needed = None if asks_for_all_tools(plan, agents) else plan
-        return Shelf(self.setup, await self.host.tools.for_plan(needed, agents))
+        return DeclaredTools(self.setup, await self.host.tools.for_plan(needed, agents))

@@ -23,13 +23,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import WSProtocolType
 
 from callsheet.apps.hosting import Host
+from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.wire import client_at_standard_streams
-from callsheet.apps.patience import PatientProtocol
 from callsheet.apps.session import Setup
-from callsheet.apps.veil import Veil
+from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
@@ -42,7 +42,7 @@ _NO_WEBSOCKETS: WSProtocolType = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class ServerConfig:
     """What is served: where the tools of runs come from, what holds for runs, plans and journal.
 
     With `lets_clients_answer` clients that cannot ask a person may answer for one; `hint` is what a command
@@ -69,7 +69,7 @@ class HttpEndpoint:
     """Whether the token was made for this server, so that nobody knows it yet."""
 
 
-async def serve(served: Served, web: HttpEndpoint | None, say: Callable[[str], None]) -> None:
+async def serve(served: ServerConfig, web: HttpEndpoint | None, say: Callable[[str], None]) -> None:
     """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
 
     `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
@@ -85,27 +85,27 @@ async def serve(served: Served, web: HttpEndpoint | None, say: Callable[[str], N
         )
         server = make_server(server_context)
         if web is None:
-            await serve_stdio(server, host.veil)
+            await serve_stdio(server, host.masker)
             return
         say(f"callsheet mcp listens at {web.address.url}")
         if web.is_new:
             say(f"clients show this token (Authorization: Bearer …): {web.token}")
-        with host.veil.over_prints():
+        with host.masker.over_prints():
             await serve_http(server, web.bound, web.address, web.token)
 
 
-async def serve_stdio(server: Server[Any], veil: Veil) -> None:
+async def serve_stdio(server: Server[Any], masker: Masker) -> None:
     """Serve the client at the other end of standard input and output, until it closes them."""
-    async with client_at_standard_streams() as (heard, said):
-        with veil.over_prints():  # the streams are taken: what tools print from now on is no message
-            await server.run(heard, said, server.create_initialization_options())
+    async with client_at_standard_streams() as (incoming, outgoing):
+        with masker.over_prints():  # the streams are taken: what tools print from now on is no message
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
     """Serve clients at a socket that listens, until this is cancelled."""
     config = uvicorn.Config(
         http_app(server, address, token),
-        http=PatientProtocol,
+        http=HeadTimeoutProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -153,8 +153,8 @@ class _Guarded:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
-            told = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
-            refused = JSONResponse(told, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
+            error = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
+            refused = JSONResponse(error, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
             await refused(scope, receive, send)
             return
         await self._app(scope, receive, send)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from callsheet.api.policies import load_policy
-from callsheet.api.reach import parameters_of
+from callsheet.api.requirements import parameters_of
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.calling import Caller
 from callsheet.apps.mcp.replies import Reply, refusal, with_findings
@@ -43,8 +43,8 @@ async def _parse(server_context: ServerContext, args: given.ParseArguments, call
 
 async def _validate(server_context: ServerContext, args: given.ValidateArguments, caller: Caller) -> Reply:
     text = read(args, args.inputs)
-    shelf = await server_context.shelf_for(text) if args.tools else None
-    checked = await asyncio.to_thread(check_text, text, shelf, args.inputs)
+    declared = await server_context.shelf_for(text) if args.tools else None
+    checked = await asyncio.to_thread(check_text, text, declared, args.inputs)
     steps = 0 if text.plan is None else len(text.plan.steps)
     verdict = f"ok: {steps} step{_s(steps)}" if checked.ok else "this plan cannot run as it is written"
     return Reply(with_findings(verdict, checked.diagnostics, text.source), checked.to_json())
@@ -60,8 +60,8 @@ async def _format(server_context: ServerContext, args: given.FormatArguments, ca
     if args.to == "same":
         made = format_text(text)
     else:
-        shelf = await server_context.shelf_for(text)
-        parameters = partial(parameters_of, registry=shelf.local)
+        declared = await server_context.shelf_for(text)
+        parameters = partial(parameters_of, registry=declared.local)
         made = await asyncio.to_thread(convert_text, text, Syntax(args.to), parameters)
     if made.formatted is None:
         return refusal(CallsheetError(made.diagnostics, text.source))
@@ -75,9 +75,9 @@ async def _verify(server_context: ServerContext, args: given.VerifyArguments, ca
         if args.policy != "configured"
         else server_context.policy or load_policy("strict")
     )
-    shelf = await server_context.shelf_for(text)
+    declared = await server_context.shelf_for(text)
     prove = partial(prove_text, inputs=args.inputs, approved=args.approved, can_ask=not args.unattended)
-    proved = await asyncio.to_thread(prove, text, policy, shelf)
+    proved = await asyncio.to_thread(prove, text, policy, declared)
     lines = "\n".join(_verdict(proved))
     return Reply(with_findings(lines, proved.diagnostics, text.source), proved.to_json())
 
@@ -88,8 +88,8 @@ def _verdict(proved: Proved) -> list[str]:
     name = proved.proof.policy.name
     if not proved.ok:
         return [f"not proved against {name}"]
-    told = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
-    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in told]
+    data = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
+    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in data]
     return [f"proved against {name}", *(["the run sees to:"] if duties else []), *duties]
 
 

@@ -43,7 +43,7 @@ class _PendingRequests:
         if isinstance(message, JSONRPCRequest):
             self._ids.add(message.id)
 
-    def told(self, message: JSONRPCMessage) -> None:
+    def answered(self, message: JSONRPCMessage) -> None:
         """Note that an answer has been written."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
@@ -61,16 +61,16 @@ class _PendingRequests:
 @asynccontextmanager
 async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
     """The streams of messages from and to the client; both end when it disconnects."""
-    to_session, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    said, to_client = anyio.create_memory_object_stream[SessionMessage](0)
+    to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
     with _taken(0) as source, _taken(1) as sink:
         async with anyio.create_task_group() as both:
             pending = _PendingRequests()
             both.start_soon(
-                _listen, os.fdopen(source, "rb", closefd=False), to_session, said.clone(), pending
+                _listen, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
             )
             both.start_soon(_speak, sink, to_client, both.cancel_scope, pending)
-            yield heard, said
+            yield incoming, outgoing
 
 
 @contextmanager
@@ -118,14 +118,14 @@ def _line(source: BinaryIO) -> bytes:
 async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, pending: _PendingRequests) -> None:
     """Write what is said to the client; when it hears no more, all ends."""
     async with to_client:
-        async for said in to_client:
-            text = said.message.model_dump_json(by_alias=True, exclude_unset=True)
+        async for message in to_client:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
                 await asyncio.to_thread(_write, sink, memoryview(text.encode() + b"\n"))
             except OSError:
                 both.cancel()
                 return
-            pending.told(said.message)
+            pending.answered(message.message)
 
 
 def _write(sink: int, data: memoryview) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.session import Setup
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Plan, plan_hash
 
@@ -51,7 +51,11 @@ class Checked:
 
 
 def check_text(
-    text: PlanText, shelf: Shelf | None, inputs: Collection[str] = (), *, asks_servers: bool = False
+    text: PlanText,
+    declared: DeclaredTools | None,
+    inputs: Collection[str] = (),
+    *,
+    asks_servers: bool = False,
 ) -> Checked:
     """Check a text; `inputs` are the names of variables that the run will get.
 
@@ -64,9 +68,9 @@ def check_text(
     ['CHK012']
     """
     if text.plan is None:
-        more = _of_readable(text, shelf, asks_servers=asks_servers)
+        more = _of_readable(text, declared, asks_servers=asks_servers)
     else:
-        more = _of_plan(text.plan, shelf, inputs, asks_servers=asks_servers)
+        more = _of_plan(text.plan, declared, inputs, asks_servers=asks_servers)
     return Checked(text, (*text.diagnostics, *more))
 
 
@@ -76,25 +80,27 @@ def require_plan(text: PlanText, setup: Setup, inputs: Collection[str] = ()) -> 
     Servers are not queried.
     """
     if text.plan is None:
-        raise CallsheetError(check_text(text, Shelf(setup), inputs).diagnostics, text.source)
+        raise CallsheetError(check_text(text, DeclaredTools(setup), inputs).diagnostics, text.source)
     return text.plan
 
 
 def _of_plan(
-    plan: Plan, shelf: Shelf | None, inputs: Collection[str], *, asks_servers: bool
+    plan: Plan, declared: DeclaredTools | None, inputs: Collection[str], *, asks_servers: bool
 ) -> tuple[Diagnostic, ...]:
-    if shelf is None:
+    if declared is None:
         return check_plan(plan, None, inputs)
-    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
-    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=shelf.means)
-    return (*before, *found, *shelf.wrong_tools(plan, registry, not_asked))
+    registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
+    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=declared.means)
+    return (*before, *found, *declared.wrong_tools(plan, registry, not_asked))
 
 
-def _of_readable(text: PlanText, shelf: Shelf | None, *, asks_servers: bool) -> tuple[Diagnostic, ...]:
+def _of_readable(
+    text: PlanText, declared: DeclaredTools | None, *, asks_servers: bool
+) -> tuple[Diagnostic, ...]:
     """The errors of the steps that could be parsed, so that one check shows all errors."""
     if text.partial is None or not text.partial.steps:
         return ()
-    if shelf is None:
+    if declared is None:
         return check_readable(text.partial, text.lost, None)
-    registry, _, not_asked = shelf.tools_for(text.partial, asks_servers=asks_servers)
+    registry, _, not_asked = declared.tools_for(text.partial, asks_servers=asks_servers)
     return check_readable(text.partial, text.lost, registry, not_asked=not_asked)

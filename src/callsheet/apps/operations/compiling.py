@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import Kept, Made, compiled_on
+from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compiled_on
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.policy.model import Policy
@@ -20,8 +20,8 @@ class Compilation:
     """The result for a goal; `near` are plans of the library for similar goals, which were not used."""
 
     goal: str
-    made: Made
-    near: Sequence[Kept] = ()
+    made: CompileOutcome
+    near: Sequence[LibraryMatch] = ()
 
     @property
     def ok(self) -> bool:
@@ -73,9 +73,9 @@ async def compile_text(
     What the `policy` refuses counts as an error. Plans of the library for similar goals are listed, not used.
     Raises CallsheetError (CMP001) if there is no model to ask.
     """
-    near: list[Kept] = []
+    near: list[LibraryMatch] = []
 
-    def takes(kept: Kept) -> bool:
+    def takes(kept: LibraryMatch) -> bool:
         near.append(kept)
         return False
 

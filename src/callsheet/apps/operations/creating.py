@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from callsheet.api.checking import check_plan
 from callsheet.api.compiling import offered
 from callsheet.api.planning import GraphPlanner
-from callsheet.api.reach import pins_for_library
+from callsheet.api.requirements import pins_for_library
 from callsheet.apps.models import required_planner, with_fetched
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic

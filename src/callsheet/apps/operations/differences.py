@@ -12,9 +12,9 @@ from callsheet.apps.wording.values import preview
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.apart import Apart
-    from callsheet.trace.compared import Compared, Found
+    from callsheet.trace.comparing import Compared, VisitDifference
     from callsheet.trace.lineage.lineage import Lineage, Visit
+    from callsheet.trace.value_differences import ValueDifference
 
 MAX_LINES = 20
 """The maximum number of differences in text output."""
@@ -23,7 +23,7 @@ _MOST_PLACES = 3
 
 def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
     """The differences of two complete runs, as data; raises JournalError for unreadable events."""
-    from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
+    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
 
     return compared_json(a, b, origins_of(journal, a, b), compare_runs(journal, a, b, None))
 
@@ -71,7 +71,7 @@ def diff_lines(compared: Compared) -> Iterator[str]:
     yield f"alike   {compared.alike} visits of steps"
 
 
-def _pair_lines(found: Found, head: str) -> Iterator[str]:
+def _pair_lines(found: VisitDifference, head: str) -> Iterator[str]:
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
 
     pair, old, new = found
@@ -79,13 +79,13 @@ def _pair_lines(found: Found, head: str) -> Iterator[str]:
     line = visit_line(old, pair.old) if pair.old is not None else line
     yield f"{head:7} {line}: {', '.join(pair.what)}"
     if pair.old is not None and pair.new is not None:
-        yield f"        A {_said(old, pair.old)}"
-        yield f"        B {_said(new, pair.new)}"
+        yield f"        A {_outcome_text(old, pair.old)}"
+        yield f"        B {_outcome_text(new, pair.new)}"
         for line in _places(old, pair.old, new, pair.new):
             yield f"        {line}"
 
 
-def _said(lineage: Lineage, visit: Visit) -> str:
+def _outcome_text(lineage: Lineage, visit: Visit) -> str:
     """The outcome of a visit, as text."""
     if visit.skipped:
         return visit.skipped
@@ -96,9 +96,9 @@ def _said(lineage: Lineage, visit: Visit) -> str:
     return f"failed: {preview(failure)}" if failure is not None else "done"
 
 
-def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, Apart]]:
+def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, ValueDifference]]:
     """The first places where the values differ that two visits assigned to the same variable."""
-    from callsheet.trace.apart import parts  # noqa: PLC0415 - not for --help
+    from callsheet.trace.value_differences import parts  # noqa: PLC0415 - not for --help
 
     mine, theirs = old.write_of.get(one.id), new.write_of.get(other.id)
     if mine is None or theirs is None or old.writes[mine].name != new.writes[theirs].name:
@@ -118,7 +118,7 @@ def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[st
         yield "and more places"
 
 
-def _pair_json(found: Found) -> dict[str, Any]:
+def _pair_json(found: VisitDifference) -> dict[str, Any]:
     pair, old, new = found
     return {
         "what": list(pair.what),
@@ -142,5 +142,5 @@ def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
         "visit": visit.visit,
         "event": visit.seq,
         "tool": lineage.code(visit).tool or None,
-        "came": _said(lineage, visit),
+        "came": _outcome_text(lineage, visit),
     }

@@ -54,7 +54,7 @@ class DryRunResult:
     """
 
     text: PlanText
-    told: DryRun
+    dry_run: DryRun
     warnings: tuple[Diagnostic, ...]
     not_asked: str | None
     ok: bool
@@ -77,13 +77,13 @@ class DryRunResult:
         """The prediction as text, `columns` wide."""
         from callsheet.views.columns import escaped  # noqa: PLC0415 - not for --help
 
-        return f"dry run of {escaped(self.text.source.name)}\n{self.told.to_text(columns)}"
+        return f"dry run of {escaped(self.text.source.name)}\n{self.dry_run.to_text(columns)}"
 
     def to_json(self) -> dict[str, Any]:
         """The prediction and the diagnostics, as data."""
         source = self.text.source
         rows = [{"source": source.name, **row} for row in to_json(self.warnings, source)]
-        return {"ok": self.ok, "plan": source.name, **self.told.to_json(), "diagnostics": rows}
+        return {"ok": self.ok, "plan": source.name, **self.dry_run.to_json(), "diagnostics": rows}
 
 
 def dry_run_text(
@@ -94,18 +94,18 @@ def dry_run_text(
     `inputs` are its variables, including the parameters. May start servers and wait for them.
     """
     from callsheet.api.dryrun import dry_run_of  # noqa: PLC0415 - not for --help
-    from callsheet.api.reach import facts_of  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import facts_of  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     plan = require_plan(text, setup, inputs)
     registry, warnings, not_asked = _checked(text, setup, inputs, asks_servers=options.asks_servers)
     facts = facts_of(plan, registry, agents=setup.agents)
     asks = (*setup.settings.approve, *options.approve)
-    told = dry_run_of(plan, facts, inputs, options.assumed, asks, options.price)
+    dry_run = dry_run_of(plan, facts, inputs, options.assumed, asks, options.price)
     if policy is None:
-        return DryRunResult(text, told, warnings, not_asked, ok=True)
+        return DryRunResult(text, dry_run, warnings, not_asked, ok=True)
     proof = _proof(text, setup, registry, inputs, options, policy)
-    return DryRunResult(text, told.under(proof), (*warnings, *proof.diagnostics), not_asked, proof.ok)
+    return DryRunResult(text, dry_run.under(proof), (*warnings, *proof.diagnostics), not_asked, proof.ok)
 
 
 def _proof(
@@ -120,7 +120,7 @@ def _proof(
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
-    from callsheet.runtime.rest import left_before  # noqa: PLC0415 - as above
+    from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     is_recorded, journal = options.is_recorded, options.journal
@@ -146,17 +146,17 @@ def _checked(
     Raises CallsheetError with all findings if one is an error.
     """
     from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
-    from callsheet.apps.shelf import Shelf  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
 
     plan = text.require()
-    shelf = Shelf(setup)
-    registry, before, not_asked = shelf.tools_for(plan, asks_servers=asks_servers)
+    declared = DeclaredTools(setup)
+    registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     found = (
         *before,
         *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
-        *shelf.wrong_tools(plan, registry, not_asked),
+        *declared.wrong_tools(plan, registry, not_asked),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)
-    said = (*text.diagnostics, *found)
-    return registry, tuple(d for d in said if d.severity is Severity.WARNING), not_asked
+    diagnostics = (*text.diagnostics, *found)
+    return registry, tuple(d for d in diagnostics if d.severity is Severity.WARNING), not_asked

@@ -22,13 +22,13 @@ def text_of_stored(stored: StoredPlan, variables: Iterable[str] = ()) -> PlanTex
     text = text_of(Path(stored.place), stored.result.source, syntax=stored.syntax, variables=names)
     plan = None if text.plan is None else replace(text.plan, id=stored.id)
     given = {param.name for param in stored.params}
-    said = tuple(d for d in text.diagnostics if d.code != "MIC103" or not _is_of(d, given, text))
-    return replace(text, plan=plan, stored=stored, diagnostics=said)
+    diagnostics = tuple(d for d in text.diagnostics if d.code != "MIC103" or not _is_of(d, given, text))
+    return replace(text, plan=plan, stored=stored, diagnostics=diagnostics)
 
 
-def _is_of(said: Diagnostic, names: set[str], text: PlanText) -> bool:
+def _is_of(diagnostic: Diagnostic, names: set[str], text: PlanText) -> bool:
     """Whether a finding is about a bare word that is a parameter."""
-    span = said.span
+    span = diagnostic.span
     return span is not None and text.source.text[span.start : span.end] in names
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.api.dryrun import DryRun, dry_run_of
-from callsheet.api.reach import facts_of
+from callsheet.api.requirements import facts_of
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.library import bound
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import JSON
 from callsheet.policy.model import Policy
@@ -40,32 +40,32 @@ class Prediction:
     """What a plan would do; `ok` is False if the policy refuses it."""
 
     text: PlanText
-    told: DryRun
+    data: DryRun
     ok: bool
     diagnostics: tuple[Diagnostic, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The prediction as data, in the form of `callsheet dry-run --json`."""
         rows = to_json(self.diagnostics, self.text.source)
-        return {"ok": self.ok, "plan": self.text.source.name, **self.told.to_json(), "diagnostics": rows}
+        return {"ok": self.ok, "plan": self.text.source.name, **self.data.to_json(), "diagnostics": rows}
 
 
-def predict(text: PlanText, shelf: Shelf, options: PredictionOptions) -> Prediction:
+def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions) -> Prediction:
     """Predict what a plan would do; raises CallsheetError for a plan with errors."""
     plan = text.require()
     inputs = bound(text, dict(options.inputs), ())
-    checked = check_text(text, shelf, inputs)
+    checked = check_text(text, declared, inputs)
     if not checked.ok:
         raise CallsheetError(checked.diagnostics, text.source)
-    said = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
-    facts = facts_of(plan, shelf.local, agents=shelf.setup.agents)
-    asks = (*shelf.setup.settings.approve, *options.approve)
-    told = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
+    message = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
+    facts = facts_of(plan, declared.local, agents=declared.setup.agents)
+    asks = (*declared.setup.settings.approve, *options.approve)
+    data = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
     if options.policy is None:
-        return Prediction(text, told, True, said)
+        return Prediction(text, data, True, message)
     proved = prove_text(
-        text, options.policy, shelf, inputs, approved=options.approved, journal=options.journal
+        text, options.policy, declared, inputs, approved=options.approved, journal=options.journal
     )
     if proved.proof is not None:
-        told = told.under(proved.proof)
-    return Prediction(text, told, proved.ok, (*said, *proved.diagnostics))
+        data = data.under(proved.proof)
+    return Prediction(text, data, proved.ok, (*message, *proved.diagnostics))

@@ -11,12 +11,12 @@ from callsheet.api.checking import check_plan
 from callsheet.api.proving import Proof, prove
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.session import undertaking
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
 from callsheet.ir import Plan
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
-from callsheet.runtime.rest import left_before
+from callsheet.runtime.remaining import left_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Proved:
 def prove_text(
     text: PlanText,
     policy: Policy,
-    shelf: Shelf,
+    declared: DeclaredTools,
     inputs: Collection[str] = (),
     *,
     approved: Iterable[str] = (),
@@ -67,10 +67,10 @@ def prove_text(
     unknown = unknown_steps(text.plan, steps)
     if unknown:
         return Proved(text, None, unknown)
-    registry, before, not_asked = shelf.tools_for(text.plan, asks_servers=asks_servers)
-    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=shelf.means)
+    registry, before, not_asked = declared.tools_for(text.plan, asks_servers=asks_servers)
+    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=declared.means)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
-    left = NOTHING_LEFT if journal is None else left_before(journal, shelf.setup.folder)
+    left = NOTHING_LEFT if journal is None else left_before(journal, declared.setup.folder)
     proof = prove(
         text.plan,
         policy,
@@ -81,7 +81,7 @@ def prove_text(
         left=left,
         not_asked=not_asked,
     )
-    proof = proof.under(undertaking(shelf.setup, registry))
+    proof = proof.under(undertaking(declared.setup, registry))
     return Proved(text, proof, (*errors, *proof.diagnostics))
 
 

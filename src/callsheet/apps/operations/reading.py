@@ -107,9 +107,11 @@ def text_of(
         if reading.syntax is None:
             return PlanText(path, source, None, more, result.partial)
     lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
-    said = (*result.diagnostics, *more)
+    diagnostics = (*result.diagnostics, *more)
     is_yaml = reading.syntax is Syntax.DAG and not is_json(source.text)
-    return PlanText(path, source, result.plan, said, result.partial, lost, reading.syntax, is_yaml=is_yaml)
+    return PlanText(
+        path, source, result.plan, diagnostics, result.partial, lost, reading.syntax, is_yaml=is_yaml
+    )
 
 
 def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) -> tuple[Diagnostic, ...]:
@@ -124,9 +126,9 @@ def _bare_variables(source: Source, reading: Reading, variables: Sequence[str]) 
     return tuple(_bare_variable(d, source.text[d.span.start : d.span.end]) for d in found if d.span)
 
 
-def _bare_variable(said: Diagnostic, word: str) -> Diagnostic:
+def _bare_variable(diagnostic: Diagnostic, word: str) -> Diagnostic:
     message = f"{word} is a variable here, because the run gets it; otherwise it is a string"
-    return replace(said, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
+    return replace(diagnostic, severity=Severity.WARNING, message=message, help=f"write ${word}", fix=None)
 
 
 def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple[Diagnostic, ...]:
@@ -149,11 +151,11 @@ def _doubts(source: Source, reading: Reading, by_suffix: Syntax | None) -> tuple
     if by_suffix is not None:
         if look_of(text).syntax is not other:
             return ()
-        said = f"the file's suffix says {read}, its text looks like {meant}"
+        message = f"the file's suffix says {read}, its text looks like {meant}"
     else:
-        said = f"this was read as {read}, which it looks like"
+        message = f"this was read as {read}, which it looks like"
     help_ = f"--syntax {other} reads it as {meant}"
-    return (Diagnostic("CFG020", Severity.HINT, said, None, help_),)
+    return (Diagnostic("CFG020", Severity.HINT, message, None, help_),)
 
 
 def _from_data(path: Path | None, source: Source) -> PlanText:

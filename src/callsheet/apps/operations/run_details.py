@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.account import Account, LateAnswer, StepAccount
+    from callsheet.trace.summary import Account, LateAnswer, StepAccount
 
 _ENDINGS = ("failed", "refused", "cancelled")
 """The statuses with which a run may end while calls are in progress."""
@@ -51,7 +51,7 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
     """
     from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
-    from callsheet.trace.account import account_of  # noqa: PLC0415 - brings the store
+    from callsheet.trace.summary import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan_of(info.plan_hash)
     account = account_of(plan, journal.events(info.run_id), journal.plan_of)
@@ -138,5 +138,5 @@ def _late_json(answer: LateAnswer) -> dict[str, Any]:
         "step": answer.step,
         "time": iso(answer.ts),
         "outcome": answer.outcome,
-        "preview": preview(answer.said, 200),
+        "preview": preview(answer.value, 200),
     }

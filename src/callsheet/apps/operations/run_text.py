@@ -16,7 +16,7 @@ from callsheet.views.describe import describe_action
 if TYPE_CHECKING:
     from callsheet.apps.operations.run_details import RunDetails
     from callsheet.store.chain import BadEvent
-    from callsheet.trace.account import Account, LateAnswer, StepAccount
+    from callsheet.trace.summary import Account, LateAnswer, StepAccount
 
 _ACTION_WIDTH = 36
 _MOST_CUTS = 3
@@ -68,12 +68,14 @@ def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
 
 def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
     took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
-    said = f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+    message = (
+        f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+    )
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
     mark, outcome = stands
     head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
-    return f"{head}  {pad(action, _ACTION_WIDTH)}  {said}{extra}".rstrip()
+    return f"{head}  {pad(action, _ACTION_WIDTH)}  {message}{extra}".rstrip()
 
 
 def _turns(visit: StepAccount) -> Iterator[str]:
@@ -94,17 +96,17 @@ def _cuts(account: Account) -> Iterator[str]:
 
 
 def _late_line(answer: LateAnswer) -> str:
-    said = "failed" if answer.outcome == "err" else "answered"
+    message = "failed" if answer.outcome == "err" else "answered"
     when = iso(answer.ts)
-    return f"late: {answer.key} {said} at {when}, after it was closed: {preview(answer.said, 100)}"
+    return f"late: {answer.key} {message} at {when}, after it was closed: {preview(answer.value, 100)}"
 
 
 def _beside(visit: StepAccount) -> str:
     parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
     parts += [f"{visit.retries} retried"] if visit.retries else []
-    said = visit.answers[:_MOST_ANSWERS]
-    more = len(visit.answers) - len(said)
-    return ", ".join([*parts, *said, *([f"{more} more answers"] if more else [])])
+    answers = visit.answers[:_MOST_ANSWERS]
+    more = len(visit.answers) - len(answers)
+    return ", ".join([*parts, *answers, *([f"{more} more answers"] if more else [])])
 
 
 def _doubts(details: RunDetails, hint: str) -> Iterator[str]:

@@ -13,42 +13,42 @@ Schema: TypeAlias = "dict[str, Any]"
 
 def text(description: str = "") -> Schema:
     """A text."""
-    return _told({"type": "string"}, description)
+    return _described({"type": "string"}, description)
 
 
 def optional(schema: Schema) -> Schema:
     """What a schema says, or null."""
     bare = {key: value for key, value in schema.items() if key != "description"}
-    return _told({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
+    return _described({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
 
 
 def flag(description: str = "") -> Schema:
     """True or false."""
-    return _told({"type": "boolean"}, description)
+    return _described({"type": "boolean"}, description)
 
 
 def count(description: str = "") -> Schema:
     """A whole number from 0."""
-    return _told({"type": "integer", "minimum": 0}, description)
+    return _described({"type": "integer", "minimum": 0}, description)
 
 
 def rows(items: Schema, description: str = "") -> Schema:
     """A list."""
-    return _told({"type": "array", "items": items}, description)
+    return _described({"type": "array", "items": items}, description)
 
 
 def any_object(description: str = "") -> Schema:
     """An object with any content."""
-    return _told({"type": "object"}, description)
+    return _described({"type": "object"}, description)
 
 
 def table(properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = "") -> Schema:
     """An object with these keys, of which some may be left out."""
     required = [name for name in properties if name not in optional]
-    return _told({"type": "object", "properties": dict(properties), "required": required}, description)
+    return _described({"type": "object", "properties": dict(properties), "required": required}, description)
 
 
-def _told(schema: Schema, description: str) -> Schema:
+def _described(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description} if description else schema
 
 
@@ -307,7 +307,7 @@ ASK = table(
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
-        "answer": _told(ANY_JSON, "the answer of an agent that is to be looked at"),
+        "answer": _described(ANY_JSON, "the answer of an agent that is to be looked at"),
         "prompt": text(),
         "options": {"type": "array"},
         "schema": optional(any_object()),

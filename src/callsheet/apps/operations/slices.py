@@ -22,7 +22,7 @@ def slice_json(
 
     numbers = {node: n for n, node in enumerate(graph)}
     flows = "flows_to" if is_forward else "made_of"
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "run_id": run_id,
         "variable": lineage.writes[start.write].name,
         "path": list(start.path),
@@ -34,7 +34,7 @@ def slice_json(
         ],
     }
     if is_forward:
-        told["calls"] = [
+        data["calls"] = [
             {
                 "key": call.key,
                 "tool": call.tool,
@@ -45,14 +45,14 @@ def slice_json(
             }
             for call in reached_by(lineage, graph)
         ]
-    return told
+    return data
 
 
-def has_more(told: Container[Node], flows: Iterable[Flow]) -> bool:
+def has_more(shown: Container[Node], flows: Iterable[Flow]) -> bool:
     """Whether one of these flows leads to a place outside `told`."""
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
 
-    return any(flow.node.write != NONE and flow.node not in told for flow in flows)
+    return any(flow.node.write != NONE and flow.node not in shown for flow in flows)
 
 
 def _node(lineage: Lineage, node: Node) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _node(lineage: Lineage, node: Node) -> dict[str, Any]:
     from callsheet.trace.lineage.slices import item_at, value_at  # noqa: PLC0415 - as above
 
     write = lineage.writes[node.write]
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "variable": write.name,
         "path": list(node.path),
         "preview": preview(value_at(lineage, node), _PREVIEW),
@@ -69,12 +69,12 @@ def _node(lineage: Lineage, node: Node) -> dict[str, Any]:
         "fits_cast": not write.is_odd,
     }
     if write.visit == NONE:
-        return told
+        return data
     visit = lineage.visits[write.visit]
     item, _ = item_at(lineage, visit, node.path)
     keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
     return {
-        **told,
+        **data,
         "step": lineage.code(visit).id,
         "visit": visit.visit,
         "plan": visit.program,

@@ -34,8 +34,8 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield "    (no arguments)"
         for why in ask.why:
             yield f"  because {without_controls(why)}"
-        for name, told in (ask.labels or {}).items():
-            yield f"  {name} {_came(told)}"
+        for name, label in (ask.labels or {}).items():
+            yield f"  {name} {_came(label)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -46,11 +46,11 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     yield f"  {_command(ask, hint)}"
 
 
-def _came(told: JSON) -> str:
+def _came(origin: JSON) -> str:
     """Where an argument came from and who may read it, by what the question tells of it."""
-    if not isinstance(told, dict):
-        return f"is known as {exact(told)}"
-    known = cast("dict[str, JSON]", told)
+    if not isinstance(origin, dict):
+        return f"is known as {exact(origin)}"
+    known = cast("dict[str, JSON]", origin)
     label, steps = str(known.get("label")), known.get("from")
     made_by = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
     by = f"was made by {made_by}" if made_by else "is not the plan's own"

@@ -59,7 +59,9 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
     """The calls, and the commands that decide about them."""
     lines = left_lines(calls)
     which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
-    commands = [(f"callsheet decide {run_id} {which} {said}{hint}", means) for said, means in _DECISIONS]
+    commands = [
+        (f"callsheet decide {run_id} {which} {decision}{hint}", means) for decision, means in _DECISIONS
+    ]
     width = max(len(command) for command, _ in commands)
     return [
         *lines,

@@ -44,16 +44,16 @@ class Origin:
 
 def origin_of(start: Mapping[str, Any] | None) -> Origin | None:
     """The origin that the body of a first event tells of; None for a run that did not branch off."""
-    told = (start or {}).get("fork")
-    if told is None:
+    fork = (start or {}).get("fork")
+    if fork is None:
         return None
     return Origin(
-        str(told["run"]),
-        int(told["event"]),
-        str(told["verb"]),
-        str(told.get("from", "")),
-        str(told.get("by", "")),
-        tuple(told.get("edits", ())),
+        str(fork["run"]),
+        int(fork["event"]),
+        str(fork["verb"]),
+        str(fork.get("from", "")),
+        str(fork.get("by", "")),
+        tuple(fork.get("edits", ())),
     )
 
 

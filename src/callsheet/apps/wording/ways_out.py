@@ -17,23 +17,23 @@ _SYNTAX = re.compile(r"--syntax (\w+) reads")
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class Interface:
     """How a face takes what the command line takes by options; `variables` is where it takes those."""
 
     variables: str
 
-    def said(self, way_out: str) -> str:
+    def rewritten(self, way_out: str) -> str:
         """A way out as this face offers it.
 
-        >>> HTTP.said("it is null here; give it with --var city=… or set it with a step")
+        >>> HTTP.rewritten("it is null here; give it with --var city=… or set it with a step")
         'it is null here; give city in `inputs` or set it with a step'
         """
-        told = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
-        return _SYNTAX.sub(r"`syntax` \1 reads", told)
+        text = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
+        return _SYNTAX.sub(r"`syntax` \1 reads", text)
 
-    def told(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    def rewritten_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
         """Findings with the ways out that this face offers."""
-        return tuple(d if d.help is None else replace(d, help=self.said(d.help)) for d in diagnostics)
+        return tuple(d if d.help is None else replace(d, help=self.rewritten(d.help)) for d in diagnostics)
 
     def rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """An answer as data, its `diagnostics` with the ways out that this face offers."""
@@ -47,8 +47,8 @@ class Face:
             return row
         fields = cast("dict[str, object]", row)
         way_out = fields.get("help")
-        return {**fields, "help": self.said(way_out)} if isinstance(way_out, str) else fields
+        return {**fields, "help": self.rewritten(way_out)} if isinstance(way_out, str) else fields
 
 
-HTTP = Face("`inputs`")
-MCP = Face("`variables` of the run (`inputs` where it is only checked)")
+HTTP = Interface("`inputs`")
+MCP = Interface("`variables` of the run (`inputs` where it is only checked)")

@@ -34,8 +34,8 @@ def _with_answer(plan: Plan) -> Plan:
     outputs = [step.output.var for step in plan.steps if step.output is not None]
     ids = {step.id for step in plan.steps}
     number = next(n for n in range(len(ids) + 1, 2 * len(ids) + 3) if f"S{n}" not in ids)
-    said = Ref(outputs[-1]) if outputs else Literal("Done.")
-    return replace(plan, steps=(*plan.steps, Step(f"S{number}", Respond((said,)))))
+    answer = Ref(outputs[-1]) if outputs else Literal("Done.")
+    return replace(plan, steps=(*plan.steps, Step(f"S{number}", Respond((answer,)))))
 
 
 def _with_lost(plan: Plan) -> Plan:
@@ -48,15 +48,15 @@ def _with_lost(plan: Plan) -> Plan:
     if not missing:
         return plan
     names = [step.output.var for step in plan.steps if step.output is not None]
-    said = [*last.action.values, *map(Ref, missing)]
-    if all(isinstance(value, Ref) for value in said):  # in the order of the lookups
-        said.sort(
+    values = [*last.action.values, *map(Ref, missing)]
+    if all(isinstance(value, Ref) for value in values):  # in the order of the lookups
+        values.sort(
             key=lambda value: (
                 names.index(value.name) if isinstance(value, Ref) and value.name in names else -1
             )
         )
     return replace(
-        plan, steps=(*plan.steps[:-1], replace(last, action=replace(last.action, values=tuple(said))))
+        plan, steps=(*plan.steps[:-1], replace(last, action=replace(last.action, values=tuple(values))))
     )
 
 

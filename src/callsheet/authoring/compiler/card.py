@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from callsheet.authoring.compiler.focus import is_side_by_side, parts_of
+from callsheet.authoring.compiler.goal_parts import is_side_by_side, parts_of
 
 CARD_VERSION = 2
 """Incremented whenever a text of a prompt changes, so that a journal tells which prompt gave a plan."""
@@ -219,8 +219,8 @@ def example_for(goal: str) -> Example:
         return SIDE_TOLD if parts <= 2 else SIDE
     condition = _CONDITIONAL.search(goal)
     if condition is not None:
-        said = _JOINED.split(goal[condition.end() :], maxsplit=1)[0]
-        return next((example for example, words in _CONDITIONS if words.search(said)), EQUAL)
+        clause = _JOINED.split(goal[condition.end() :], maxsplit=1)[0]
+        return next((example for example, words in _CONDITIONS if words.search(clause)), EQUAL)
     if _LOOPING.search(goal):
         return ALL if parts <= 1 else EACH
     if parts > 1 and _TOGETHER.search(goal):

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from callsheet.authoring.compiler.focus import wanted_by
-from callsheet.authoring.compiler.givers import with_finders, with_givers
-from callsheet.authoring.compiler.nearness import Part, near_parts
-from callsheet.authoring.compiler.offers import OPERATIONS, Offer, offer_of
+from callsheet.authoring.compiler.goal_parts import wanted_by
+from callsheet.authoring.compiler.matching import Part, near_parts
+from callsheet.authoring.compiler.prerequisites import with_finders, with_givers
 from callsheet.authoring.compiler.ranking import scores
+from callsheet.authoring.compiler.tool_lines import OPERATIONS, Offer, offer_of
 from callsheet.machine import Cut, Remark
 from callsheet.ports.tools import ToolSpec
 

@@ -18,21 +18,21 @@ from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
 from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
-from callsheet.authoring.compiler.course import course_of, keeps_to, told
-from callsheet.authoring.compiler.doubts import doubts_of
-from callsheet.authoring.compiler.focus import is_side_by_side, parts_of, speaks_of_all
+from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
+from callsheet.authoring.compiler.goal_parts import is_side_by_side, parts_of, speaks_of_all
 from callsheet.authoring.compiler.naming import with_telling_names
+from callsheet.authoring.compiler.omissions import doubts_of
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.ranking import is_empty_word
+from callsheet.authoring.compiler.repeated_names import with_same_names
+from callsheet.authoring.compiler.repetitions import without_stutter
 from callsheet.authoring.compiler.request import Check, Options, Request
 from callsheet.authoring.compiler.result import Accounting, Draft
-from callsheet.authoring.compiler.sameness import with_same_names
 from callsheet.authoring.compiler.spelling import as_spelled
-from callsheet.authoring.compiler.stutter import without_stutter
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (
+    CourseStep,
     ExportOptions,
-    Leg,
     ToolShape,
     is_sentence,
     plan_gbnf,
@@ -68,7 +68,7 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    held = _Held.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue)))
+    held = _Constrained.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue)))
     course = _course(request, catalogue, held.options.max_steps)
     constraint = held.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
@@ -111,19 +111,19 @@ def goal_fault(goal: str) -> Diagnostic | None:
     if not goal.strip():
         return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="describe what should be done")
     if len(goal) > MAX_GOAL:
-        said = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are taken"
-        return Diagnostic("CMP003", Severity.ERROR, said, help="shorten it, and pass the rest as context")
+        message = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are taken"
+        return Diagnostic("CMP003", Severity.ERROR, message, help="shorten it, and pass the rest as context")
     return None
 
 
-class _Held(NamedTuple):
+class _Constrained(NamedTuple):
     """The constraint on an answer: the tools and operations offered, and options of the grammar."""
 
     shapes: list[ToolShape]
     options: ExportOptions
 
     @classmethod
-    def to(cls, catalogue: Catalogue, request: Request, max_steps: int) -> _Held:
+    def to(cls, catalogue: Catalogue, request: Request, max_steps: int) -> _Constrained:
         given, offers = request.given, catalogue.offers
         return cls(
             [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None],
@@ -140,7 +140,7 @@ class _Held(NamedTuple):
             ),
         )
 
-    def along(self, course: tuple[Leg, ...]) -> _Held:
+    def along(self, course: tuple[CourseStep, ...]) -> _Constrained:
         """The same for plans that make exactly these calls in this order."""
         return self._replace(options=replace(self.options, course=course, min_results=len(course)))
 
@@ -173,8 +173,8 @@ def _fields_of(request: Request, catalogue: Catalogue) -> frozenset[str]:
 
     Any other field would be a guess, and small models guess words of the language.
     """
-    told = "\n".join((catalogue.text, request.goal, request.context[:_LOOKED_AT], *request.given.values()))
-    words = (word for word in _FIELD.findall(told) if len(word) <= _LONGEST_FIELD)
+    summary = "\n".join((catalogue.text, request.goal, request.context[:_LOOKED_AT], *request.given.values()))
+    words = (word for word in _FIELD.findall(summary) if len(word) <= _LONGEST_FIELD)
     return frozenset(word for word in words if word not in _NO_FIELDS and not is_empty_word(word))
 
 
@@ -210,7 +210,7 @@ def _is_small(accepts: Sequence[Syntax]) -> bool:
     return Syntax.LARK in accepts or Syntax.GBNF in accepts
 
 
-def _read(text: str, held_to: Constraint | None, held: _Held, given: Iterable[str]) -> Reading:
+def _read(text: str, held_to: Constraint | None, held: _Constrained, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step gets a diagnostic of the compiler's (CMP006)."""
     if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA and text.lstrip().startswith("{"):
         result = read_flat(text, held.shapes, NAME, held.options)
@@ -251,17 +251,19 @@ def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[st
     return Reading(shown, tuple(check(shown)), Source(NAME, text))
 
 
-def _doubted(reading: Reading, request: Request, catalogue: Catalogue, course: tuple[Leg, ...]) -> Reading:
+def _doubted(
+    reading: Reading, request: Request, catalogue: Catalogue, course: tuple[CourseStep, ...]
+) -> Reading:
     """The reading with the parts of the goal that its plan seems to leave out."""
     assert reading.plan is not None
     known = "\n".join((request.context, *request.given.values()))
     doubts = doubts_of(reading.plan, request.goal, catalogue.parts, _lines(catalogue), known)
     is_off = bool(course) and not keeps_to(reading.plan, course)
-    said = (f"the steps are {told(course)}",) if is_off else ()
-    return reading._replace(doubts=(*said, *doubts), is_off_course=is_off)
+    remarks = (f"the steps are {course_text(course)}",) if is_off else ()
+    return reading._replace(doubts=(*remarks, *doubts), is_off_course=is_off)
 
 
-def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[Leg, ...]:
+def _course(request: Request, catalogue: Catalogue, max_steps: int) -> tuple[CourseStep, ...]:
     """The expected course for a goal without further data, if a plan has room for it."""
     if request.context or request.given:
         return ()

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from callsheet.authoring.compiler.focus import speaks_of_all
-from callsheet.authoring.compiler.givers import finds
-from callsheet.frontends.export import Leg
+from callsheet.authoring.compiler.goal_parts import speaks_of_all
+from callsheet.authoring.compiler.prerequisites import finds
+from callsheet.frontends.export import CourseStep
 from callsheet.ir import Call, Plan
 
 _CONDITION = re.compile(
@@ -34,7 +34,7 @@ Parts = Sequence[tuple[str, Sequence[str]]]
 """The parts of a goal, each with the canonical names of its candidates, the best first."""
 
 
-def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
+def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[CourseStep, ...]:
     """The expected legs for a goal; none if a part is not understood.
 
     `lines` are the prompt's lines of the tools. A part that speaks of each of several things takes two legs
@@ -44,7 +44,7 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
     >>> [(*leg.tools, leg.is_each) for leg in course_of([("Cancel all trips", [*said])], said)]
     [('LIST_TRIPS', False), ('CANCEL_TRIP', True)]
     """
-    legs: list[Leg] = []
+    legs: list[CourseStep] = []
     spoken = sum(" " in text for text, _ in parts)
     for text, names in parts:
         if _CONDITION.match(text) and (legs or not names):
@@ -64,7 +64,7 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[Leg, ...]:
     return tuple(legs) if _FEWEST <= len(legs) <= _LONGEST else ()
 
 
-def keeps_to(plan: Plan, course: Sequence[Leg]) -> bool:
+def keeps_to(plan: Plan, course: Sequence[CourseStep]) -> bool:
     """Whether a plan makes exactly the calls of a course, in its order."""
     calls = [
         (step.action.tool, step.foreach is not None) for step in plan.steps if isinstance(step.action, Call)
@@ -75,10 +75,10 @@ def keeps_to(plan: Plan, course: Sequence[Leg]) -> bool:
     )
 
 
-def told(course: Sequence[Leg]) -> str:
+def course_text(course: Sequence[CourseStep]) -> str:
     """A course as text for a model.
 
-    >>> told((Leg(frozenset({"LIST_TRIPS"})), Leg(frozenset({"CANCEL_TRIP"}), True)))
+    >>> course_text((CourseStep(frozenset({"LIST_TRIPS"})), CourseStep(frozenset({"CANCEL_TRIP"}), True)))
     '@list_trips, then @cancel_trip for each $x'
     """
     return ", then ".join(
@@ -88,15 +88,15 @@ def told(course: Sequence[Leg]) -> str:
     )
 
 
-def _legs(text: str, names: Sequence[str], lines: Mapping[str, str], *, is_found: bool) -> list[Leg]:
+def _legs(text: str, names: Sequence[str], lines: Mapping[str, str], *, is_found: bool) -> list[CourseStep]:
     """The legs of one part; `is_found` says whether an earlier part may have found what it refers to."""
     if not speaks_of_all(text):
-        return [Leg(frozenset(names))]
+        return [CourseStep(frozenset(names))]
     finders = [name for name in names if finds(name, lines.get(name, ""))]
     doers = [name for name in names if name not in finders]
     if not doers:
-        return [Leg(frozenset(finders))]
-    each = Leg(frozenset(doers), is_each=True)
+        return [CourseStep(frozenset(finders))]
+    each = CourseStep(frozenset(doers), is_each=True)
     if is_found or not finders:
-        return [each if is_found else Leg(frozenset(names))]
-    return [Leg(frozenset(finders)), each] if names[0] in doers else [Leg(frozenset(finders))]
+        return [each if is_found else CourseStep(frozenset(names))]
+    return [CourseStep(frozenset(finders)), each] if names[0] in doers else [CourseStep(frozenset(finders))]

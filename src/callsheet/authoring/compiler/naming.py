@@ -165,10 +165,10 @@ def _value(value: Value, rename: Rename) -> Value:
         case Ref(name=name):
             return replace(value, name=rename(name))
         case Template(parts=parts):
-            told = (
+            result = (
                 replace(part, name=rename(part.name)) if isinstance(part, Ref) else part for part in parts
             )
-            return replace(value, parts=tuple(told))
+            return replace(value, parts=tuple(result))
         case ListExpr(items=items):
             return replace(value, items=_values(items, rename))
         case DictExpr(items=pairs):

@@ -94,9 +94,9 @@ def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
     """
     kind = re.escape(argument.replace("_", " "))
     for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
-        said = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
-        if len(said) == 1 and len(words) in range(1, _LONGEST):
-            (found,) = said
+        spellings = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
+        if len(spellings) == 1 and len(words) in range(1, _LONGEST):
+            (found,) = spellings
             return None if text.islower() and _only_begins(found, text, goal) else found
     return None
 

@@ -78,11 +78,11 @@ def _plans_in(text: str) -> Iterator[str]:
 
 def _no_plan(text: str, name: str) -> ParseResult:
     begins = " ".join(text.split())[:_EXCERPT]
-    said = f"it begins {json.dumps(begins, ensure_ascii=False)}" if begins else "it is empty"
+    message = f"it begins {json.dumps(begins, ensure_ascii=False)}" if begins else "it is empty"
     wrong = Diagnostic(
         "PLN010",
         Severity.ERROR,
-        f"the model's answer holds no JSON plan: {said}",
+        f"the model's answer holds no JSON plan: {message}",
         help="make the goal more precise, or try another model",
     )
     return ParseResult(None, Plan((), Order.DAG), (wrong,), Source(name, text))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.shapes import Shared, failure_kind, is_shared, told
+from callsheet.authoring.shapes import Shared, described, failure_kind, is_shared
 from callsheet.ir import JSON, Call, Step
 from callsheet.machine import Cut, Fact, Progress, Remark
 from callsheet.ports.tools import ToolSpec
@@ -83,7 +83,7 @@ def revision_prompt(
     """
     plan = progress.plan
     goal = plan.goal or plan.title or "what the steps below were to do"
-    words, cut_values = told(variables, shared, odd)
+    words, cut_values = described(variables, shared, odd)
     failed = [(step, error, tells_errors or _is_told(step, shared)) for step, error in progress.failed]
     parts = [
         f"Goal:\n{goal}",
@@ -164,10 +164,10 @@ def _kind(schema: object) -> str:
 
 
 def _steps(steps: tuple[Step, ...]) -> str:
-    told = [_step(step) for step in steps[:MAX_STEPS]]
+    lines = [_step(step) for step in steps[:MAX_STEPS]]
     if len(steps) > MAX_STEPS:
-        told.append(f"… ({len(steps) - MAX_STEPS} more)")
-    return "\n".join(told) or "none"
+        lines.append(f"… ({len(steps) - MAX_STEPS} more)")
+    return "\n".join(lines) or "none"
 
 
 def _step(step: Step) -> str:

@@ -51,12 +51,12 @@ def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) ->
     except Stop:
         pass
     places = texts.places(scalar)
-    for said in reader.diagnostics:
-        if said.severity is Severity.ERROR:
-            span = said.span or Span(0, 0)
+    for diagnostic in reader.diagnostics:
+        if diagnostic.severity is Severity.ERROR:
+            span = diagnostic.span or Span(0, 0)
             if span.start == span.end:
                 span = Span(max(0, span.start - 1), span.end)
-            report.error(said.code, said.message, places.span(*span), said.help, step=step)
+            report.error(diagnostic.code, diagnostic.message, places.span(*span), diagnostic.help, step=step)
     if reader.errors or condition is None:
         return None
     return _moved(condition, lambda span: None if span is None else places.span(*span))

@@ -113,15 +113,17 @@ def _named(step: Step, parameters: Parameters) -> Action:
             way_out = f"give each its name: @{call.tool} (name=value), or say where the tool is declared"
         else:
             way_out = f"@{call.tool} takes {', '.join(known) or 'no arguments'}"
-        said = refuse("arguments without a name", way_out)
-        raise CallsheetError([placed(d, step) for d in said.diagnostics])
+        refusal = refuse("arguments without a name", way_out)
+        raise CallsheetError([placed(d, step) for d in refusal.diagnostics])
     return Call(call.tool, (), (*zip(names, call.positional, strict=True), *call.named), call.span)
 
 
 def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
     if isinstance(step.action, Respond) and not is_last:
-        said = refuse("an answer before the last step", "a graph answers in a step that waits for all others")
-        raise CallsheetError([placed(d, step) for d in said.diagnostics])
+        refusal = refuse(
+            "an answer before the last step", "a graph answers in a step that waits for all others"
+        )
+        raise CallsheetError([placed(d, step) for d in refusal.diagnostics])
     titles = [*step.comments, *([step.remark] if step.remark else [])]
     made = replace(
         step,
@@ -160,8 +162,8 @@ def _one_text(on_fail: OnFail | None) -> OnFail | None:
             case _:
                 pass
     message = template(parts)
-    said = () if message == Literal("") else (message,)
-    return replace(on_fail, then=replace(on_fail.then, values=said))
+    result = () if message == Literal("") else (message,)
+    return replace(on_fail, then=replace(on_fail.then, values=result))
 
 
 def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
@@ -227,8 +229,8 @@ class _Inexpressible(Exception):
         self.help = help_
 
 
-def _refused(said: list[Diagnostic]) -> CallsheetError:
-    return CallsheetError(said)
+def _refused(diagnostics: list[Diagnostic]) -> CallsheetError:
+    return CallsheetError(diagnostics)
 
 
 def _refusal(what: str, step: Step, help_: str | None = None) -> Diagnostic:
@@ -295,12 +297,12 @@ def _ending(step: Step, put: Callable[[Value], Value]) -> OnFail | None:
     """The failure handling of a step: its own, and the end of the plan if it does not define where to go."""
     if isinstance(step.action, Respond):
         return step.on_fail
-    said = step.on_fail
-    if said is not None and isinstance(said.then, Terminate):
-        return replace(said, then=Terminate(tuple(put(value) for value in said.then.values)))
+    on_fail = step.on_fail
+    if on_fail is not None and isinstance(on_fail.then, Terminate):
+        return replace(on_fail, then=Terminate(tuple(put(value) for value in on_fail.then.values)))
     failed = f"step {step.id} failed"
     message = Literal(failed) if step.output is None else template([f"{failed}: ", Ref(step.output.var)])
-    return OnFail(None if said is None else said.retry, Terminate((message,)))
+    return OnFail(None if on_fail is None else on_fail.retry, Terminate((message,)))
 
 
 def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:
@@ -361,8 +363,8 @@ class _Constants:
                 return value
             case Literal(value=str(text)):
                 return text
-            case Literal(value=bool(said)):
-                return "true" if said else "false"
+            case Literal(value=bool(flag)):
+                return "true" if flag else "false"
             case Literal(value=int(number) | float(number)):
                 return repr(number)
             case _:

@@ -44,14 +44,14 @@ class Fields:
             if name in self._known or name in also:
                 continue
             near = did_you_mean(name, [known for known in self._known if known not in self._entries])
-            said = f"{self.what} has no field {name[:40]!r}"
+            message = f"{self.what} has no field {name[:40]!r}"
             if near:
                 fix = Fix(f"write {near[0]}", (Edit(entry.key_span, f'"{near[0]}"'),))
                 help_ = "did you mean " + " or ".join(near) + "?"
-                self._report.error("DAG012", said, entry.key_span, help_, fix=fix, step=self.step)
+                self._report.error("DAG012", message, entry.key_span, help_, fix=fix, step=self.step)
             else:
                 help_ = "it is not read; fields are " + ", ".join(self._known)
-                self._report.warning("DAG012", said, entry.key_span, help_, step=self.step)
+                self._report.warning("DAG012", message, entry.key_span, help_, step=self.step)
 
     def require(self, *names: str) -> None:
         """Report the fields that are missing, as one error."""

@@ -50,9 +50,9 @@ def _parse(text: str, name: str, is_yaml: bool) -> ParseResult:
         pass
     else:
         plan, lost = _Document(text, report).read(root)
-    said = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
+    diagnostics = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
     return ParseResult(
-        plan if not report.errors else None, plan, tuple(said), Source(name, text), tuple(lost)
+        plan if not report.errors else None, plan, tuple(diagnostics), Source(name, text), tuple(lost)
     )
 
 
@@ -74,8 +74,8 @@ class _Document:
 
     def _read(self, root: Node, steps: list[Step], lost: list[Span]) -> Plan:
         if not isinstance(root, Mapping):
-            said = f"a plan is an object, and this is {kind_of(root)}"
-            raise self._report.error("DAG011", said, _opening(root), 'write {"steps": […]}')
+            message = f"a plan is an object, and this is {kind_of(root)}"
+            raise self._report.error("DAG011", message, _opening(root), 'write {"steps": […]}')
         fields = Fields(root, _PLAN, self._report, "the plan")
         fields.check_names()
         fields.require("steps")
@@ -98,14 +98,14 @@ class _Document:
         found = fields.text("id")
         if found is None:
             return None
-        said = str(found.value)
-        if _ID.fullmatch(said) is None:
-            near = re.sub(r"[^a-z0-9._-]+", "-", said.lower()).strip("-._")[:64]
+        text = str(found.value)
+        if _ID.fullmatch(text) is None:
+            near = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:64]
             help_ = "an id is 1 to 64 of a-z, 0-9, . _ and -, and begins with a letter or digit"
             if near:
                 help_ += f", such as {near}"
-            self._report.error("DAG013", f"{said[:40]!r} is not a valid plan id", found.span, help_)
-        return said
+            self._report.error("DAG013", f"{text[:40]!r} is not a valid plan id", found.span, help_)
+        return text
 
     def _variables(self, fields: Fields) -> tuple[tuple[str, Value], ...]:
         found = fields.object("variables")

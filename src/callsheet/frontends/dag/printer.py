@@ -122,18 +122,22 @@ def step_data(step: Step) -> dict[str, JSON]:
     try:
         return dict(_fields(step))
     except CallsheetError as error:
-        raise CallsheetError([placed(said, step) for said in error.diagnostics]) from None
+        raise CallsheetError([placed(diagnostic, step) for diagnostic in error.diagnostics]) from None
 
 
-def placed(said: Diagnostic, step: Step) -> Diagnostic:
+def placed(diagnostic: Diagnostic, step: Step) -> Diagnostic:
     """The error with the id of the step that it concerns."""
-    message = said.message if said.code == "DAG070" else f"a JSON plan cannot express this: {said.message}"
+    message = (
+        diagnostic.message
+        if diagnostic.code == "DAG070"
+        else f"a JSON plan cannot express this: {diagnostic.message}"
+    )
     return Diagnostic(
         "DAG070",
-        said.severity,
+        diagnostic.severity,
         f"{message} (step {step.id})",
-        said.span or step.span,
-        said.help,
+        diagnostic.span or step.span,
+        diagnostic.help,
         step=step.id,
     )
 

@@ -33,9 +33,9 @@ class Report:
     ) -> Unreadable:
         """Record an error; returns the exception that a caller raises if it cannot go on."""
         if self.errors == MOST_ERRORS:
-            said = f"more than {MOST_ERRORS:,} errors; the rest of the text was not looked at"
+            text = f"more than {MOST_ERRORS:,} errors; the rest of the text was not looked at"
             self.diagnostics.append(
-                Diagnostic("DAG006", Severity.ERROR, said, span, "repair these first, then check again")
+                Diagnostic("DAG006", Severity.ERROR, text, span, "repair these first, then check again")
             )
             self.errors += 1
             raise Unreadable

@@ -59,8 +59,8 @@ class Steps:
     def read(self, node: Node, number: int) -> Step | None:
         """The step of a node; None after an error. `number` (from 1) identifies it if it has no index."""
         if not isinstance(node, Mapping):
-            said = f"step number {number} is {kind_of(node)}, and should be an object"
-            self._report.error("DAG011", said, node.span, 'write {"index": "1", "title": "…", …}')
+            message = f"step number {number} is {kind_of(node)}, and should be an object"
+            self._report.error("DAG011", message, node.span, 'write {"index": "1", "title": "…", …}')
             return None
         fields = Fields(node, _STEP, self._report, f"step number {number}")
         index = self._index_of(fields)
@@ -104,8 +104,8 @@ class Steps:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str):
-            said = f"the {what} is {kind_of(node)}, and should be a text or a whole number"
-            self._report.error("DAG011", said, node.span, step=step)
+            message = f"the {what} is {kind_of(node)}, and should be a text or a whole number"
+            self._report.error("DAG011", message, node.span, step=step)
             return None
         if _INDEX.fullmatch(value) is None:
             help_ = "1 to 64 characters, no line ends, no blanks at its ends"
@@ -133,21 +133,23 @@ class Steps:
         for name in ("tool", "args"):
             entry = fields.entry(name)
             if entry is not None:
-                said = f"{fields.what} has tool_calls, and {name} as well"
-                self._report.error("DAG016", said, entry.key_span, "remove one of the two", step=fields.step)
+                message = f"{fields.what} has tool_calls, and {name} as well"
+                self._report.error(
+                    "DAG016", message, entry.key_span, "remove one of the two", step=fields.step
+                )
         calls = fields.list("tool_calls")
         if calls is None:
             return None
         if len(calls.items) != 1:
             count = len(calls.items) or "no"
-            said = f"{fields.what} has {count} tool calls, and should have one"
+            message = f"{fields.what} has {count} tool calls, and should have one"
             help_ = "give each call a step of its own" if calls.items else "put the call into the list"
-            self._report.error("DAG016", said, calls.span, help_, step=fields.step)
+            self._report.error("DAG016", message, calls.span, help_, step=fields.step)
             return None
         (item,) = calls.items
         if not isinstance(item, Mapping):
-            said = f"the tool call of {fields.what} is {kind_of(item)}, and should be an object"
-            self._report.error("DAG011", said, item.span, step=fields.step)
+            message = f"the tool call of {fields.what} is {kind_of(item)}, and should be an object"
+            self._report.error("DAG011", message, item.span, step=fields.step)
             return None
         call = Fields(item, _CALL, self._report, f"the tool call of {fields.what}")
         call.step = fields.step
@@ -169,9 +171,9 @@ class Steps:
         values = tuple([(entry.key, self._texts.value(entry.value)) for entry in args.entries])
         for entry in args.entries:
             if "${" in entry.key:
-                said = f"{shown(entry.key)} is the name of an argument and is not replaced"
+                message = f"{shown(entry.key)} is the name of an argument and is not replaced"
                 help_ = "references are written in values"
-                self._report.error("DAG020", said, entry.key_span, help_, step=fields.step)
+                self._report.error("DAG020", message, entry.key_span, help_, step=fields.step)
         word = canonical_tool_name(name)
         if word in CONTROL_WORDS:
             return self._control(fields, word, tool, values)
@@ -185,16 +187,16 @@ class Steps:
             help_ = (
                 _NO_JUMP if word == "GOTO" else 'a failure may end the plan: "on_fail": {"terminate": "why"}'
             )
-            said = f"{tool.value} is no tool, and not allowed in a JSON plan"
-            self._report.error("DAG015", said, tool.span, help_, step=fields.step)
+            message = f"{tool.value} is no tool, and not allowed in a JSON plan"
+            self._report.error("DAG015", message, tool.span, help_, step=fields.step)
             return None
         match values:
             case (("values", ListExpr(items=items)),):
                 return Respond(items, tool.span)
             case _:
                 help_ = 'write "args": {"values": ["Done:", "${result}"]}'
-                said = "respond takes a list of values"
-                self._report.error("DAG015", said, tool.span, help_, step=fields.step)
+                message = "respond takes a list of values"
+                self._report.error("DAG015", message, tool.span, help_, step=fields.step)
                 return None
 
     # ------------------------------------------------------------ result and failure
@@ -243,16 +245,18 @@ class Steps:
             for name in ("delay", "backoff"):
                 entry = failure.entry(name)
                 if entry is not None:
-                    said = f"{name} has no effect without retry"
-                    self._report.error("DAG018", said, entry.key_span, 'write "retry": 3', step=failure.step)
+                    message = f"{name} has no effect without retry"
+                    self._report.error(
+                        "DAG018", message, entry.key_span, 'write "retry": 3', step=failure.step
+                    )
             return None
         entry = failure.entry("retry")
         if count is None or entry is None:
             return None
         if not isinstance(count, int) or not 0 <= count <= MOST_RETRIES:
-            said = f"{count} is not a valid number of retries"
+            message = f"{count} is not a valid number of retries"
             help_ = "a whole number from 0 on: how many more attempts there are"
-            self._report.error("DAG018", said, entry.value.span, help_, step=failure.step)
+            self._report.error("DAG018", message, entry.value.span, help_, step=failure.step)
             return None
         return Retry(count, waits[0], waits[1], entry.value.span)
 
@@ -260,8 +264,8 @@ class Steps:
         value, entry = failure.number(name), failure.entry(name)
         if value is None or entry is None or 0 <= value <= MOST_SECONDS:
             return value
-        said = f"{value} cannot be the {name} of a retry"
-        self._report.error("DAG018", said, entry.value.span, "a number from 0 on", step=failure.step)
+        message = f"{value} cannot be the {name} of a retry"
+        self._report.error("DAG018", message, entry.value.span, "a number from 0 on", step=failure.step)
         return None
 
 

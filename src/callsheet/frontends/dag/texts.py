@@ -81,14 +81,14 @@ class Texts:
         written = text[start:end]
         inner = re.match(rf"\$\{{\s*\$?\{{?\s*({NAME}(?:\.\w[\w-]*)*)\s*\}}", written)
         near = f"did you mean ${{{inner[1]}}}? " if inner is not None else ""
-        said = (
+        message = (
             f"{shown(written)} is not a reference to a variable"
             if text.find("}", start) != -1
             else "this reference is not closed: } is missing"
         )
         self._report.error(
             "DAG020",
-            said,
+            message,
             places.span(start, end),
             near
             + r"references are ${name}, ${name.field}, ${name.0}; a plain ${ is written \${ (in JSON \\${)",

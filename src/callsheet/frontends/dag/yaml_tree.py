@@ -58,9 +58,9 @@ def read_yaml(text: str, report: Report) -> Node:
 
 def _too_deep(report: Report, at: int) -> Unreadable:
     """The error for lists and mappings that are nested too deep, found here or by PyYAML."""
-    said = f"lists and mappings are nested more than {MAX_DEPTH} deep"
+    message = f"lists and mappings are nested more than {MAX_DEPTH} deep"
     return report.error(
-        "DAG003", said, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
+        "DAG003", message, Span(at, at + 1), "compute deep data in a step and pass it as a variable"
     )
 
 
@@ -129,17 +129,17 @@ class _YamlReader(YamlWalk):
         if text in _WORDS:
             return _WORDS[text]
         if text.lower() in _DOUBTFUL_WORDS and not is_key:
-            said = f"{text} is a string here, but true or false for other YAML parsers"
+            message = f"{text} is a string here, but true or false for other YAML parsers"
             self._report.warning(
-                "DAG008", said, span, f'write "{text}" for the text, true or false for a truth value'
+                "DAG008", message, span, f'write "{text}" for the text, true or false for a truth value'
             )
             return text
         if _FLOAT.fullmatch(text):
             return self._number(text, span)
         if _PADDED.fullmatch(text):
-            said = f"{text[:40]} is a string here, but a number for other YAML parsers"
+            message = f"{text[:40]} is a string here, but a number for other YAML parsers"
             if not is_key:
-                self._report.warning("DAG008", said, span, f'write "{text[:40]}" for the text')
+                self._report.warning("DAG008", message, span, f'write "{text[:40]}" for the text')
             return text
         if _DOUBTFUL_NUMBER.fullmatch(text):
             help_ = f"write a number as JSON does (12, -0.5, 1e6), or {text!r} in quotes for a text"

@@ -12,13 +12,13 @@ from callsheet.frontends.export.flat import plan_schema
 from callsheet.frontends.export.flat_reader import read_flat
 from callsheet.frontends.export.matching import is_sentence
 from callsheet.frontends.export.plans import plan_grammar
-from callsheet.frontends.export.shapes import ExportOptions, Form, Leg, ToolShape
+from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
 from callsheet.frontends.export.syntaxes import as_gbnf, as_lark
 
 __all__ = [
+    "CourseStep",
     "ExportOptions",
     "Form",
-    "Leg",
     "ToolShape",
     "is_sentence",
     "plan_gbnf",

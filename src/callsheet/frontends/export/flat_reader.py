@@ -75,8 +75,8 @@ def read_flat(
     except Unreadable:
         pass
     partial = Plan(tuple(steps))
-    said = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
-    return ParseResult(None if report.errors else partial, partial, tuple(said), Source(name, text))
+    diagnostics = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
+    return ParseResult(None if report.errors else partial, partial, tuple(diagnostics), Source(name, text))
 
 
 class _Reader:
@@ -138,20 +138,20 @@ class _Reader:
         raise self._wrong(f"{key} of {id_} is {kind_of(value)}, and should be a text", value, step=id_)
 
     def _each(self, node: Object, id_: str) -> Foreach | None:
-        said = self._text(node, "each", id_, must=False)
-        return None if said is None else Foreach(self._item, self._reference(said, id_), said.span)
+        text = self._text(node, "each", id_, must=False)
+        return None if text is None else Foreach(self._item, self._reference(text, id_), text.span)
 
     def _when(self, node: Object, id_: str) -> Condition | None:
-        said = self._text(node, "when", id_, must=False)
-        return None if said is None else read_when(said, self._texts, self._report, id_)
+        text = self._text(node, "when", id_, must=False)
+        return None if text is None else read_when(text, self._texts, self._report, id_)
 
     def _output(self, out: Scalar | None, id_: str) -> Output | None:
-        said = "" if out is None else str(out.value).strip()
-        if out is None or not said:
+        name = "" if out is None else str(out.value).strip()
+        if out is None or not name:
             return None
-        match = _OUTPUT.fullmatch(said)
+        match = _OUTPUT.fullmatch(name)
         if match is None:
-            raise self._wrong(f"{said[:40]!r} is not a valid name of a variable", out, step=id_)
+            raise self._wrong(f"{name[:40]!r} is not a valid name of a variable", out, step=id_)
         return Output(match[1], None, out.span)
 
     # ------------------------------------------------------------ calls
@@ -191,8 +191,8 @@ class _Reader:
         """A jump, whose only argument is the id of a step, or its number."""
         found = [item for item in args.items if isinstance(item, Object)]
         target = found[0].get("value") if len(found) == len(args.items) == 1 else None
-        said = target.value.value if target is not None and isinstance(target.value, Scalar) else None
-        match = _TARGET.fullmatch(str(said).strip()) if isinstance(said, str | int | float) else None
+        step_id = target.value.value if target is not None and isinstance(target.value, Scalar) else None
+        match = _TARGET.fullmatch(str(step_id).strip()) if isinstance(step_id, str | int | float) else None
         if match is None:
             raise self._wrong(f"{id_} should name the step that it goes to, such as S4", args, "GRM010", id_)
         return Goto(f"S{int(match[1])}", args.span)
@@ -223,8 +223,8 @@ class _Reader:
             return node
 
     def _reference(self, node: Node, id_: str) -> Ref:
-        said = node.value if isinstance(node, Scalar) else None
-        match = _REFERENCE.fullmatch(said.strip()) if isinstance(said, str) else None
+        text = node.value if isinstance(node, Scalar) else None
+        match = _REFERENCE.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
             message = f"a reference of {id_} should be a variable and the way into it, such as v1.items.0"
             raise self._wrong(message, node, "GRM002", id_)

@@ -13,7 +13,7 @@ from callsheet.frontends.export.jumps import jumps
 from callsheet.frontends.export.operations import operation
 from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.export.shapes import ExportOptions, Form, Leg, ToolShape
+from callsheet.frontends.export.shapes import CourseStep, ExportOptions, Form, ToolShape
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.printer import is_name
@@ -206,7 +206,7 @@ class _Plans:
 
         return self._rules.scoped(f"act{place}", scope, make)
 
-    def _loop(self, scope: Scope, leg: Leg | None, place: str) -> Node | None:
+    def _loop(self, scope: Scope, leg: CourseStep | None, place: str) -> Node | None:
         if not self._options.loops:
             return None
         inside = scope.in_loop
@@ -221,7 +221,7 @@ class _Plans:
         each = seq(f"?FOREACH (${self._rules.item} IN ", source or "", ") THEN ")
         return seq(each, optional(condition), call)
 
-    def _call(self, scope: Scope, leg: Leg | None, place: str) -> Node | None:
+    def _call(self, scope: Scope, leg: CourseStep | None, place: str) -> Node | None:
         """A call of any tool or operation that `scope` and `leg` allow."""
 
         def make(some: Scope) -> Node | None:
@@ -273,11 +273,11 @@ class _Plans:
 
     def _end(self, scope: Scope) -> Node:
         def make(some: Scope) -> Node | None:
-            said = separated(self._rules.words(some), ", ", 1, _MOST_SAID)
+            values = separated(self._rules.words(some), ", ", 1, _MOST_SAID)
             name = "@respond" if self._is_lean else "@RESPOND"
             replan = seq("@replan" if self._is_lean else "RE-PLAN", " (", self._rules.words(some), ")")
             return choice(
-                None if said is None else seq(name, " (", said, ")"),
+                None if values is None else seq(name, " (", values, ")"),
                 self._terminate(some),
                 replan if self._options.replans else None,
             )

@@ -37,7 +37,7 @@ class ToolShape:
         return canonical_tool_name(self.name)
 
 
-class Leg(NamedTuple):
+class CourseStep(NamedTuple):
     """One required call of a plan: of one of these tools, by canonical names.
 
     With `is_each` it is a loop over a list.
@@ -90,5 +90,5 @@ class ExportOptions:
     """The variable of all loops; a number is added if the name is taken."""
     max_items: int = 8
     """The most items of a list, unless its schema requires more."""
-    course: tuple[Leg, ...] = ()
+    course: tuple[CourseStep, ...] = ()
     """The calls of the plan in order, without others; empty for any calls."""

@@ -70,8 +70,8 @@ class _Writer(NamedTuple):
                 can_name = self.is_naming and bool(rule.filler) and name not in grammar.tokens
                 known = len(named)
                 text = written[id(rule.node)] = self._written(rule.node, named if can_name else None)
-                for said, its_name in islice(named.items(), known, None):
-                    yield f"{its_name}{self.is_}{self.quoted(said)}"
+                for message, its_name in islice(named.items(), known, None):
+                    yield f"{its_name}{self.is_}{self.quoted(message)}"
             if rule.filler:
                 text = text.replace(_LOWER_HOLE, rule.filler).replace(_UPPER_HOLE, rule.filler.upper())
             yield f"{self.name_of(name)}{self.is_}{text}"
@@ -98,8 +98,8 @@ class _Writer(NamedTuple):
 
     def _piece(self, node: Node, named: dict[str, str] | None) -> str:
         """The text of a node within another, in parentheses if necessary."""
-        said = self._written(node, named)
-        return f"({said})" if isinstance(node, Seq | Choice) else said
+        written = self._written(node, named)
+        return f"({written})" if isinstance(node, Seq | Choice) else written
 
 
 def _times(least: int, most: int) -> str:

@@ -50,8 +50,8 @@ class Values:
         schema = self._merged(schema)
         options = _options(schema)
         if options is not None:
-            said = (format_value(as_value(option)) for option in options if _is_finite(option))
-            return self._rules.shared("enum", choice(*said))
+            texts = (format_value(as_value(option)) for option in options if _is_finite(option))
+            return self._rules.shared("enum", choice(*texts))
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
             rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
@@ -93,9 +93,9 @@ class Values:
 
     def _list(self, schema: Schema, scope: Scope, depth: int) -> Node | None:
         least = _length(schema, "minItems", 0) or 0
-        said = _length(schema, "maxItems", None)
+        limit = _length(schema, "maxItems", None)
         cap = max(self._rules.options.max_items, least)
-        most = cap if said is None else min(said, cap)
+        most = cap if limit is None else min(limit, cap)
         every = schema.get("items")
         item = None
         if depth < _MAX_DEPTH and most:
@@ -117,8 +117,8 @@ class Values:
         body = arguments([(f"{_key(name)}: ", node, must) for name, node, must in fields])
         if body is None:
             return choice("{}")
-        said = seq("{", body, "}")
-        return said if any(must for _, _, must in fields) else choice("{}", said)
+        rule = seq("{", body, "}")
+        return rule if any(must for _, _, must in fields) else choice("{}", rule)
 
     def _free_dict(self, every: object, scope: Scope, depth: int) -> Node | None:
         """A dict without known fields: up to four, of different classes, or one if `every` is a schema."""
@@ -175,8 +175,8 @@ class Values:
         body = arguments([(f"{format_name(name)}=", node, must) for name, node, must in fields])
         if body is None:
             return seq()
-        said = seq(" (", body, ")")
-        return said if any(must for _, _, must in fields) else optional(said)
+        rule = seq(" (", body, ")")
+        return rule if any(must for _, _, must in fields) else optional(rule)
 
     # ------------------------------------------------------------ schemas
 
@@ -184,8 +184,8 @@ class Values:
         """A text that is equal for schemas with the same meaning."""
         known = self._fingerprints.get(id(schema))
         if known is None:
-            said = repr(_without_annotations(schema))
-            known = (schema, f"{said} in {id(self._root)}" if "'$ref'" in said else said)
+            text = repr(_without_annotations(schema))
+            known = (schema, f"{text} in {id(self._root)}" if "'$ref'" in text else text)
             self._fingerprints[id(schema)] = known
         return known[1]
 
@@ -245,15 +245,15 @@ def _key(name: str) -> str:
     return format_value(DictExpr(((name, Literal(None)),)))[1:].rpartition(":")[0]
 
 
-def as_value(said: JSON) -> Value:
+def as_value(data: JSON) -> Value:
     """The literal for a JSON value."""
-    match said:
+    match data:
         case list():
-            return ListExpr(tuple(as_value(item) for item in said))
+            return ListExpr(tuple(as_value(item) for item in data))
         case dict():
-            return DictExpr(tuple((key, as_value(item)) for key, item in said.items()))
+            return DictExpr(tuple((key, as_value(item)) for key, item in data.items()))
         case _:
-            return Literal(said)
+            return Literal(data)
 
 
 def properties(schema: Schema) -> Mapping[str, Schema]:
@@ -291,9 +291,9 @@ def _required(schema: Schema) -> tuple[str, ...]:
     found = schema.get("required")
     if not isinstance(found, list):
         return ()
-    said = [name for name in cast("list[object]", found) if isinstance(name, str)]
+    names = [name for name in cast("list[object]", found) if isinstance(name, str)]
     known = list(properties(schema))
-    return tuple(sorted(dict.fromkeys(said), key=lambda n: known.index(n) if n in known else len(known)))
+    return tuple(sorted(dict.fromkeys(names), key=lambda n: known.index(n) if n in known else len(known)))
 
 
 def _options(schema: Schema) -> list[JSON] | None:

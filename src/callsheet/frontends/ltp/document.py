@@ -141,18 +141,18 @@ class Document:
         match = _META.match(line)
         if match is None:
             return False
-        name, said = match.groups()
+        name, content = match.groups()
         if name == "ltp":
-            if said.strip() != str(VERSION):
+            if content.strip() != str(VERSION):
                 self.reader.error(
                     "LTP003",
-                    f"version {shown(said)!r} of the language is unknown",
+                    f"version {shown(content)!r} of the language is unknown",
                     start,
                     end,
                     help=f"this callsheet reads version {VERSION}: # ltp: {VERSION}",
                 )
             return True
-        self.meta[name] = f"{self.meta[name]}\n{said}" if name in self.meta else said
+        self.meta[name] = f"{self.meta[name]}\n{content}" if name in self.meta else content
         return True
 
     def _read_marker(self, marker: re.Match[str]) -> None:
@@ -343,14 +343,14 @@ class Document:
     def _read_step(self, head: re.Match[str] | None = None) -> None:
         reader = self.reader
         start = reader.pos
-        said = len(reader.diagnostics)
+        known_errors = len(reader.diagnostics)
         if self.same_line or self.first is None or self.in_head:
             self._begin(start)
         self.same_line = True
         try:
             step = read_step(reader, self.comments, self.group, head)
         except Stop:
-            recover(reader, start, said)
+            recover(reader, start, known_errors)
             self.lost.append(Span(start, reader.pos))
             self.same_line = False
         else:

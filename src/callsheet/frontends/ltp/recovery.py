@@ -19,7 +19,7 @@ _HASHES = re.compile(r"\"(?:[^\"\\\n]++|\\[^\n])*+\"?|(?:=[ \t]*|[(\[,])(#[^\s,(
 _STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
 
 
-def recover(reader: Reader, start: int, said: int) -> None:
+def recover(reader: Reader, start: int, known_errors: int) -> None:
     """Moves the reader to where parsing resumes after an error in the step that begins at `start`.
 
     `said` is the number of diagnostics before that step.
@@ -31,7 +31,7 @@ def recover(reader: Reader, start: int, said: int) -> None:
     line = reader.line_start(at)
     if line > start and RECOVERY_LINE.match(text, line):
         reader.pos = line
-        _end_before(reader, line, error, said)
+        _end_before(reader, line, error, known_errors)
     elif error.code == "LTP020":
         has_id = LABELLED.match(text, start) is not None
         found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
@@ -40,14 +40,14 @@ def recover(reader: Reader, start: int, said: int) -> None:
             reader.pos = _before_structure(reader, at, reader.pos)
     else:
         reader.pos = _end_of_brackets(text, at, depth)
-    _name_hash(reader, start, error, said)
-    _cover(reader, reader.diagnostics[-1], said)
+    _name_hash(reader, start, error, known_errors)
+    _cover(reader, reader.diagnostics[-1], known_errors)
 
 
-def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None:
+def _end_before(reader: Reader, line: int, error: Diagnostic, known_errors: int) -> None:
     """If a step ran on into the next one, moves the error to where the step should have ended."""
     span = error.span
-    if span is None or span.start < line or len(reader.diagnostics) <= said:
+    if span is None or span.start < line or len(reader.diagnostics) <= known_errors:
         return
     end = line
     while reader.text[end - 1] in " \t\r\n":
@@ -57,11 +57,11 @@ def _end_before(reader: Reader, line: int, error: Diagnostic, said: int) -> None
     reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
 
 
-def _name_hash(reader: Reader, start: int, error: Diagnostic, said: int) -> None:
+def _name_hash(reader: Reader, start: int, error: Diagnostic, known_errors: int) -> None:
     """If an unquoted value began with #, and thus was skipped as a comment, reports this as the cause."""
     if (
         error.span is None
-        or len(reader.diagnostics) <= said
+        or len(reader.diagnostics) <= known_errors
         or reader.text.find("#", start, error.span.start) < 0
     ):
         return
@@ -97,10 +97,10 @@ def _end_of_brackets(text: str, at: int, depth: int) -> int:
     return len(text)
 
 
-def _cover(reader: Reader, error: Diagnostic, said: int) -> None:
+def _cover(reader: Reader, error: Diagnostic, known_errors: int) -> None:
     """Extends the error's span over the further lines that are skipped."""
     text, span = reader.text, error.span
-    if span is None or len(reader.diagnostics) <= said:
+    if span is None or len(reader.diagnostics) <= known_errors:
         return
     end = reader.pos
     while end > span.end and text[end - 1] in " \t\r\n":

@@ -33,7 +33,7 @@ class Statement:
     block: int
     step: Step | None
     label: int | None
-    said: list[Diagnostic]
+    diagnostics: list[Diagnostic]
 
 
 @dataclass(slots=True)
@@ -119,8 +119,8 @@ class Document:
             self._in_head = False
             self.comments.append(comment_text(self.text[start : reader.pos]))
             return
-        name, said = head.groups()
-        self.meta[name] = f"{self.meta[name]}\n{said}" if name in self.meta else said
+        name, content = head.groups()
+        self.meta[name] = f"{self.meta[name]}\n{content}" if name in self.meta else content
 
     def _toggle_fence(self, fence: re.Match[str]) -> None:
         self.reader.loose("MIC101", "commands have no code fence", *fence.span(), "")
@@ -201,10 +201,12 @@ class Document:
             reader.loose("MIC101", "commands are counted, not labelled", pos, start, "")
         reader.pos = start
         step = self._read_command(kind, pos)
-        said = reader.diagnostics[before:]
+        diagnostics = reader.diagnostics[before:]
         del reader.diagnostics[before:]
         label = None if number is None else int(number)
-        self._statements.append(Statement(Span(pos, max(reader.pos, start)), self._block, step, label, said))
+        self._statements.append(
+            Statement(Span(pos, max(reader.pos, start)), self._block, step, label, diagnostics)
+        )
         self._in_head = False
 
     def _read_command(self, kind: Kind, pos: int) -> Step | None:
@@ -292,7 +294,7 @@ class Document:
     def _number(self, plan: list[Statement]) -> None:
         for number, statement in enumerate(plan, 1):
             step_id = f"S{number}"
-            self.diagnostics.extend(replace(d, step=step_id) for d in statement.said)
+            self.diagnostics.extend(replace(d, step=step_id) for d in statement.diagnostics)
             if statement.label not in {None, number}:
                 message = f"this command is {step_id}, not S{statement.label}"
                 help_ = "commands are counted from S1 in their order; write them without labels"

@@ -84,10 +84,10 @@ class Lines:
 
 def _is_sentence(line: str, known: AbstractSet[str]) -> bool:
     """Whether a line that begins with a verb is a sentence: it has a capital first or a full stop last."""
-    said = line.partition(" #")[0]
-    if _VALUE_LIKE.search(said):
+    content = line.partition(" #")[0]
+    if _VALUE_LIKE.search(content):
         return False
-    words = said.split()
+    words = content.split()
     if len(words) < _LEAST_WORDS or any(word.strip(".,:;!?") in known for word in words[1:]):
         return False
     return words[0][0].isupper() or words[-1].endswith(_SENTENCE_END)

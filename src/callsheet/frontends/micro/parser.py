@@ -44,8 +44,8 @@ def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> Pars
         goal=meta.get("goal"),
         comments=tuple(document.comments),
     )
-    said = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
-    found = sorted(said, key=lambda d: d.span.start if d.span else -1)
+    diagnostics = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
+    found = sorted(diagnostics, key=lambda d: d.span.start if d.span else -1)
     plan = None if any(d.is_error for d in found) else partial
     return ParseResult(plan, partial, tuple(found), Source(name, text), tuple(document.lost))
 

@@ -205,8 +205,8 @@ def spell(call: Call) -> tuple[str, tuple[Value, ...], Named] | None:
 
 
 def _proposals(verb: Verb, call: Call) -> list[tuple[tuple[Value, ...], Named]]:
-    said = {name: Literal(value) for name, value in verb.fixed}
-    rest = tuple(pair for pair in call.named if said.get(pair[0]) != pair[1])
+    fixed = {name: Literal(value) for name, value in verb.fixed}
+    rest = tuple(pair for pair in call.named if fixed.get(pair[0]) != pair[1])
     taken = 0
     for (name, _), wanted in zip(rest, _first_names(verb, rest), strict=False):
         if name != wanted:

@@ -60,7 +60,7 @@ def read_guard_condition(reader: Reader) -> tuple[Condition, bool]:
     """The condition of a guard, and whether one pair of parentheses encloses all of it."""
     if reader.skip() != "(":
         return read_condition(reader), False
-    start, said, comments = reader.pos, len(reader.diagnostics), len(reader.comments)
+    start, known_errors, comments = reader.pos, len(reader.diagnostics), len(reader.comments)
     condition = _read_parenthesized(reader)
     after = reader.pos
     reader.skip()
@@ -69,7 +69,7 @@ def read_guard_condition(reader: Reader) -> tuple[Condition, bool]:
         return condition, True
     # `(a) AND (b)`: the first parenthesis encloses only a part, so all is read again from the start
     reader.pos = start
-    del reader.diagnostics[said:], reader.comments[comments:]
+    del reader.diagnostics[known_errors:], reader.comments[comments:]
     return read_condition(reader), False
 
 

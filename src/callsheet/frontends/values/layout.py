@@ -26,12 +26,12 @@ def about_lines(plan: Plan, refuse: Refusal) -> Iterator[str]:
         raise refuse("a plan whose steps are ordered by their dependencies", "write it as a JSON DAG plan")
     if plan.variables:
         raise refuse("initial variables", "give them to the run, or set them in a first step")
-    for name, said in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
-        if said is None:
+    for name, text in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
+        if text is None:
             continue
-        if "\r" in said:
+        if "\r" in text:
             raise refuse(f"a carriage return in the plan's {name}", None)
-        yield from (f"# {name}: {line}" if line else f"# {name}:" for line in said.split("\n"))
+        yield from (f"# {name}: {line}" if line else f"# {name}:" for line in text.split("\n"))
 
 
 def comment_lines(comments: Iterable[str], indent: str = "") -> Iterator[str]:

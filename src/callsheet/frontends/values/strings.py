@@ -281,9 +281,9 @@ def _raw_lines(content: str, indent: str) -> str:
 
 
 def _escape(reader: Reader, match: re.Match[str]) -> str:
-    said = _escaped(match)
-    if said is not None:
-        return said
+    character = _escaped(match)
+    if character is not None:
+        return character
     written = match[0]
     reader.loose(
         "LTP118",

@@ -133,16 +133,16 @@ def _output(old: Step, new: Step) -> Iterator[Change]:
 
 
 def _failure(old: OnFail | None, new: OnFail | None, is_same_target: SameTarget) -> Iterator[Change]:
-    said = False
+    reported = False
     was, now = old.retry if old else None, new.retry if new else None
     if _retry_key(was) != _retry_key(now):
-        said = True
+        reported = True
         yield Change(Part.RETRY, was, now)
     before, after = old.then if old else None, new.then if new else None
     if not _same_way(before, after, is_same_target):
-        said = True
+        reported = True
         yield Change(Part.ON_FAIL, before, after)
-    if not said and (old is None) != (new is None):
+    if not reported and (old is None) != (new is None):
         yield Change(Part.ON_FAIL, old, new)
 
 

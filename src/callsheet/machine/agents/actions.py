@@ -46,20 +46,20 @@ def read_action(answer: JSON, at_once: int = 1) -> Decided:
     >>> read_action("I would search.")
     Unreadable(why='it is no JSON object')
     """
-    said: Any = answer
-    if isinstance(said, str):
-        _, said = parse_json(said.strip())
-    if not isinstance(said, dict):
+    parsed: Any = answer
+    if isinstance(parsed, str):
+        _, parsed = parse_json(parsed.strip())
+    if not isinstance(parsed, dict):
         return Unreadable("it is no JSON object")
-    told = cast("dict[str, Any]", said)
-    asked = [name for name in ("tool", "calls") if told.get(name) is not None]
-    if "finish" in told and not asked:
-        return Finish(told["finish"])
-    if told.get("finish") is not None or len(asked) > 1:
+    fields = cast("dict[str, Any]", parsed)
+    asked = [name for name in ("tool", "calls") if fields.get(name) is not None]
+    if "finish" in fields and not asked:
+        return Finish(fields["finish"])
+    if fields.get("finish") is not None or len(asked) > 1:
         return Unreadable("it asks for more than one thing: a call and the end do not go together")
     if not asked:
         return Unreadable("it has neither `tool` nor `finish`")
-    given: Any = [told] if asked == ["tool"] else told["calls"]
+    given: Any = [fields] if asked == ["tool"] else fields["calls"]
     if not isinstance(given, list) or not given:
         return Unreadable("`calls` must be a list of calls")
     calls = cast("list[Any]", given)

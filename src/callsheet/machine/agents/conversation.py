@@ -9,7 +9,7 @@ from typing import NamedTuple
 from callsheet.ir import JSON
 
 
-class Came(StrEnum):
+class CallOutcome(StrEnum):
     """The outcome of a call that an answer asked for."""
 
     OK = "ok"
@@ -20,7 +20,7 @@ class Came(StrEnum):
     """It was not made, because it is not allowed or a person denied it."""
 
 
-class Seen(NamedTuple):
+class ObservedCall(NamedTuple):
     """A call that an answer asked for, and what the model sees of it: the result, or why there is none.
 
     `key` is that of the call, or of its first delivery; "" if no call was made.
@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     tool: str
     args: Mapping[str, JSON]
     value: JSON
-    came: Came = Came.OK
+    came: CallOutcome = CallOutcome.OK
     key: str = ""
 
 
@@ -37,5 +37,5 @@ class Turn(NamedTuple):
     """One turn: the model's answer, and what it led to; `fault` says why it was no action."""
 
     answer: JSON
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[ObservedCall, ...] = ()
     fault: str = ""

@@ -7,7 +7,7 @@ from typing import Any
 from callsheet.ir import JSON
 from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
 from callsheet.machine.agents.allowance import MAX_ROUNDS, OWN_ARGUMENTS, Allowance, read_allowance
-from callsheet.machine.agents.conversation import Seen, Turn
+from callsheet.machine.agents.conversation import ObservedCall, Turn
 from callsheet.machine.agents.rounds import next_round
 from callsheet.machine.commands import AgentTurn, CallModel
 from callsheet.machine.frames import Attempt, Frame
@@ -33,7 +33,7 @@ class Talk(Attempt):
         self.turns: list[Turn] = []
         self.answer: JSON = None
         self.actions: tuple[Action, ...] = ()
-        self.seen: list[Seen | None] = []
+        self.seen: list[ObservedCall | None] = []
         self.next = 0
         self.open = 0
         self.refused = ""

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
-from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.calls import emit, launch
 from callsheet.machine.commands import Command
@@ -40,38 +40,38 @@ class GivenUp(NamedTuple):
 Ended: TypeAlias = "Solved | GivenUp"
 
 
-def heard(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
+def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
     """The model has answered a question; gives the end of the talk if it ends with that."""
     number = len(talk.turns) + 1
     if talk.code.kind is Kind.MODEL:
         talk.turns.append(Turn(answer))
-        _tell(run, talk, number, f"of {talk.allowed.turns} is written")
+        _note(run, talk, number, f"of {talk.allowed.turns} is written")
         return Solved(answer) if number >= talk.allowed.turns else _ask(run, talk, out)
     read = read_action(answer, talk.allowed.at_once)
     if isinstance(read, Finish):
-        _tell(run, talk, number, "is done")
+        _note(run, talk, number, "is done")
         return Solved(read.value)
     if isinstance(read, Unreadable):
-        _tell(run, talk, number, f"no action: {read.why}")
+        _note(run, talk, number, f"no action: {read.why}")
         if talk.turns and talk.turns[-1].fault:
             return GivenUp(f"@{talk.code.tool}: the model's answer is no action, twice: {read.why}")
         talk.turns.append(Turn(answer, fault=read.why))
     elif number >= talk.allowed.turns:
-        _tell(run, talk, number, f"wanted {_told(read[0])}, and has no turn left")
+        _note(run, talk, number, f"wanted {_action_text(read[0])}, and has no turn left")
     else:
         talk.take(answer, read)
         return _go_on(run, talk, out)
     return _ask(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
 
 
-def observed(run: Run, call: InnerCall, value: JSON, came: Came, out: list[Command]) -> Ended | None:
+def observed(run: Run, call: InnerCall, value: JSON, came: CallOutcome, out: list[Command]) -> Ended | None:
     """A call of a talk has its outcome; gives the end of the talk if it ends with that."""
     talk = call.talk
     action = talk.actions[call.place]
     talk.open -= 1
-    talk.seen[call.place] = Seen(action.tool, action.args, value, came, call.delivery or call.key)
-    if came is not Came.OK:
-        _tell(run, talk, len(talk.turns) + 1, f"{action.tool} failed: {value}")
+    talk.seen[call.place] = ObservedCall(action.tool, action.args, value, came, call.delivery or call.key)
+    if came is not CallOutcome.OK:
+        _note(run, talk, len(talk.turns) + 1, f"{action.tool} failed: {value}")
     return _go_on(run, talk, out)
 
 
@@ -95,8 +95,8 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     place, number = talk.next, len(talk.turns) + 1
     why = _objection(talk, loop, action)
     if why is not None:
-        _tell(run, talk, number, f"no call of {action.tool}: {why}")
-        talk.seen[place] = Seen(action.tool, action.args, why, Came.REFUSED)
+        _note(run, talk, number, f"no call of {action.tool}: {why}")
+        talk.seen[place] = ObservedCall(action.tool, action.args, why, CallOutcome.REFUSED)
         talk.next += 1
         return True
     code = loop.tools[action.tool]
@@ -115,7 +115,7 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     call.delivery = _lost(talk, action)
     talk.next += 1
     talk.open += 1
-    _tell(run, talk, number, f"calls {_told(action)}")
+    _note(run, talk, number, f"calls {_action_text(action)}")
     emit(run, call, out)
     return code.concurrent
 
@@ -159,11 +159,11 @@ def _repeats(talk: Talk, loop: LoopCode, action: Action) -> str | None:
         if not seen.key:
             continue
         if seen.tool == action.tool and seen.args == action.args:
-            if seen.came is Came.OK:
+            if seen.came is CallOutcome.OK:
                 return f"the same call was made in turn {number}; its result stands there"
-            if seen.came is Came.REFUSED:
+            if seen.came is CallOutcome.REFUSED:
                 return f"the same call was refused in turn {number}: {seen.value}"
-            if seen.came is Came.LOST and not loop.tools[seen.tool].effect.may_rerun:
+            if seen.came is CallOutcome.LOST and not loop.tools[seen.tool].effect.may_rerun:
                 return f"it is not known whether the same call of turn {number} took place"
             failures += 1
             if failures >= _FAILED_TWICE:
@@ -178,7 +178,7 @@ def _lost(talk: Talk, action: Action) -> str:
     last = next(
         (s for turn in reversed(talk.turns) for s in reversed(turn.seen) if s[:2] == tuple(action)), None
     )
-    return last.key if last is not None and last.came is Came.LOST else ""
+    return last.key if last is not None and last.came is CallOutcome.LOST else ""
 
 
 def _out_of_turns(talk: Talk) -> GivenUp:
@@ -189,14 +189,14 @@ def _out_of_turns(talk: Talk) -> GivenUp:
 # ---------------------------------------------------------------- what is told
 
 
-def _told(action: Action) -> str:
+def _action_text(action: Action) -> str:
     given = ", ".join(f"{name}={to_json_text(value)}" for name, value in action.args.items())
     text = f"{action.tool} ({given})"
     return text if len(text) <= _TOLD else f"{text[: _TOLD - 1]}…"
 
 
-def _tell(run: Run, talk: Talk, number: int, text: str) -> None:
+def _note(run: Run, talk: Talk, number: int, text: str) -> None:
     if run.observer is not None:
         item = "" if talk.frame.items is None else f"item {talk.index}, "
         head = f"round {number}" if talk.code.kind is Kind.MODEL else f"turn {number}:"
-        run.tell(NoteKind.TURN, talk.code.id, f"{item}{head} {text}")
+        run.notify(NoteKind.TURN, talk.code.id, f"{item}{head} {text}")

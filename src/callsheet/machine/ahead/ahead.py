@@ -20,10 +20,10 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Cast
-from callsheet.machine.ahead.foretold import Patched, command_of, said_of, value_of
-from callsheet.machine.ahead.links import Links, Read, links_of
-from callsheet.machine.ahead.room import Room
-from callsheet.machine.ahead.standing import Early, Outcome, Patches, Standing
+from callsheet.machine.ahead.dependencies import Dependencies, Read, links_of
+from callsheet.machine.ahead.headroom import Headroom
+from callsheet.machine.ahead.prediction import PatchedVariables, command_of, said_of, value_of
+from callsheet.machine.ahead.state import AheadState, EarlyStep, Outcome, Patches
 from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded
@@ -58,12 +58,12 @@ class Turn(NamedTuple):
 class Ahead:
     """The steps that have started before their turn, in a run of one program in text order."""
 
-    def __init__(self, program: Program, links: Links) -> None:
-        self.at = Standing()
+    def __init__(self, program: Program, links: Dependencies) -> None:
+        self.at = AheadState()
         self.is_looking = True
         self._codes = program.steps
         self._links = links
-        self._room = Room(program.steps)
+        self._room = Headroom(program.steps)
 
     @classmethod
     def of(cls, program: Program, gated: frozenset[int]) -> Ahead | None:
@@ -95,12 +95,12 @@ class Ahead:
                 patches = early.patches
                 if early.items is not None:
                     patches = [*patches, (early.code.loop_slot, early.items[index])]
-                with_values = Patched(slots, patches)
+                with_values = PatchedVariables(slots, patches)
                 made.append(command_of(key, early.code, with_values.slots))
                 with_values.restore()
         return made
 
-    def take(self, at: Standing) -> None:
+    def take(self, at: AheadState) -> None:
         """Take over the state of another run of the same program."""
         self.at = at
         for early, index in at.calls.values():
@@ -159,9 +159,9 @@ class Ahead:
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
         """Add (or, with sign -1, remove) the size and cost of an outcome that the budget has not counted."""
-        room, spent, said = self._room, outcome.spent, said_of(outcome)
-        if type(said) in SIZED:
-            room.bytes += sign * size_of(said)
+        room, spent, size = self._room, outcome.spent, said_of(outcome)
+        if type(size) in SIZED:
+            room.bytes += sign * size_of(size)
         if spent is not None:
             room.spent = room.spent.plus(spent, sign)
 
@@ -233,7 +233,7 @@ class Ahead:
         if code.condition is not None and code.source is None:
             if self._waits(number, self._read(links.asks[number], turn.slots, patches)):
                 return
-            with_values = Patched(turn.slots, patches)
+            with_values = PatchedVariables(turn.slots, patches)
             if not code.condition(with_values.slots):
                 with_values.restore()
                 self.at.skipped.add(number)
@@ -300,7 +300,7 @@ class Ahead:
         """Start a step; if the limits leave no ample room, it starts in its turn instead."""
         items: list[JSON] | None = None
         if code.source is not None:
-            with_values = Patched(turn.slots, patches)
+            with_values = PatchedVariables(turn.slots, patches)
             items = items_of(code.source(with_values.slots))
             with_values.restore()
             if len(items) > _MOST_ITEMS:
@@ -308,7 +308,7 @@ class Ahead:
         number = code.number
         visit = turn.visits[code.identity] + 1
         prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
-        early = Early(code, turn.generation + prefix, items, patches)
+        early = EarlyStep(code, turn.generation + prefix, items, patches)
         self.at.steps[number] = early
         self.at.high = max(self.at.high, number)
 
@@ -331,7 +331,7 @@ class Ahead:
         else:
             self._conclude(early)
 
-    def _move(self, early: Early, turn: Turn, out: list[Command]) -> None:
+    def _move(self, early: EarlyStep, turn: Turn, out: list[Command]) -> None:
         """An outcome of an early step has arrived: start further items, or conclude the step."""
         if early.is_taken or self.at.steps.get(early.code.number) is not early or early.is_known:
             return
@@ -340,10 +340,10 @@ class Ahead:
             self.at.open -= 1
             self._conclude(early)
 
-    def _fill(self, early: Early, turn: Turn, out: list[Command]) -> None:
+    def _fill(self, early: EarlyStep, turn: Turn, out: list[Command]) -> None:
         """Make the call of a step, or those of as many items as the window has room for."""
         code, items = early.code, early.items
-        with_values = Patched(turn.slots, early.patches)
+        with_values = PatchedVariables(turn.slots, early.patches)
         slots = with_values.slots
         if items is None:
             if not early.next:
@@ -361,7 +361,9 @@ class Ahead:
             slots[code.loop_slot] = before
         with_values.restore()
 
-    def _call(self, early: Early, index: int, budget: Budget, slots: list[Any], out: list[Command]) -> None:
+    def _call(
+        self, early: EarlyStep, index: int, budget: Budget, slots: list[Any], out: list[Command]
+    ) -> None:
         """Make a call, unless a step in a cycle has made it too often."""
         code, key = early.code, f"{early.prefix}{index}.1"
         command = command_of(key, code, slots)
@@ -376,7 +378,7 @@ class Ahead:
         budget.early += 1
         out.append(command)
 
-    def _conclude(self, early: Early) -> None:
+    def _conclude(self, early: EarlyStep) -> None:
         """All calls of a step have ended: find the value that its variable will hold, if that is certain."""
         code = early.code
         leads_on = code.fail_target is not None or code.fail_message is not None

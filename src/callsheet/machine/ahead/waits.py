@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from callsheet.ir import Order, Plan
-from callsheet.machine.ahead.links import Links, links_of
+from callsheet.machine.ahead.dependencies import Dependencies, links_of
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Program, ToolFacts
 
@@ -118,7 +118,7 @@ def schedule_of(
     ]
 
 
-def _schedule_of(number: int, program: Program, links: Links, group: int | None) -> StepSchedule:
+def _schedule_of(number: int, program: Program, links: Dependencies, group: int | None) -> StepSchedule:
     """When a step starts; `group` is the first step of its group, if it is in one."""
     name = program.steps[number].id
     nature = links.natures[number]
@@ -148,7 +148,7 @@ def _schedule_of(number: int, program: Program, links: Links, group: int | None)
     return StepSchedule(name, tuple(wait for _, wait in sorted(waits, key=lambda item: item[0])))
 
 
-def _chain(nearest: int, before: list[int], program: Program, links: Links) -> list[int]:
+def _chain(nearest: int, before: list[int], program: Program, links: Dependencies) -> list[int]:
     """A step and the earlier ones that count if it is skipped, up to one that is never skipped."""
     chain: list[int] = []
     while nearest != NOWHERE and len(chain) < _MOST_SETTERS:

@@ -29,8 +29,8 @@ class Admitted(NamedTuple):
 
     def to_json(self) -> list[Any]:
         """The record as JSON data."""
-        told = [str(self.result), str(self.sent), list(self.origins)]
-        return [*told, list(self.reasons), dict(self.shown)] if self.reasons or self.shown else told
+        row = [str(self.result), str(self.sent), list(self.origins)]
+        return [*row, list(self.reasons), dict(self.shown)] if self.reasons or self.shown else row
 
     @classmethod
     def from_json(cls, data: list[Any]) -> Admitted:

@@ -13,7 +13,7 @@ from callsheet.ir.labels import LITERAL
 from callsheet.machine.monitor.admitted import NOTHING_SHOWN, Admitted, Origins
 from callsheet.machine.monitor.origins import NONE, Extended, merged
 from callsheet.machine.monitor.refusal import objected
-from callsheet.machine.monitor.standing import Standing
+from callsheet.machine.monitor.variable_labels import VariableLabels
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.judge import Judge
 
@@ -21,11 +21,11 @@ from callsheet.policy.judge import Judge
 class Judging:
     """Judges calls by one set of rules; `standing` knows where variables come from."""
 
-    __slots__ = ("_standing", "extended", "judge")
+    __slots__ = ("_variables", "extended", "judge")
 
-    def __init__(self, judge: Callable[[CallView], Judgement], standing: Standing) -> None:
+    def __init__(self, judge: Callable[[CallView], Judgement], variables: VariableLabels) -> None:
         self.judge = judge
-        self._standing = standing
+        self._variables = variables
         self.extended = Extended()
 
     def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
@@ -52,24 +52,24 @@ class Judging:
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
 
-    def say(self, call: CallView, origins: Origins) -> None:
+    def judge_shown(self, call: CallView, origins: Origins) -> None:
         """Judge a text for the person who runs the plan; raises RefusedByPolicy."""
         for objection in self.judge(call).objections:
             raise objected(call, objection, origins)
 
     def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
         """What a person who approves is told of the arguments with labels."""
-        told: dict[str, JSON] = {}
+        data: dict[str, JSON] = {}
         for argument in arguments:
             if argument.label != LITERAL:
                 came: JSON = [*self._origins_of(argument, origins)]
-                told[argument.name] = {"label": str(argument.label), "from": came}
-        return told
+                data[argument.name] = {"label": str(argument.label), "from": came}
+        return data
 
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
         found: Origins = NONE
         for hole in _holes(argument):
-            of_hole = self._standing.origins_of(hole.partition(".")[0])
+            of_hole = self._variables.origins_of(hole.partition(".")[0])
             found = origins if of_hole is None else merged(found, of_hole)
         return found
 

@@ -13,21 +13,21 @@ from typing import Any
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.machine.agents.talk import InnerCall, Talk
-from callsheet.machine.course import Course
+from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
 from callsheet.machine.monitor.admitted import Admitted, Origins
-from callsheet.machine.monitor.deciding import Deciding
 from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.implicit_flows import ImplicitFlows
+from callsheet.machine.monitor.judgement_cache import JudgementCache
 from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.narrowing import narrowed
+from callsheet.machine.monitor.open_calls import OpenCalls
 from callsheet.machine.monitor.origins import merged
-from callsheet.machine.monitor.passing import Passing
-from callsheet.machine.monitor.reading import Reading
 from callsheet.machine.monitor.reads import argument_of
+from callsheet.machine.monitor.reads_cache import ReadsCache
 from callsheet.machine.monitor.refusal import RefusedByPolicy, check_seen, objected
-from callsheet.machine.monitor.saying import REPLAN, Saying
-from callsheet.machine.monitor.standing import PLAIN, Standing
-from callsheet.machine.monitor.underway import Underway
+from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
+from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
@@ -59,28 +59,28 @@ class Monitor:
         "passing",
         "program",
         "saying",
-        "standing",
         "underway",
+        "variable_labels",
     )
 
     def __init__(self, enforcement: Enforcement) -> None:
         self.enforcement = enforcement
         self.literal = enforcement.policy.planner
-        self._course: Course | None = None
+        self._course: DecisionLog | None = None
         self.is_anew = False
         """Whether the program comes from a plan that was made during the run."""
         self._base: Label = LITERAL
-        self.standing = Standing()
-        self.underway = Underway()
+        self.variable_labels = VariableLabels()
+        self.underway = OpenCalls()
 
     # ------------------------------------------------------------ programs and variables
 
     def load(self, program: Program) -> None:
         """Begin a program; the labels of variables are kept by name."""
         self._take_program(program)
-        self.standing.load(program, self.literal)
+        self.variable_labels.load(program, self.literal)
 
-    def take_course(self, course: Course) -> None:
+    def take_course(self, course: DecisionLog) -> None:
         """Record the policy's judgements in `course`, or take them from it."""
         self._course = course
         self._judging.judge = course.judging(self._judging.judge)
@@ -95,26 +95,30 @@ class Monitor:
     def _take_program(self, program: Program) -> None:
         self.program = program
         self._exact = program.graph is not None
-        self._reading = Reading.of(program, self.literal)
+        self._reading = ReadsCache.of(program, self.literal)
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
         course = self._course
-        self._judging = Judging(rules.judge if course is None else course.judging(rules.judge), self.standing)
-        self.deciding = Deciding(
+        self._judging = Judging(
+            rules.judge if course is None else course.judging(rules.judge), self.variable_labels
+        )
+        self.deciding = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
-        self.saying = Saying(
+        self.saying = ShownTexts(
             program.plan,
             self.enforcement,
             self._judging,
             self._reading,
             self.deciding,
-            self.standing,
+            self.variable_labels,
             self.underway,
         )
         self._pass_by(None if course is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
-        self.passing = Passing(rules, self.deciding, self.standing, self._judging.extended, self.program)
+        self.passing = JudgementCache(
+            rules, self.deciding, self.variable_labels, self._judging.extended, self.program
+        )
 
     def change(self, policy: Policy) -> None:
         """Apply another policy from now on."""
@@ -128,17 +132,17 @@ class Monitor:
         """The run begins with these variables."""
         known = self.enforcement
         for name in names:
-            self.standing.give(name, known.inputs.get(name, known.given))
+            self.variable_labels.give(name, known.inputs.get(name, known.given))
 
     def edited(self, names: Iterable[str]) -> None:
         """A person has set these variables; they get the labels of the run's inputs."""
         known = self.enforcement
         for name in names:
-            self.standing.edit(name, known.inputs.get(name, known.given))
+            self.variable_labels.edit(name, known.inputs.get(name, known.given))
 
     def variables(self) -> dict[str, tuple[Label, Origins]]:
         """Label and origins of each variable, by name."""
-        return self.standing.by_name()
+        return self.variable_labels.by_name()
 
     def secret_variables(self) -> frozenset[str]:
         """The names of the variables whose label is secret."""
@@ -169,26 +173,26 @@ class Monitor:
 
     def _note(self, code: StepCode, label: Label) -> None:
         """A step has made a decision by data of this label: join it into all that depends on the decision."""
-        slots, told = self.deciding.note(code, label)
-        standing = self.standing
+        slots, joined = self.deciding.note(code, label)
+        variables = self.variable_labels
         for slot in slots:
-            standing.labels[slot] = standing.labels[slot].join(told)
-            standing.add_presence(slot, told)
+            variables.labels[slot] = variables.labels[slot].join(joined)
+            variables.add_presence(slot, joined)
 
     def _by_emptiness(self, slots: Iterable[int], code: StepCode) -> Label:
         """The label revealed by whether these variables are empty, apart from the one bit of the data itself.
 
         Whether a variable is set at all may depend on private data, which the test then reveals.
         """
-        if not self.standing.presence:
+        if not self.variable_labels.presence:
             return LITERAL
         source = self._reading.guards(code).source
         every = [at for slot in slots for at in (source if slot == code.loop_slot else (slot,))]
-        return self.standing.presence_at(every)
+        return self.variable_labels.presence_at(every)
 
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be evaluated, in a loop for one item."""
-        (tests, emptiness, _), labels = self._reading.guards(code), self.standing.labels
+        (tests, emptiness, _), labels = self._reading.guards(code), self.variable_labels.labels
         label = join([labels[slot] for slot in tests])
         if emptiness:
             if self.deciding.counts_all(code):
@@ -202,27 +206,27 @@ class Monitor:
         """Whether an answer is empty is about to be tested."""
         slots = self._reading.reads(code).slots
         counts = self.deciding.counts_all(code)
-        self._note(code, self.standing.read(slots)[0] if counts else self._by_emptiness(slots, code))
+        self._note(code, self.variable_labels.read(slots)[0] if counts else self._by_emptiness(slots, code))
 
     def loop(self, frame: Frame, slots: list[Any]) -> None:
         """A loop begins: the number of iterations, and the items, have the label of its source."""
-        label, origins = self.standing.read(self._reading.guards(frame.code).source)
+        label, origins = self.variable_labels.read(self._reading.guards(frame.code).source)
         self._note(frame.code, label)
         if (source := self._reading.source(frame.code)) is not None:
-            label = self.enforcement.of_items(source(slots, self.standing.labels))
+            label = self.enforcement.of_items(source(slots, self.variable_labels.labels))
         self.underway.loops[frame.prefix] = label, origins
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
         """The loop variable gets the label of the loop's items; gives the label before, for `leave`."""
-        slot, standing = frame.code.loop_slot, self.standing
-        before = standing.labels[slot], standing.origins[slot]
-        standing.labels[slot], standing.origins[slot] = self.underway.loops[frame.prefix]
+        slot, variables = frame.code.loop_slot, self.variable_labels
+        before = variables.labels[slot], variables.origins[slot]
+        variables.labels[slot], variables.origins[slot] = self.underway.loops[frame.prefix]
         return before
 
     def leave(self, frame: Frame, before: tuple[Label, Origins]) -> None:
         """The loop variable gets back its label from before `enter`."""
-        slot, standing = frame.code.loop_slot, self.standing
-        standing.labels[slot], standing.origins[slot] = before
+        slot, variables = frame.code.loop_slot, self.variable_labels
+        variables.labels[slot], variables.origins[slot] = before
 
     # ------------------------------------------------------------ calls
 
@@ -239,13 +243,13 @@ class Monitor:
                 self.underway.calls[attempt.key] = passed
                 return passed
         reads = self._reading.reads(code)
-        labels = self.standing.labels
+        labels = self.variable_labels.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
         way = self.deciding.about(number)
         repeats = code.recurs and self.deciding.repeats(code)
         made = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
         call = bare(CallView, made)
-        origins = self.standing.origins_at(reads.slots)
+        origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
@@ -313,13 +317,13 @@ class Monitor:
         self.underway.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
         if self._exact or code.fail_target is not None or code.fail_message is not None:
-            self._led(code, label)
+            self._note_success(code, label)
 
     def kept(self, code: StepCode, key: str) -> None:
         """The only call of a step has succeeded, and the step is done: `came` and `stored` in one."""
         label, _, origins, _, _ = self.underway.calls.pop(key)
         if self._exact or code.fail_target is not None or code.fail_message is not None:
-            self._led(code, label)
+            self._note_success(code, label)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
@@ -328,7 +332,7 @@ class Monitor:
         label, _, origins, _, _ = self.underway.calls.pop(key)
         self.underway.add_result(key.removesuffix(FIRST), label, origins)
         if code.fail_target is not None or code.fail_message is not None:
-            self._led(code, label)
+            self._note_success(code, label)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: its error may reveal all that the call sent."""
@@ -337,19 +341,19 @@ class Monitor:
             self.underway.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
         self.came(attempt)
 
-    def fell(self, frame: Frame) -> None:
+    def graph_step_failed(self, frame: Frame) -> None:
         """A step of a graph has failed; only a planner that plans anew will read its error.
 
         The planner is told it under the name of the step's variable or, without one, of the step.
         """
         label, way = self.saying.told_by_failure(frame)
         step = self.program.plan.steps[frame.code.number]
-        self.standing.add(step.id if step.output is None else step.output.var, label.join(way))
+        self.variable_labels.add(step.id if step.output is None else step.output.var, label.join(way))
         self.underway.forget(frame.prefix)
 
     def unmade(self, frame: Frame) -> None:
         """The arguments of a call could not be evaluated: the error gets the label of what they read."""
-        self.underway.results[frame.prefix] = self.standing.read(self._reading.reads(frame.code).slots)
+        self.underway.results[frame.prefix] = self.variable_labels.read(self._reading.reads(frame.code).slots)
 
     def renamed(self, before: str, key: str) -> None:
         """A call is retried under another key."""
@@ -363,7 +367,7 @@ class Monitor:
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
-    def _led(self, code: StepCode, label: Label) -> None:
+    def _note_success(self, code: StepCode, label: Label) -> None:
         """Whether a call succeeded has decided how the plan continues; `label` is that of its result."""
         if self.deciding.counts_all(code):
             self._note(code, label)
@@ -374,14 +378,14 @@ class Monitor:
 
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
         """Set the label of a step's variable to that of its result."""
-        slot, deciding, standing = code.out_slot, self.deciding, self.standing
+        slot, deciding, variables = code.out_slot, self.deciding, self.variable_labels
         way = deciding.about(code.number) if deciding.noted else deciding.base
         if way is not label:
             label = label.join(way)
-        standing.last = label, origins
-        if way is not LITERAL or standing.presence:
+        variables.last = label, origins
+        if way is not LITERAL or variables.presence:
             self._note_presence(code, way)
-        standing.labels[slot], standing.origins[slot] = label, origins
+        variables.labels[slot], variables.origins[slot] = label, origins
 
     def _is_declassified(self, code: StepCode) -> bool:
         return not self.is_anew and code.id in self.enforcement.policy.declassify
@@ -389,10 +393,10 @@ class Monitor:
     def _note_presence(self, code: StepCode, way: Label) -> None:
         """Set what decided whether a step's variable is set: its guards, and whether its arguments are."""
         slots = *self._reading.slots(code), *self._reading.guards(code).source
-        told = way.join(self._by_emptiness(slots, code))
+        presence = way.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
-            told = Label(way.untrusted, None)
-        self.standing.put_presence(code.out_slot, told)
+            presence = Label(way.untrusted, None)
+        self.variable_labels.put_presence(code.out_slot, presence)
 
     def label_of(self, key: str) -> Label | None:
         """The label of all data that an open call sends; None if no such call is open."""

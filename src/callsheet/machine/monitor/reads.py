@@ -80,15 +80,15 @@ def reads_of(
     values are written into texts by the rules for graphs.
     """
 
-    making = _Making(slot_of, literal, exact)
+    making = _ArgumentCompiler(slot_of, literal, exact)
     arguments = tuple([making.argument(name, value) for name, value in written])
     used = tuple(dict.fromkeys(making.used))
     then = None if step.on_fail is None else step.on_fail.then
-    said = then.values if isinstance(then, Terminate) else ()
+    values = then.values if isinstance(then, Terminate) else ()
     return Reads(
         arguments,
         used,
-        tuple([making.argument(str(number), value) for number, value in enumerate(said)]),
+        tuple([making.argument(str(number), value) for number, value in enumerate(values)]),
     )
 
 
@@ -111,7 +111,7 @@ def source_of(step: Step, slot_of: SlotOf, literal: Label, *, exact: bool) -> Ma
     """A function that makes an argument of a loop's source; None if the source is a variable."""
     if step.foreach is None or isinstance(step.foreach.source, Ref):
         return None
-    return _Making(slot_of, literal, exact).argument("", step.foreach.source)
+    return _ArgumentCompiler(slot_of, literal, exact).argument("", step.foreach.source)
 
 
 def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, ...]:
@@ -146,7 +146,7 @@ def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) ->
             tests.append(condition)
 
 
-class _Making:
+class _ArgumentCompiler:
     """Compiles values into functions that make arguments, and collects the slots that those read."""
 
     def __init__(self, slot_of: SlotOf, literal: Label, exact: bool) -> None:

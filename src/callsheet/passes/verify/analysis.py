@@ -16,19 +16,19 @@ from callsheet.ir import Call, Order, Plan, Value
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
-from callsheet.passes.verify.bits import MOST_BITS, told_bits
-from callsheet.passes.verify.explained import explained
+from callsheet.passes.verify.call_views import failure_view
+from callsheet.passes.verify.flow_paths import FlowPaths
+from callsheet.passes.verify.image_flows import told_by_images
 from callsheet.passes.verify.labels import labels_of
-from callsheet.passes.verify.left import NOTHING_LEFT, Left
+from callsheet.passes.verify.one_bit_flows import MOST_BITS, told_bits
 from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.pictures import told_by_images
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
+from callsheet.passes.verify.position import AT_THE_START, RunPosition
 from callsheet.passes.verify.scripts import untrusted_scripts
-from callsheet.passes.verify.standing import AT_THE_START, Standing
+from callsheet.passes.verify.step_labels import explained
 from callsheet.passes.verify.structure import structural
 from callsheet.passes.verify.subject import Subject, subject_of
 from callsheet.passes.verify.verdict import Verdict, Violation
-from callsheet.passes.verify.views import failure_view
-from callsheet.passes.verify.ways import Ways
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Policy
@@ -72,7 +72,7 @@ class _Judged(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Said:
+class _Collected:
     """The objections and obligations collected for the plan so far."""
 
     can_ask: bool
@@ -98,8 +98,8 @@ def verify(
     inputs: Mapping[str, Label] | None = None,
     parameters: Mapping[str, Sequence[str]] | None = None,
     can_ask: bool = False,
-    standing: Standing = AT_THE_START,
-    left: Left = NOTHING_LEFT,
+    position: RunPosition = AT_THE_START,
+    left: PersistedLabels = NOTHING_LEFT,
 ) -> Verdict:
     """Prove that no run of a plan violates the policy, or report the violations.
 
@@ -120,22 +120,24 @@ def verify(
     """
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with collector_rests(len(plan.steps) >= _LARGE):
-        subject = subject_of(plan, judge, inputs or {}, parameters or {}, standing, left)
+        subject = subject_of(plan, judge, inputs or {}, parameters or {}, position, left)
         labels = labels_of(subject)
         bits = told_bits(labels)
         if bits > MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
-        said = _Said(can_ask)
+        collected = _Collected(can_ask)
         numbers = _left(subject)
         while some := tuple(islice(numbers, _AT_ONCE)):
-            _judge(labels, some, said)
-        found, last = said.found, last_values(subject)
+            _judge(labels, some, collected)
+        found, last = collected.found, last_values(subject)
         found += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
         found += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
         found += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
-        violations += _told(labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found])
-    return Verdict(tuple(violations), tuple(said.obligations), explained(labels))
+        violations += _violations(
+            labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found]
+        )
+    return Verdict(tuple(violations), tuple(collected.obligations), explained(labels))
 
 
 def _of_bits(found: _Found, bits: int) -> _Found:
@@ -157,19 +159,19 @@ def _left(subject: Subject) -> Iterator[int]:
     remaining ones.
     """
     every = range(len(subject.plan.steps))
-    return iter(every) if subject.standing is AT_THE_START else (n for n in every if subject.is_reached[n])
+    return iter(every) if subject.position is AT_THE_START else (n for n in every if subject.is_reached[n])
 
 
-def _judge(labels: Labels, numbers: Sequence[int], said: _Said) -> None:
+def _judge(labels: Labels, numbers: Sequence[int], collected: _Collected) -> None:
     """Record everything that the rules say about these steps; their texts are searched in one pass."""
     made = [labels.judged_calls(number) for number in numbers]
     clear = labels.subject.judge.clear_tools(call for calls in made for call in calls)
     for number, calls in zip(numbers, made, strict=True):
-        _judge_step(labels, number, calls, clear, said)
+        _judge_step(labels, number, calls, clear, collected)
 
 
 def _judge_step(
-    labels: Labels, number: int, calls: Sequence[CallView], clear: frozenset[str], said: _Said
+    labels: Labels, number: int, calls: Sequence[CallView], clear: frozenset[str], collected: _Collected
 ) -> None:
     """Record everything that the rules say about a step; the texts of `clear` tools have already been
     searched.
@@ -179,16 +181,16 @@ def _judge_step(
     for call in calls:
         notes = judge.notes(call, is_clear=call.tool in clear)
         if notes is not None:
-            said.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
+            collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
     then = None if step.on_fail is None else step.on_fail.then
     if then is not None:
         around = subject.surroundings(_reader(labels, number))
         message = failure_view(step, around, labels.failure_way(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
-            said.take(number, _Judged(message, notes, step.failure_values, then.span))
+            collected.take(number, _Judged(message, notes, step.failure_values, then.span))
     if then is not None or subject.plan.order is Order.DAG:
-        said.obligations.update(dict.fromkeys(_withheld(labels, number)))
+        collected.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
 
 def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
@@ -226,20 +228,20 @@ def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
     return lambda name: labels.label_of(number, name)
 
 
-def _approvals(number: int, call: CallView, notes: Notes, said: _Said) -> None:
+def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected) -> None:
     for why in notes.approvals:
-        if said.can_ask:
-            said.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
+        if collected.can_ask:
+            collected.obligations[Obligation(Duty.APPROVE, call.step, why, call.tool)] = None
         else:
             message = f"{why}, and is not approved"
-            said.found.append(
+            collected.found.append(
                 _Found(number, Objection(Rule.CONSEQUENTIAL, message, None, "approve the step"))
             )
 
 
-def _told(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
+def _violations(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
     """The violations without duplicates, the first `_MOST_WAYS` of them with their data flow."""
-    ways = Ways(labels)
+    ways = FlowPaths(labels)
     known: set[tuple[int, Objection]] = set()
     for number, objection, span in found:
         if (number, objection) in known:
@@ -264,11 +266,11 @@ def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str
     if came_in is None or came_in not in labels.from_before:
         return objection.help
     step = labels.subject.plan.steps[came_in].id
-    told = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
-    return told if objection.help is None else f"{objection.help}; {told}"
+    message = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
+    return message if objection.help is None else f"{objection.help}; {message}"
 
 
-def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tuple[str, ...]:
+def _flow(labels: Labels, ways: FlowPaths, number: int, objection: Objection) -> tuple[str, ...]:
     """The path of the offending data, from where it enters to the sink."""
     step = labels.subject.plan.steps[number]
     if objection.rule in _WAY_RULES:
@@ -286,7 +288,9 @@ def _flow(labels: Labels, ways: Ways, number: int, objection: Objection) -> tupl
     return (*way, f"{step.id} {place}", *end)
 
 
-def _decided(labels: Labels, ways: Ways, number: int, is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+def _decided(
+    labels: Labels, ways: FlowPaths, number: int, is_guilty: Callable[[Label], bool]
+) -> tuple[str, ...]:
     """The path of the data that controls whether a step is executed, through its own guard or an earlier
     step.
     """

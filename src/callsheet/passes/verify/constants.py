@@ -11,9 +11,9 @@ from callsheet.ir import Call, Literal, Order, Plan, Ref, Step, Template, Value
 from callsheet.ir.dominators import NONE
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.ir.precedence import Precedence
-from callsheet.passes.verify.reading import Reading
-from callsheet.passes.verify.standing import Standing, literal_of
-from callsheet.passes.verify.views import literal_text
+from callsheet.passes.verify.call_views import literal_text
+from callsheet.passes.verify.position import RunPosition, literal_of
+from callsheet.passes.verify.read_uses import Reading
 
 _LONGEST = 20_000
 """Maximum length in characters of a text composed of known texts, since composing them can grow
@@ -22,7 +22,11 @@ exponentially.
 
 
 def constants_of(
-    flow: Flow, readings: Sequence[Reading], inputs: Iterable[str], standing: Standing, is_reached: bytearray
+    flow: Flow,
+    readings: Sequence[Reading],
+    inputs: Iterable[str],
+    position: RunPosition,
+    is_reached: bytearray,
 ) -> dict[str, Value]:
     """The variables that hold one literal at each step that reads them, with that literal.
 
@@ -43,7 +47,7 @@ def constants_of(
         for number in order:
             if number in setters and (text := _text(plan.steps[number], known)) is not None:
                 known[setters[number]] = text
-    return {**known, **_held(plan, standing, is_reached)}
+    return {**known, **_held(plan, position, is_reached)}
 
 
 def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
@@ -138,11 +142,11 @@ def _too_late(
     return late
 
 
-def _held(plan: Plan, standing: Standing, is_reached: bytearray) -> dict[str, Value]:
+def _held(plan: Plan, position: RunPosition, is_reached: bytearray) -> dict[str, Value]:
     """The variables of a run in progress that no remaining step sets again, with their values."""
-    if not standing.values:
+    if not position.values:
         return {}
     left = (step for number, step in enumerate(plan.steps) if is_reached[number])
     set_again = {name for step in left for name in _set_by(step)}
-    known = {name: literal_of(value) for name, value in standing.values.items() if name not in set_again}
+    known = {name: literal_of(value) for name, value in position.values.items() if name not in set_again}
     return {name: value for name, value in known.items() if value is not None}

@@ -13,22 +13,22 @@ from dataclasses import dataclass, field
 from callsheet.ir import Call, Order
 from callsheet.ir.control import decides
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.passes.verify.anew import reads_its_own
-from callsheet.passes.verify.left import NOTHING_LEFT
+from callsheet.passes.verify.call_views import call_views, is_plain, stands_apart
+from callsheet.passes.verify.dependencies import GraphDependencies, waiting_of
 from callsheet.passes.verify.outcome import Labels
+from callsheet.passes.verify.overwritten import reads_its_own
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT
 from callsheet.passes.verify.places import CODE
-from callsheet.passes.verify.reaching import reached, steps_with_untrusted_addresses
+from callsheet.passes.verify.reachability import reached, steps_with_untrusted_addresses
 from callsheet.passes.verify.subject import Subject
 from callsheet.passes.verify.trees import depths, unmarked
-from callsheet.passes.verify.views import call_views, is_plain, stands_apart
-from callsheet.passes.verify.waiting import Waiting, waiting_of
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import offered
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.base import own_texts
-from callsheet.policy.rules.filing import keeps_files, moved
+from callsheet.policy.rules.files import keeps_files, moved
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -41,7 +41,7 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     values = [LITERAL] * len(web.values)
     planner = subject.judge.policy.planner
     labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), planner, every_bit)
-    for number, decided in subject.standing.ways.items():
+    for number, decided in subject.position.ways.items():
         labels.ways[number] = decided
     _Propagation(labels).go()
     return labels
@@ -59,13 +59,13 @@ class _Propagation:
     _readers: list[list[int]] = field(default_factory=list[list[int]])
     _depth: list[int] = field(default_factory=list[int])
     _marked: dict[Label, dict[int, int]] = field(default_factory=dict[Label, dict[int, int]])
-    _told: dict[int, Label] = field(default_factory=dict[int, Label])
+    _decided_by: dict[int, Label] = field(default_factory=dict[int, Label])
     _waiting: deque[int] = field(default_factory=deque[int])
     _is_waiting: bytearray = field(default_factory=bytearray)
     _sources: dict[int, Label] = field(default_factory=dict[int, Label])
     _unknown_hosts: list[int] = field(default_factory=list[int])
     _has_settled: bool = False
-    _waiting_for: Waiting | None = None
+    _waiting_for: GraphDependencies | None = None
     _steps: int = 0
     _addresses: frozenset[int] | None = None
     """Values that may contain an address of an unknown host named in the plan; None until it is needed."""
@@ -146,7 +146,7 @@ class _Propagation:
                 given = given.join(self.labels.planner)
             if name.startswith("note:") and name != "note:?":
                 given = policy.memory
-            self._raise(number, given, subject.standing.presence.get(name, LITERAL))
+            self._raise(number, given, subject.position.presence.get(name, LITERAL))
 
     def _step(self, number: int) -> None:
         labels, subject = self.labels, self.labels.subject
@@ -166,9 +166,9 @@ class _Propagation:
                     self._raise(value, stored, present)
         if self._waiting_for is not None:
             decision = labels.decision(number)
-            self._tell(self._waiting_for.dependents[number], decision)
+            self._join_control(self._waiting_for.dependents[number], decision)
             if step.on_fail is not None and step.on_fail.then is not None and decision != LITERAL:
-                self._tell(self._waiting_for.cut_off(number, decision), decision)
+                self._join_control(self._waiting_for.cut_off(number, decision), decision)
         elif decides(step):
             self._decide(number)
 
@@ -330,7 +330,7 @@ class _Propagation:
         own = [text for call in calls for argument in call.arguments for text in own_texts(argument)]
         return edited(data, around, own)
 
-    def _tell(self, nodes: Iterable[int], decision: Label) -> None:
+    def _join_control(self, nodes: Iterable[int], decision: Label) -> None:
         """Join a decision into the control-flow labels of these nodes."""
         ways = self.labels.ways
         for node in nodes:
@@ -344,9 +344,9 @@ class _Propagation:
         """Propagate the step's decision to all nodes that are control dependent on it."""
         labels, subject = self.labels, self.labels.subject
         decision = labels.decision(number)
-        if decision == self._told.get(number, LITERAL):
+        if decision == self._decided_by.get(number, LITERAL):
             return
-        self._told[number] = decision
+        self._decided_by[number] = decision
         branch = subject.flow.group_end[number]
         after = subject.control.after
         if len(subject.flow.successors[branch]) < 2 or after[branch] < 0:
@@ -358,5 +358,5 @@ class _Propagation:
             node = unmarked(marked, start)
             while node >= 0 and self._depth[node] > stop:
                 marked[node] = after[node]
-                self._tell((node,), decision)
+                self._join_control((node,), decision)
                 node = unmarked(marked, after[node])

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from callsheet.ir import Respond
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.passes.verify.anew import reads_its_own
-from callsheet.passes.verify.left import NOTHING_LEFT
+from callsheet.passes.verify.call_views import call_views, written_source
+from callsheet.passes.verify.overwritten import reads_its_own
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT
 from callsheet.passes.verify.subject import Subject
-from callsheet.passes.verify.views import call_views, written_source
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.model import Implicit
 

@@ -21,10 +21,10 @@ from callsheet.policy.paths import (
     with_folders,
     workspace_path,
 )
+from callsheet.policy.programs import files_opened, only_looks
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
-from callsheet.policy.rules.filing import filing_of, keeps_files
-from callsheet.policy.running import files_opened, only_looks
+from callsheet.policy.rules.files import filing_of, keeps_files
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"

@@ -19,11 +19,7 @@ from callsheet.ir import Order
 from callsheet.passes.verify.outcome import Labels
 from callsheet.policy.builtins import PathUse
 from callsheet.policy.calls import Argument, CallView, Objection, Rule
-from callsheet.policy.executed import is_executable_anywhere
-from callsheet.policy.rules.base import known, of_name
-from callsheet.policy.rules.executable import content_label
-from callsheet.policy.rules.filing import filing_of, keeps_files
-from callsheet.policy.running import (
+from callsheet.policy.programs import (
     FOLDERS_RUN,
     SETTINGS_OF_FOLDERS,
     Named,
@@ -32,6 +28,10 @@ from callsheet.policy.running import (
     kinds_of,
     runs_file,
 )
+from callsheet.policy.rules.base import known, of_name
+from callsheet.policy.rules.executable import content_label
+from callsheet.policy.rules.files import filing_of, keeps_files
+from callsheet.policy.runnable import is_executable_anywhere
 
 _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
     "EXEC_CODE": ("code", "python"),
@@ -109,14 +109,14 @@ class _Reading:
                 waiting += self._written_by(program)
                 if runs_file(program.text, program.language, Named.input()):
                     program.is_refused = True
-                    yield program.step, self._said(program, "its arguments, which are untrusted content")
+                    yield program.step, self._objection(program, "its arguments, which are untrusted content")
         for file in waiting:  # a worklist: grows when a program is found to read untrusted content
             for program in self._asked_for(file):
                 if not program.reads and _is_read(program, file.file):
                     waiting += self._written_by(program)
                 if not program.is_refused and runs_file(program.text, program.language, file.file):
                     program.is_refused = True
-                    yield program.step, self._said(program, self._place(file))
+                    yield program.step, self._objection(program, self._place(file))
         for program in self.programs:
             if program.reads and not program.is_refused:
                 yield from self._misplaced(program)
@@ -168,7 +168,7 @@ class _Reading:
         writer = "a run before has written" if file.step is None else f"{steps[file.step].id} writes"
         return f"{file.path}, into which {writer} untrusted content"
 
-    def _said(self, program: _Program, what: str) -> Objection:
+    def _objection(self, program: _Program, what: str) -> Objection:
         return Objection(
             Rule.EXECUTABLE,
             f"@{program.call.tool} runs {what}",
@@ -209,9 +209,13 @@ def _may_be_handed(labels: Labels) -> Callable[[int], bool]:
 def _programs(labels: Labels, step: int) -> Iterator[_Program]:
     argument, language = _PROGRAMS[labels.subject.prepared[step].tool]
     for call in labels.calls(step):
-        program, told = of_name(call, argument), of_name(call, "language")
+        program, language_argument = of_name(call, argument), of_name(call, "language")
         if program is not None:
-            spoken = _text(told) if told is not None and language is not None else language
+            spoken = (
+                _text(language_argument)
+                if language_argument is not None and language is not None
+                else language
+            )
             yield _Program(step, call, argument, _text(program), spoken)
 
 

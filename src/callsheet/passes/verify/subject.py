@@ -12,18 +12,18 @@ from callsheet.ir import Call, DictExpr, ListExpr, Order, Plan, Respond, Step, V
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.verify.call_views import ViewContext, call_views, tool_of
 from callsheet.passes.verify.constants import constants_of
-from callsheet.passes.verify.left import NOTHING_LEFT, Left
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
-from callsheet.passes.verify.reading import Reading, reading_of
-from callsheet.passes.verify.standing import AT_THE_START, Standing, entered_at
-from callsheet.passes.verify.values import Kind, Web, Write, web_of
-from callsheet.passes.verify.views import Surroundings, call_views, tool_of
+from callsheet.passes.verify.position import AT_THE_START, RunPosition, entered_at
+from callsheet.passes.verify.read_uses import Reading, reading_of
+from callsheet.passes.verify.values import Kind, ValueGraph, Write, web_of
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
-from callsheet.policy.rules.filing import FILE_NAMES, keeps_files
+from callsheet.policy.rules.files import FILE_NAMES, keeps_files
 
 Parameters = Callable[[str], tuple[str, ...]]
 
@@ -47,14 +47,14 @@ class Subject:
     prepared: Sequence[Prepared]
     readings: Sequence[Reading]
     accesses: Sequence[Access]
-    web: Web
+    web: ValueGraph
     is_reached: bytearray
-    standing: Standing = AT_THE_START
-    left: Left = NOTHING_LEFT
+    position: RunPosition = AT_THE_START
+    left: PersistedLabels = NOTHING_LEFT
 
-    def surroundings(self, label_of: Callable[[str], Label]) -> Surroundings:
+    def surroundings(self, label_of: Callable[[str], Label]) -> ViewContext:
         """The context for building the step's calls, with these labels."""
-        return bare(Surroundings, (label_of, self.constants, self.judge.policy.planner, self.parameters))
+        return bare(ViewContext, (label_of, self.constants, self.judge.policy.planner, self.parameters))
 
     @property
     def says_its_texts_alone(self) -> bool:
@@ -74,19 +74,19 @@ def subject_of(
     judge: Judge,
     inputs: Mapping[str, Label],
     parameters: Mapping[str, Sequence[str]],
-    standing: Standing = AT_THE_START,
-    left: Left = NOTHING_LEFT,
+    position: RunPosition = AT_THE_START,
+    left: PersistedLabels = NOTHING_LEFT,
 ) -> Subject:
     """Prepare a plan for the analysis, from its start or from where a run in progress stands."""
     plain = flow_of(plan)
-    flow = entered_at(_with_empty_answers(plain), standing)
+    flow = entered_at(_with_empty_answers(plain), position)
     is_reached = flow.reachable()
-    for number in standing.done:
+    for number in position.done:
         is_reached[number] = 0
     readings = [reading_of(step) for step in plan.steps]
-    constants = constants_of(flow, readings, inputs, standing, is_reached)
+    constants = constants_of(flow, readings, inputs, position, is_reached)
     by_name = _parameters(judge, parameters)
-    around = Surroundings(_unlabelled, constants, LITERAL, by_name)
+    around = ViewContext(_unlabelled, constants, LITERAL, by_name)
     entered = _entered_groups(flow)
     prepared = [judge.prepared(tool_of(step)) for step in plan.steps]
     accesses: list[Access] = []
@@ -111,7 +111,7 @@ def subject_of(
         accesses=accesses,
         web=web_of(flow, reads, writes, in_order=plan.order is Order.TEXT),
         is_reached=is_reached,
-        standing=standing,
+        position=position,
         left=left,
     )
 
@@ -148,7 +148,7 @@ def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     return names
 
 
-def _access(step: Step, prepared: Prepared, judge: Judge, around: Surroundings) -> Access:
+def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -> Access:
     if not isinstance(step.action, Call):
         return NOTHING
     tool, traits = prepared.tool, prepared.traits

@@ -53,7 +53,7 @@ class Write(NamedTuple):
 
 
 @dataclass(slots=True)
-class Web:
+class ValueGraph:
     """All values of a plan. `seen[step]` maps each name that the step reads to the number of the value it
     sees.
     """
@@ -84,9 +84,9 @@ class Web:
 
 def web_of(
     flow: Flow, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]], *, in_order: bool
-) -> Web:
+) -> ValueGraph:
     """The values that each step sees; without `in_order`, any step may run before any other."""
-    web = Web(seen=[{} for _ in reads])
+    web = ValueGraph(seen=[{} for _ in reads])
     values = web.values
     for step, written in enumerate(writes):
         web.made.append(len(values))
@@ -100,7 +100,7 @@ def web_of(
     return web
 
 
-def _all_at_once(web: Web, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]]) -> None:
+def _all_at_once(web: ValueGraph, reads: Sequence[Sequence[str]], writes: Sequence[Sequence[Write]]) -> None:
     every: dict[str, int] = {}
 
     def join(name: str) -> int:
@@ -168,7 +168,7 @@ class _Linking:
     """Renaming: one walk over the dominator tree that tracks the current value of each name."""
 
     flow: Flow
-    web: Web
+    web: ValueGraph
     reads: Sequence[Sequence[str]]
     writes: Sequence[Sequence[Write]]
     dominator: list[int]

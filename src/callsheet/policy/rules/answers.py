@@ -89,8 +89,8 @@ def tells_by_image(setting: Setting, call: CallView) -> bool:
     return images(text) and leads_outside(setting, text, call.pc)
 
 
-def leads_outside(setting: Setting, text: str, told: Label) -> bool:
+def leads_outside(setting: Setting, text: str, label: Label) -> bool:
     """Whether a text names a host that may not read data of this label."""
     return any(
-        host is None or not told.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
+        host is None or not label.may_reach(setting.audiences.of_host(host)) for host in hosts_named(text)
     )

@@ -10,9 +10,9 @@ from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import BUILTINS, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
+from callsheet.policy.programs import is_file_name
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, leaves, pairs, shown
 from callsheet.policy.rules.receivers import Receiver, receivers
-from callsheet.policy.running import is_file_name
 
 ATTACHMENTS = frozenset({"attachment", "attachments", "attach", "attached", "upload", "uploads"})
 """Arguments that name files to send."""
@@ -113,7 +113,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             (name, path), label, who = found
             notes.object(
                 Rule.FLOW,
-                f"{shown(label)} of {_told(path)} in {name} of @{tool} would reach {who}",
+                f"{shown(label)} of {_path_text(path)} in {name} of @{tool} would reach {who}",
                 name,
                 help="attach a file that the policy calls public, or send it to somebody it trusts",
                 reaches=who,
@@ -180,7 +180,7 @@ def _secret_outside(setting: Setting, text: str) -> Label | None:
     return label if label is not None and label.is_secret else None
 
 
-def _told(path: Argument) -> str:
+def _path_text(path: Argument) -> str:
     return path_of(path) or "a file that is not known before the run"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from callsheet.ir.labels import Label, join
 from callsheet.policy.builtins import PathUse, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
-from callsheet.policy.executed import is_executable
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
+from callsheet.policy.runnable import is_executable
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:

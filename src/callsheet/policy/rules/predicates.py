@@ -15,10 +15,10 @@ from callsheet.policy.builtins import Traits, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Rule
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.predicates import compile_rules
-from callsheet.policy.rules import attachments, filing
+from callsheet.policy.rules import attachments, files
 from callsheet.policy.rules.base import Check, Notes, Setting
 
-_PATHS = filing.FILE_NAMES | attachments.PATHS | attachments.ATTACHMENTS
+_PATHS = files.FILE_NAMES | attachments.PATHS | attachments.ATTACHMENTS
 """Folded names of arguments that name files."""
 _BEHIND = re.compile(r"[^:]*://[^/?#]*")
 """Scheme and authority of an address."""

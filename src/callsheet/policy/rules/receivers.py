@@ -211,7 +211,7 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
                 yield _ANYBODY if "*" in traits.trusted_audience else _UNKNOWN
             else:
                 for who, audiences in setting.audiences.of_recipients(leaf.text, traits.trusted_audience):
-                    yield _told(who), audiences
+                    yield _recipient_text(who), audiences
     if not seen:
         yield "recipients that the call does not name", NOBODY_KNOWN
 
@@ -260,9 +260,9 @@ def _by_web(setting: Setting, traits: Traits, leaf: Argument) -> Receiver:
     """The receiver behind a web address, as far as its host is known."""
     host = authority_of(leaf).host
     if host is None:
-        return _UNKNOWN if leaf.text is None else (_told(leaf.text), NOBODY_KNOWN)
+        return _UNKNOWN if leaf.text is None else (_recipient_text(leaf.text), NOBODY_KNOWN)
     audiences = setting.audiences.of_web_host(host, traits.trusted_audience)
-    return host if leaf.text is None else _told(leaf.text), audiences
+    return host if leaf.text is None else _recipient_text(leaf.text), audiences
 
 
 def _told_beside(setting: Setting, name: str, argument: Argument) -> Iterator[Receiver]:
@@ -292,7 +292,7 @@ def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
     """
     if "@" in text and (found := mail_addresses(text)):
         for who, audiences in setting.audiences.of_recipients(", ".join(found), traits.trusted_audience):
-            yield _told(who), audiences
+            yield _recipient_text(who), audiences
 
 
 def _says_who(name: str, own: str) -> bool:
@@ -313,7 +313,7 @@ def _is_like(name: str, own: str) -> bool:
     return stem == base or (stem.endswith(f"_{base}") and not stem.startswith(_WHENCE))
 
 
-def _told(who: str) -> str:
+def _recipient_text(who: str) -> str:
     """A recipient as one line of bounded length, since data may be in it."""
     line = " ".join(who.split())
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"

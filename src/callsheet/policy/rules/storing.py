@@ -7,7 +7,7 @@ from callsheet.policy.builtins import PathUse, Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Duty
 from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, flowing, of_name
-from callsheet.policy.rules.filing import FILE_NAMES, filing_of, keeps_files, moved
+from callsheet.policy.rules.files import FILE_NAMES, filing_of, keeps_files, moved
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:

@@ -18,7 +18,7 @@ from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target,
 from callsheet.ports.builtin.html import conversion, looks_like_html, to_markdown
 from callsheet.ports.builtin.settings import FetchSettings
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.reaching import UnknownHost, resolve, send_to
+from callsheet.ports.checked_http import UnknownHost, resolve, send_to
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})

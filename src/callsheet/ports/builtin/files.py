@@ -147,22 +147,22 @@ class _Found:
         self.rows.append({"path": path, "line": number, "text": line})
 
     def remarks(self, most: int) -> list[Remark]:
-        told: list[Remark] = []
+        notes: list[Remark] = []
         if self.has_more:
-            told.append(Cut("matches", most, None, "rows"))
+            notes.append(Cut("matches", most, None, "rows"))
         if self.whole:
-            told.append(Cut("lines of the matches", self.kept, self.whole, "characters"))
+            notes.append(Cut("lines of the matches", self.kept, self.whole, "characters"))
         if self.passed_over:
             names = ", ".join(self.passed_over[:_MOST_NAMED])
             more = ", …" if len(self.passed_over) > _MOST_NAMED else ""
-            told.append(
+            notes.append(
                 Fact(
                     "passed over",
                     f"{len(self.passed_over)} files that are too large, not text or not regular: "
                     f"{names}{more}",
                 )
             )
-        return told
+        return notes
 
 
 def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> _Found:

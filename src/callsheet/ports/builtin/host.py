@@ -59,8 +59,8 @@ async def _execute(settings: BuiltinSettings, arguments: dict[str, Any], context
         why = f"the command ran longer than {limits.timeout:g} seconds and was ended"
     elif finished.exit_code == 0:
         return {"stdout": finished.stdout, "stderr": finished.stderr, "exit_code": 0}
-    said = [text.strip() for text in (finished.stdout, finished.stderr)]
-    raise ToolFailed("\n".join(text for text in (*said, why) if text))
+    outputs = [text.strip() for text in (finished.stdout, finished.stderr)]
+    raise ToolFailed("\n".join(text for text in (*outputs, why) if text))
 
 
 async def _read(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:

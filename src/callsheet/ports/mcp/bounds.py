@@ -75,8 +75,8 @@ class TooLong:
         found = _HEAD.match(self._head) or _END.search(self._end)
         if found is None:
             return None
-        told = ErrorData(code=-32000, message=self.words, data=TOO_LONG)
-        return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=told)
+        error = ErrorData(code=-32000, message=self.words, data=TOO_LONG)
+        return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
 
 
 class _Event:

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt
-from callsheet.ports.mcp.jsontext import Node, fail, parse
+from callsheet.ports.mcp.json_spans import Node, fail, parse
 from callsheet.ports.mcp.servers import (
     DEFAULT_TIMEOUT,
     Grant,
@@ -146,16 +146,16 @@ class _Reading:
         if "oauth" in extension:
             transport = self.with_oauth(transport, extension["oauth"])
         effects = self.table(extension["effects"], '"effects"') if "effects" in extension else {}
-        told = {tool: self.rule(tool, value) for tool, value in effects.items()}
+        rules = {tool: self.rule(tool, value) for tool, value in effects.items()}
         timeout = extension.get("timeout", entry.get("timeout"))
         return McpServerConfig(
             name=name,
             transport=transport,
-            effects={tool: effect for tool, (effect, _) in told.items() if effect is not None},
+            effects={tool: effect for tool, (effect, _) in rules.items() if effect is not None},
             trusted=self.get(extension, "trusted", bool, False),
             timeout=self.seconds(timeout) if timeout is not None else DEFAULT_TIMEOUT,
             origin=self.source.name,
-            rules={tool: rule for tool, (_, rule) in told.items() if rule != ToolRule()},
+            rules={tool: rule for tool, (_, rule) in rules.items() if rule != ToolRule()},
             max_concurrent=self.at_once(extension),
         )
 

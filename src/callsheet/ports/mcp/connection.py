@@ -19,8 +19,8 @@ from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken
 from callsheet.ports.mcp.declarations import no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened
-from callsheet.ports.mcp.late import LateAnswers, heard
-from callsheet.ports.mcp.oauth.noted import troubles
+from callsheet.ports.mcp.late_answers import LateAnswers, observed
+from callsheet.ports.mcp.oauth.request_errors import troubles
 from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
@@ -228,7 +228,7 @@ class Connection:
                     await self.process.stop()
                     raise
                 streams = process_transport(self.process, self._over.set)
-            async with self._new_client(heard(streams, self._late)) as client:
+            async with self._new_client(observed(streams, self._late)) as client:
                 self._client = client
                 # The SDK would validate results with the server's own patterns, which may take hours.
                 client.session.validate_tool_result = _let_through
@@ -367,8 +367,8 @@ async def _not_by_itself(**_: Any) -> ListToolsResult:
 
 def _unwelcome(trouble: CallsheetError) -> ToolFailed:
     """The failure that a plan sees for a call refused for its login."""
-    told = trouble.diagnostics[0]
-    return ToolFailed(f"{told.message}; {told.help}" if told.help else told.message)
+    diagnostic = trouble.diagnostics[0]
+    return ToolFailed(f"{diagnostic.message}; {diagnostic.help}" if diagnostic.help else diagnostic.message)
 
 
 async def _finished(task: asyncio.Task[None]) -> None:

@@ -119,10 +119,10 @@ def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None
     if structured is None:
         return 0
     value = _unwrapped(structured, output_schema)
-    said = [structured, value, *(value if isinstance(value, list) else [])]
+    contained = [structured, value, *(value if isinstance(value, list) else [])]
     texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
     parsed = [(text, parse_json(text)) for text in texts]
-    return sum(not any(text == x or read == (True, x) for x in said) for text, read in parsed)
+    return sum(not any(text == x or read == (True, x) for x in contained) for text, read in parsed)
 
 
 def _unwrapped(value: Any, schema: Mapping[str, Any] | None) -> JSON:

@@ -51,9 +51,9 @@ def hint_against(config: McpServerConfig, declaration: Mapping[str, Any]) -> str
     hints = declaration.get("annotations")
     if effect not in (Effect.PURE, Effect.READ) or not isinstance(hints, dict):
         return None
-    told = cast("dict[str, Any]", hints)
+    fields = cast("dict[str, Any]", hints)
     # Some libraries write out every default, so only hints that deviate from it are meaningful.
-    return "destructiveHint" if told.get("destructiveHint") is True else None
+    return "destructiveHint" if fields.get("destructiveHint") is True else None
 
 
 _LONGEST_NAME = 128
@@ -145,8 +145,8 @@ def _seen_by_plans(schema: dict[str, Any], rule: ToolRule) -> dict[str, Any]:
     name, properties, required = rule.key_argument, schema.get("properties"), schema.get("required")
     if name is None or not isinstance(properties, dict) or name not in properties:
         return schema
-    told = cast("dict[str, Any]", properties)
-    schema = {**schema, "properties": {key: value for key, value in told.items() if key != name}}
+    fields = cast("dict[str, Any]", properties)
+    schema = {**schema, "properties": {key: value for key, value in fields.items() if key != name}}
     if isinstance(required, list):
         schema["required"] = [key for key in cast("list[Any]", required) if key != name]
     return schema

@@ -18,6 +18,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.concurrency import Slots
 from callsheet.ports.mcp.connection import Connection, OtherHeaders
 from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
 from callsheet.ports.mcp.declarations import hint_against, is_plain, qualified_name, spec_of
@@ -34,7 +35,6 @@ from callsheet.ports.mcp.trust import (
     identity_of,
 )
 from callsheet.ports.probes import Probed, Prober, probed_json
-from callsheet.ports.slots import Slots
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.sealing.configured import configured
 from callsheet.sealing.finder import Finder
@@ -127,8 +127,8 @@ class McpPool:
             server.judgement = judgement
         missing = [server.config for server in self._servers if not server.is_open]
         self.away = tuple(
-            (spec_of(config, told).name, qualified_name(config.name, str(told["name"])))
-            for config, told in (await asyncio.to_thread(pins.known, missing) if missing else ())
+            (spec_of(config, declarations).name, qualified_name(config.name, str(declarations["name"])))
+            for config, declarations in (await asyncio.to_thread(pins.known, missing) if missing else ())
         )
 
     def seen(self) -> list[SeenServer]:
@@ -232,8 +232,8 @@ class _Server:
         connection = self._connection
         if connection is None or connection.ended:
             return None
-        told = {name: told for name, told in connection.declarations.items() if is_plain(name)}
-        return SeenServer(identity_of(self.config), Reported(*connection.reported), told)
+        declarations = {name: data for name, data in connection.declarations.items() if is_plain(name)}
+        return SeenServer(identity_of(self.config), Reported(*connection.reported), declarations)
 
     def doubts(self) -> list[Diagnostic]:
         """Warnings about the server's tools and their pins."""
@@ -313,8 +313,8 @@ class _Server:
             try:
                 return self._without_tokens(await self.call(spec, declaration, args, context))
             except ToolFailed as error:
-                said = self._without_tokens(str(error))
-                raise ToolFailed(said, in_doubt=error.in_doubt, final=error.final) from error.__cause__
+                message = self._without_tokens(str(error))
+                raise ToolFailed(message, in_doubt=error.in_doubt, final=error.final) from error.__cause__
 
         return handler if self._slots is None else self._slots.sharing(handler)
 

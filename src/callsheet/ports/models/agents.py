@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact, Remark, to_text
 from callsheet.machine.agents.actions import Unreadable, read_action
-from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.machine.values import parse_json
 from callsheet.policy.constraints import constrained
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -126,7 +126,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
 
     `handed` is the LCTL block that the model is given; with one it may return one.
     """
-    goal, inputs, told = _given(command)
+    goal, inputs, extra = _given(command)
     results = (to_text(seen.value) for turn in command.turns for seen in turn.seen)
     mark = mark_for([*inputs, goal, handed, *results])
     remarks: list[Remark] = []
@@ -134,7 +134,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
     task = [
         *(["How sure the data is, as LCTL:", *marked(mark, [handed.strip()])] if handed else []),
         *marked(mark, [_cut(f"input {n}", text, remarks) for n, text in enumerate(inputs, 1)]),
-        "\n".join([*told, f"Goal: {goal}"]),
+        "\n".join([*extra, f"Goal: {goal}"]),
     ]
     messages = [
         {"role": "system", "content": _rules(command, specs, mark) + (_BLOCK if handed else "")},
@@ -142,11 +142,11 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
     ]
     for number, turn in enumerate(command.turns, 1):
         newest = number == len(command.turns)
-        said = turn.answer if isinstance(turn.answer, str) else _compact(turn.answer)
+        answer = turn.answer if isinstance(turn.answer, str) else _compact(turn.answer)
         seen = _seen(turn, mark, remarks if newest else [])
         last = "\nThis is your last turn: finish with what is known." if newest and is_last else ""
         messages += [
-            {"role": "assistant", "content": said or "(nothing)"},
+            {"role": "assistant", "content": answer or "(nothing)"},
             {"role": "user", "content": seen + last},
         ]
     if is_last and not command.turns:
@@ -190,8 +190,8 @@ def _rules(command: AgentTurn, specs: list[ToolSpec], mark: str) -> str:
 def _bounds(command: AgentTurn, spec: ToolSpec) -> str:
     """The constraints on a tool's arguments, as text."""
     patterns = constrained(command.allowed.arguments, spec.name)
-    told = "; ".join(f"{name} must be {' or '.join(given)}" for name, given in patterns.items())
-    return f" ({told}; * is any text)" if told else ""
+    summary = "; ".join(f"{name} must be {' or '.join(given)}" for name, given in patterns.items())
+    return f" ({summary}; * is any text)" if summary else ""
 
 
 def _signature(spec: ToolSpec) -> str:
@@ -210,10 +210,10 @@ def _signature(spec: ToolSpec) -> str:
 def _type_of(schema: Any) -> str:
     if not isinstance(schema, Mapping):
         return "any"
-    said = cast("Mapping[str, Any]", schema)
-    if "enum" in said:
-        return "|".join(map(_compact, said["enum"]))
-    kind = said.get("type")
+    fields = cast("Mapping[str, Any]", schema)
+    if "enum" in fields:
+        return "|".join(map(_compact, fields["enum"]))
+    kind = fields.get("type")
     return kind if isinstance(kind, str) else "any"
 
 
@@ -225,15 +225,15 @@ def _seen(turn: Turn, mark: str, remarks: list[Remark]) -> str:
     return "\n".join(parts)
 
 
-def _result(seen: Seen, mark: str, remarks: list[Remark], *, many: bool) -> str:
+def _result(seen: ObservedCall, mark: str, remarks: list[Remark], *, many: bool) -> str:
     text = _cut(f"result of {seen.tool}", to_text(seen.value), remarks)
     (data,) = marked(mark, [text])
     match seen.came:
-        case Came.OK:
+        case CallOutcome.OK:
             head = "Result" if seen.value is not None else "It gave no result"
-        case Came.FAILED | Came.LOST:
+        case CallOutcome.FAILED | CallOutcome.LOST:
             head = "The call failed"
-        case Came.REFUSED:
+        case CallOutcome.REFUSED:
             head = "The call was not made"
     name = f" of {seen.tool.lower()}" if many else ""
     return f"{head}{name}:\n{data}"

@@ -24,8 +24,8 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
     try:
         data: object = json.loads(text)
     except (ValueError, RecursionError):
-        said = words(text, secrets) or "nothing at all"
-        raise ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {said}") from None
+        output = words(text, secrets) or "nothing at all"
+        raise ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {output}") from None
     table = _table(data)
     if "choices" not in table and message_in(table):  # some servers report errors with the status 200
         code = count_in(_table(table.get("error")).get("code"))
@@ -37,18 +37,18 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
     try:
         choice: _Table = table["choices"][0]
         message: _Table = choice["message"]
-        said = _content(message.get("content"))
+        output = _content(message.get("content"))
         declined, reason = message.get("refusal"), choice.get("finish_reason")
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ModelFailed(Failure.MALFORMED, f"its answer is not a chat completion: {error!r}") from error
     if declined or reason == "content_filter":
         why = words(declined, secrets) if isinstance(declined, str) else "a filter held its answer back"
         raise ModelFailed(Failure.REFUSED, f"it refuses: {why}")
-    if not said.strip():
+    if not output.strip():
         raise ModelFailed(Failure.EMPTY, _why_empty(message, reason))
     name = table.get("model")
     return Completion(
-        said,
+        output,
         _usage(table, seconds),
         Stop.LENGTH if reason == "length" else Stop.END,
         name if isinstance(name, str) else "",

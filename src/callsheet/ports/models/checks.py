@@ -68,13 +68,13 @@ def categories_of(command: CallModel) -> tuple[str, ...] | None:
 
 def _category(answer: str, categories: tuple[str, ...]) -> str | None:
     """The category that an answer names: as a whole, or in its first or last line."""
-    said = answer.strip()
-    if said in categories:
-        return said
+    text = answer.strip()
+    if text in categories:
+        return text
     by_fold: dict[str, str] = {}
     for category in categories:
         by_fold.setdefault(_folded(category), category)
-    return next((by_fold[fold] for fold in _readings(said) if fold in by_fold), None)
+    return next((by_fold[fold] for fold in _readings(text) if fold in by_fold), None)
 
 
 def _verdict(answer: str) -> str | None:

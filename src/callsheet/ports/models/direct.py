@@ -98,13 +98,13 @@ class DirectModel:
                 began = time.monotonic()
                 if constraint is not None and constraint.syntax is Syntax.LARK:
                     own = replace(self._settings, name=self._model)
-                    said = await complete_by_tool(own, messages, constraint, most, client, self._key())
+                    completion = await complete_by_tool(own, messages, constraint, most, client, self._key())
                 else:
                     response = await self._asked(model, messages, constraint, most)
-                    said = self._read(response, constrained=constraint is not None)
-                usage = replace(said.usage, seconds=round(time.monotonic() - began, 3))
+                    completion = self._read(response, constrained=constraint is not None)
+                usage = replace(completion.usage, seconds=round(time.monotonic() - began, 3))
         cost = self._settings.prices.cost_of(usage)
-        return replace(said, usage=replace(usage, cost=usage.cost if cost is None else cost))
+        return replace(completion, usage=replace(usage, cost=usage.cost if cost is None else cost))
 
     async def _asked(
         self, model: Model, messages: Messages, constraint: Constraint | None, most: int
@@ -112,20 +112,20 @@ class DirectModel:
         from pydantic_ai.direct import model_request  # noqa: PLC0415 - as above
 
         settings = self._settings
-        wishes: RequestSettings = {
+        options: RequestSettings = {
             "max_tokens": most,
             "timeout": settings.timeout,
             "request_timeout": settings.timeout,
             "max_retries": 0,
         }
         if settings.temperature is not None:
-            wishes["temperature"] = settings.temperature
+            options["temperature"] = settings.temperature
         if settings.seed is not None:
-            wishes["seed"] = settings.seed
+            options["seed"] = settings.seed
         return await model_request(
             model,
             _messages(messages),
-            model_settings=wishes,
+            model_settings=options,
             model_request_parameters=_parameters(constraint),
         )
 
@@ -250,7 +250,7 @@ def _failure(error: Exception, constrained: bool, seconds: float, secrets: Seque
     large = too_large(error)
     if large is not None:
         return ModelFailed(Failure.MALFORMED, str(large))
-    said = words(str(error), secrets)
+    message = words(str(error), secrets)
     match error:
         case wrong.ModelHTTPError():
             body = error.body if isinstance(error.body, str) else _json(error.body)
@@ -264,19 +264,19 @@ def _failure(error: Exception, constrained: bool, seconds: float, secrets: Seque
         case TimeoutError() | wrong.ModelTimeoutError() | wrong.ModelRequestTimeout():
             return ModelFailed(Failure.TIMEOUT, f"no answer within {seconds:g} s")
         case wrong.ModelConnectionError():
-            return ModelFailed(Failure.UNREACHABLE, f"the connection failed: {said}")
+            return ModelFailed(Failure.UNREACHABLE, f"the connection failed: {message}")
         case wrong.ContentFilterError():
-            return ModelFailed(Failure.REFUSED, f"it refuses: {said}")
+            return ModelFailed(Failure.REFUSED, f"it refuses: {message}")
         case wrong.UnexpectedModelBehavior():
-            return ModelFailed(Failure.MALFORMED, f"its answer is invalid: {said}")
-        case wrong.UserError() if "_KEY" in said or "api_key" in said.lower():
-            return ModelFailed(Failure.KEY, said)
+            return ModelFailed(Failure.MALFORMED, f"its answer is invalid: {message}")
+        case wrong.UserError() if "_KEY" in message or "api_key" in message.lower():
+            return ModelFailed(Failure.KEY, message)
         case wrong.ModelAPIError() if isinstance(error.__cause__, ValueError):
-            return ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {said}")
+            return ModelFailed(Failure.MALFORMED, f"its answer is not JSON: {message}")
         case wrong.ModelAPIError() | wrong.UserError():
-            return ModelFailed(Failure.REQUEST, said)
+            return ModelFailed(Failure.REQUEST, message)
         case _:
-            return ModelFailed(Failure.MALFORMED, f"{type(error).__name__}: {said}")
+            return ModelFailed(Failure.MALFORMED, f"{type(error).__name__}: {message}")
 
 
 def _json(body: object) -> str:

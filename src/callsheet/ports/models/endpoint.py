@@ -126,12 +126,12 @@ class EndpointModel:
         except (TimeoutError, httpx2.TimeoutException) as error:
             raise ModelFailed(Failure.TIMEOUT, f"no answer within {timeout:g} s") from error
         except httpx2.ConnectError as error:
-            said = words(str(error)) or "nothing listens there"
-            raise ModelFailed(Failure.UNREACHABLE, f"it cannot be reached: {said}") from error
+            message = words(str(error)) or "nothing listens there"
+            raise ModelFailed(Failure.UNREACHABLE, f"it cannot be reached: {message}") from error
         except httpx2.DecodingError as error:
             raise ModelFailed(Failure.MALFORMED, "its answer cannot be unpacked") from error
         except httpx2.HTTPError as error:
-            said = words(str(error)) or type(error).__name__
-            raise ModelFailed(Failure.UNREACHABLE, f"the connection broke: {said}") from error
+            message = words(str(error)) or type(error).__name__
+            raise ModelFailed(Failure.UNREACHABLE, f"the connection broke: {message}") from error
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise ModelFailed(Failure.REQUEST, f"{self._settings.url!r} is no address: {error}") from error

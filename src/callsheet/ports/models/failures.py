@@ -80,12 +80,12 @@ def refusal(
     `constrained` says whether the answer was to be constrained, `secrets` are texts that no message may
     repeat.
     """
-    said = _said(body, secrets)
-    told = f"it answered with status {status}" + (f": {said}" if said else "")
+    detail = _error_message(body, secrets)
+    message = f"it answered with status {status}" + (f": {detail}" if detail else "")
     kind = _kind(status, body[:10_000], constrained)
     if kind is Failure.LIMITED and (status == 402 or _QUOTA.search(body[:10_000])):
         retry_after = math.inf  # an exhausted quota does not come back by waiting
-    return ModelFailed(kind, told, retry_after=retry_after)
+    return ModelFailed(kind, message, retry_after=retry_after)
 
 
 def _kind(status: int, body: str, constrained: bool) -> Failure:
@@ -115,7 +115,7 @@ def words(text: str, secrets: Iterable[str] = ()) -> str:
     return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"
 
 
-def _said(body: str, secrets: Iterable[str]) -> str:
+def _error_message(body: str, secrets: Iterable[str]) -> str:
     """The message in the body of an error, or the body itself, for display."""
     try:
         data: Any = json.loads(body)

@@ -79,12 +79,12 @@ def _read(answer: Response) -> Completion:
     cached = 0 if used is None else used.input_tokens_details.cached_tokens
     usage = Usage() if used is None else Usage(used.input_tokens, used.output_tokens, cached)
     text = "".join(item.input for item in answer.output if item.type == "custom_tool_call")
-    said = answer.output_text
+    output = answer.output_text
     if not text and "refusal" in {
         part.type for item in answer.output if item.type == "message" for part in item.content
     }:
         raise ModelFailed(Failure.REFUSED, "it refuses to answer")
     if not text.strip():
-        raise ModelFailed(Failure.EMPTY, f"it called no tool{': ' + words(said) if said else ''}")
+        raise ModelFailed(Failure.EMPTY, f"it called no tool{': ' + words(output) if output else ''}")
     stop = Stop.LENGTH if answer.status == "incomplete" else Stop.END
     return Completion(text, usage, stop, answer.model, constrained=True)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ports.models.endpoint import EndpointModel
 from callsheet.ports.models.model import Failure, LanguageModel
-from callsheet.ports.models.patience import PatientModel
+from callsheet.ports.models.retrying import PatientModel
 from callsheet.ports.models.settings import Kind, ModelSettings, is_address
 
 Opener: TypeAlias = Callable[[str, ModelSettings], LanguageModel]

@@ -67,8 +67,8 @@ class ModelOperations:
         asked = command._replace(args=args)
         value: JSON = await self._carry_out(asked, context)
         for _ in range(rounds - 1):
-            inputs, told = next_round(asked.tool, asked.inputs, args, value)
-            asked = asked._replace(inputs=inputs, args=told)
+            inputs, extra = next_round(asked.tool, asked.inputs, args, value)
+            asked = asked._replace(inputs=inputs, args=extra)
             value = await self._carry_out(asked, context)
         return value
 

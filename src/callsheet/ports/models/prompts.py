@@ -129,7 +129,7 @@ def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int
     known = dict(operation.parameters)
     own = [name for name in known if name in args]
     others = [name for name in args if name not in known and name not in operation.inputs]
-    told = [
+    instructions = [
         (known.get(name, name), _Piece.of(f"argument {name}", _argument(args[name]), most))
         for name in (*own, *others)
     ]
@@ -137,10 +137,10 @@ def prompt_for(tool: str, inputs: list[JSON], args: Mapping[str, Any], most: int
     data += [
         _Piece.of(f"argument {name}", to_text(args[name]), most) for name in operation.inputs if name in args
     ]
-    pieces = [*data, *(piece for _, piece in told)]
+    pieces = [*data, *(piece for _, piece in instructions)]
     mark = mark_for(piece.text for piece in pieces)
     rule = (_DATA_RULE if len(data) == 1 else _NUMBERED_RULE).format(name=mark)
-    lines = [f"{label}: {piece.text}" for label, piece in told]
+    lines = [f"{label}: {piece.text}" for label, piece in instructions]
     request = operation.again if EARLIER in args and operation.again else operation.request
     lines += [line for line in (request, _JSON_ONLY if asks_for_json(args) else "") if line]
     parts = [*marked(mark, [piece.text for piece in data]), "\n".join(lines)]
@@ -176,8 +176,8 @@ def asks_for_json(args: Mapping[str, Any]) -> bool:
     >>> asks_for_json({"format": "a JSON list of names"}), asks_for_json({"format": "report on JSON"})
     (True, False)
     """
-    said = args.get("format")
-    return isinstance(said, str) and _JSON_FORMAT.match(said[:1_000]) is not None
+    wanted = args.get("format")
+    return isinstance(wanted, str) and _JSON_FORMAT.match(wanted[:1_000]) is not None
 
 
 class _Piece(NamedTuple):

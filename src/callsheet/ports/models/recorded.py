@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted_path
+from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ports.models.model import (
     Completion,
     Constraint,
@@ -73,16 +73,16 @@ class RecordedModel:
         """The recorded answer; raises ModelFailed for a recorded failure, CallsheetError if there is none."""
         digest = digest_of(messages, constraint)
         if self._model is None:
-            return self._told(digest)
+            return self._recorded(digest)
         try:
-            said = await self._model.complete(messages, constraint, max_tokens=max_tokens)
+            completion = await self._model.complete(messages, constraint, max_tokens=max_tokens)
         except ModelFailed as error:
             self._keep(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
             raise
-        self._keep(digest, asdict(said))
-        return said
+        self._keep(digest, asdict(completion))
+        return completion
 
-    def _told(self, digest: str) -> Completion:
+    def _recorded(self, digest: str) -> Completion:
         kept: dict[str, Any] | None = self._tape["answers"].get(digest)
         if kept is None:
             raise CallsheetError.single(
@@ -106,8 +106,8 @@ class RecordedModel:
 def digest_of(messages: Messages, constraint: Constraint | None) -> str:
     """The hash of a request's messages and constraint."""
     held = None if constraint is None else [str(constraint.syntax), constraint.text]
-    said = [[message["role"], message["content"]] for message in messages]
-    return sha256(json.dumps([said, held], ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+    turns = [[message["role"], message["content"]] for message in messages]
+    return sha256(json.dumps([turns, held], ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:

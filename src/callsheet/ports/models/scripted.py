@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from callsheet.diagnostics.wanted import wanted_list
+from callsheet.diagnostics.wrong_type import wanted_list
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 
@@ -71,14 +71,14 @@ class ScriptedModel:
         if constraint is not None and constraint.syntax not in self._accepts:
             raise ValueError(f"{self.name} takes no {constraint.syntax}")
         self.asked.append(Request([dict(message) for message in messages], constraint, max_tokens))
-        said = self._next(messages)
-        if isinstance(said, ModelFailed):
-            raise said
-        if isinstance(said, Completion):
-            return said
+        answer = self._next(messages)
+        if isinstance(answer, ModelFailed):
+            raise answer
+        if isinstance(answer, Completion):
+            return answer
         read = sum(len(message["content"]) for message in messages)
-        usage = Usage(read // _CHARACTERS_A_TOKEN + 1, len(said) // _CHARACTERS_A_TOKEN + 1, cost=0.0)
-        return Completion(said, usage, model=self.name, constrained=constraint is not None)
+        usage = Usage(read // _CHARACTERS_A_TOKEN + 1, len(answer) // _CHARACTERS_A_TOKEN + 1, cost=0.0)
+        return Completion(answer, usage, model=self.name, constrained=constraint is not None)
 
     def _next(self, messages: Messages) -> Said:
         if self._function is not None:

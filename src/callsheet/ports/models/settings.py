@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from callsheet.diagnostics.wanted import wanted, wanted_number
+from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ports.models.model import Usage
 
 VARIABLE = "CALLSHEET_MODEL"

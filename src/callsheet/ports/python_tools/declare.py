@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.concurrency import Slots
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
-from callsheet.ports.slots import Slots
+from callsheet.ports.timeouts import within
 from callsheet.ports.tools import Handler, Tool, ToolSpec
-from callsheet.ports.waiting import within
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -312,7 +312,7 @@ async def _in_thread(
     loop = asyncio.get_running_loop()
     is_given_up = False
 
-    def tell(outcome: JSON | ToolFailed) -> None:
+    def deliver(outcome: JSON | ToolFailed) -> None:
         with suppress(RuntimeError):  # the loop is closed by now
             loop.call_soon_threadsafe(context.came_late, outcome)
 
@@ -321,10 +321,10 @@ async def _in_thread(
             value = call(bound)
         except ToolFailed as error:
             if is_given_up:
-                tell(error)
+                deliver(error)
             raise
         if is_given_up:
-            tell(value)
+            deliver(value)
         return value
 
     try:

@@ -6,7 +6,7 @@ this is cheap: JMESPath and RE2 are loaded by the first query.
 
 from __future__ import annotations
 
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON
 from callsheet.machine.values import to_text
 from callsheet.ports.transforms.fault import Fault

@@ -123,12 +123,12 @@ def _hour(fields: dict[str, str]) -> int:
 
 
 def _zone(fields: dict[str, str]) -> timezone | None:
-    said = fields.get("z")
-    if said is None or said in ("Z", "z"):
-        return None if said is None else UTC
-    digits = said.replace(":", "")
+    zone_text = fields.get("z")
+    if zone_text is None or zone_text in ("Z", "z"):
+        return None if zone_text is None else UTC
+    digits = zone_text.replace(":", "")
     offset = timedelta(hours=int(digits[1:3]), minutes=int(digits[3:5]))
-    return timezone(-offset if said[0] == "-" else offset)
+    return timezone(-offset if zone_text[0] == "-" else offset)
 
 
 def _read_by(text: str, pattern: str) -> date | None:

@@ -34,8 +34,8 @@ def _compiled(pattern: str) -> Any:
     except UnicodeEncodeError:
         raise Fault("the pattern holds half a character (a lone surrogate)") from None
     except re2.error as error:
-        said: Any = next(iter(error.args), "")
-        text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason: Any = next(iter(error.args), "")
+        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise Fault(f"the pattern cannot be read: {text}") from None
 
 

@@ -86,8 +86,8 @@ def _read(query: str) -> Any:
     except ParseError as error:
         if isinstance(error, IncompleteExpressionError) or error.token_type == "EOF":
             raise Fault("the query ends too early: something is missing here", len(query)) from None
-        said = f"the query cannot be read: {error.token_value!r} is out of place"
-        raise Fault(said, error.lex_position) from None
+        message = f"the query cannot be read: {error.token_value!r} is out of place"
+        raise Fault(message, error.lex_position) from None
     except RecursionError:
         raise Fault(f"the query is nested deeper than {MAX_NESTING} levels") from None
     except _WRONG as error:
@@ -229,7 +229,7 @@ class _Interpreter(TreeInterpreter):
         except Fault as fault:
             raise type(fault)(fault.message, node["at"] if fault.at is None else fault.at) from None
         except JMESPathError as error:
-            raise Fault(_told(node["value"], error), node["at"]) from None
+            raise Fault(_error_text(node["value"], error), node["at"]) from None
         except _WRONG as error:
             raise Fault(f"{node['value']}() cannot work on this: {error}", node["at"]) from None
 
@@ -249,7 +249,7 @@ def _literal(value: Any) -> Any:
     return {"type": "literal", "children": [], "value": value}
 
 
-def _told(name: str, error: JMESPathError) -> str:
+def _error_text(name: str, error: JMESPathError) -> str:
     if isinstance(error, JMESPathTypeError):
         wanted = " or ".join(str(kind) for kind in error.expected_types)
         return f"{name}() was given {kind_of(error.current_value)}, not {wanted}"
@@ -271,8 +271,8 @@ def search(data: JSON, query: str, work: Work) -> JSON:
         found = _Interpreter(work).visit(tree, opened(data))
         return _Settling(work).settled(found, 0)
     except _WRONG as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Fault(f"the query cannot work on this data: {said}") from None
+        message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Fault(f"the query cannot work on this data: {message}") from None
 
 
 class _Settling:

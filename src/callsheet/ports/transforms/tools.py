@@ -13,7 +13,7 @@ from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.ports.transforms.fault import Fault, TooMuchWork
 
 if TYPE_CHECKING:
-    from callsheet.machine.foresight import Computed
+    from callsheet.machine.forecasting import Computed
     from callsheet.passes.signatures import LiteralCheck
 
 ORIGIN = "transform"
@@ -126,7 +126,7 @@ def work_out(tool: str, arguments: dict[str, Any]) -> Computed | None:
     >>> work_out("CALC", {"expression": "6 * 7"})
     Computed(succeeds=True, value=42)
     """
-    from callsheet.machine.foresight import Computed  # noqa: PLC0415 - only for a forecast
+    from callsheet.machine.forecasting import Computed  # noqa: PLC0415 - only for a forecast
     from callsheet.ports.answers import as_json, failure_text  # noqa: PLC0415 - brings asyncio
 
     try:
@@ -136,8 +136,8 @@ def work_out(tool: str, arguments: dict[str, Any]) -> Computed | None:
     except TooMuchWork:
         return None
     except Fault as fault:
-        said = arguments.get(_CHECKED.get(tool, ""))
-        return Computed(False, str(fault.failure(said if isinstance(said, str) else "")))
+        literal = arguments.get(_CHECKED.get(tool, ""))
+        return Computed(False, str(fault.failure(literal if isinstance(literal, str) else "")))
     except ToolFailed as failure:
         return Computed(False, str(failure))
     return None if _is_long(value) else Computed(True, value)
@@ -171,17 +171,17 @@ def _is_long(value: JSON) -> bool:
     return isinstance(value, str) and len(value) > _LONG_TEXT
 
 
-def fault_of_literal(tool: str, said: JSON) -> Fault | None:
+def fault_of_literal(tool: str, literal: JSON) -> Fault | None:
     """What is wrong with the literal query or expression of a transform, None if nothing is."""
     try:
-        if tool == "SELECT" and isinstance(said, str):
+        if tool == "SELECT" and isinstance(literal, str):
             from callsheet.ports.transforms.query import compiled  # noqa: PLC0415 - brings JMESPath
 
-            compiled(said)
+            compiled(literal)
         elif tool == "CALC":
             from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - as above
 
-            worked_out(said)
+            worked_out(literal)
     except Fault as fault:
         return fault
     return None
@@ -193,8 +193,8 @@ def literal_check(tool: str) -> LiteralCheck | None:
     if checked is None:
         return None
 
-    def check(name: str, said: JSON) -> str | None:
-        fault = fault_of_literal(tool, said) if name == checked else None
+    def check(name: str, literal: JSON) -> str | None:
+        fault = fault_of_literal(tool, literal) if name == checked else None
         return None if fault is None else fault.message
 
     return check

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.telemetry.conversion import Follower
 from callsheet.runtime.telemetry.sending import Sender
 from callsheet.runtime.telemetry.target import Target
-from callsheet.runtime.telemetry.telling import Follower
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.views.otel.model import Telemetry
@@ -100,16 +100,16 @@ class LiveExport:
     def _look(self, tell: Callable[[], Telemetry]) -> None:
         """Hold what is new; a run that is not in the journal yet has nothing."""
         try:
-            told = tell()
+            telemetry = tell()
         except JournalError as error:
             if error.diagnostics[0].code == _UNKNOWN_RUN:
                 return
             raise
         held = self._held
-        if len(held.spans) + len(told.spans) > _MOST_HELD:
+        if len(held.spans) + len(telemetry.spans) > _MOST_HELD:
             held, self._left_out = Telemetry(), True
         self._held = Telemetry(
-            (*held.spans, *told.spans), (*held.logs, *told.logs), told.metrics or held.metrics
+            (*held.spans, *telemetry.spans), (*held.logs, *telemetry.logs), telemetry.metrics or held.metrics
         )
 
     def _send(self, sender: Sender) -> bool:

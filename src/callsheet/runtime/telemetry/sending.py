@@ -82,20 +82,22 @@ class Sender:
             self._client.close()
             self._client = None
 
-    def send(self, told: Telemetry) -> None:
+    def send(self, telemetry: Telemetry) -> None:
         """Send everything; raises CallsheetError (TRC001, TRC002, TRC005), after which part may have arrived.
 
         Resending is harmless: ids and times are the same.
         """
         version = _version()
-        for spans in _portions(told.spans):
+        for spans in _portions(telemetry.spans):
             if self._post(Signal.TRACES, otlp.traces(spans, version)):
                 self.sent.spans += len(spans)
-        for records in _portions(told.logs):
+        for records in _portions(telemetry.logs):
             if self._post(Signal.LOGS, otlp.logs(records, version)):
                 self.sent.logs += len(records)
-        if told.metrics and self._post(Signal.METRICS, otlp.metrics(told.metrics, version, self._run_id)):
-            self.sent.metrics += len(told.metrics)
+        if telemetry.metrics and self._post(
+            Signal.METRICS, otlp.metrics(telemetry.metrics, version, self._run_id)
+        ):
+            self.sent.metrics += len(telemetry.metrics)
 
     def _post(self, signal: Signal, document: dict[str, Any]) -> bool:
         """Send one request; False if the collector does not support the signal, which is not a failure."""
@@ -118,13 +120,13 @@ class Sender:
                 f"the collector at {self._target.url} accepts only protobuf, not JSON",
                 help="pip install 'callsheet[otel]'",
             )
-        said = " ".join(response.text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
+        summary = " ".join(response.text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
         if status in _BUSY:
-            raise _unreachable(self._target, f"it answers {status}", said)
+            raise _unreachable(self._target, f"it answers {status}", summary)
         raise CallsheetError.single(
             "TRC002",
             f"the collector at {self._target.url} refuses the {signal}: it answers {status}"
-            + (f", {said!a}" if said and said.isprintable() else ""),
+            + (f", {summary!a}" if summary and summary.isprintable() else ""),
             help="check the address and the headers: --header NAME=env:VARIABLE",
         )
 
@@ -161,13 +163,13 @@ def _version() -> str:
     return __version__
 
 
-def _asked_to_wait(said: str) -> float:
+def _asked_to_wait(text: str) -> float:
     """The seconds given in a Retry-After header, bounded."""
     try:
-        seconds = float(said)
+        seconds = float(text)
     except ValueError:
         try:
-            seconds = parsedate_to_datetime(said).timestamp() - time.time()
+            seconds = parsedate_to_datetime(text).timestamp() - time.time()
         except ValueError:
             return 0.0
     return min(max(seconds, 0.0), _LONGEST_WAIT)
@@ -178,8 +180,8 @@ def _words(error: Exception) -> str:
     return " ".join(text.split())[:_MOST_OF_AN_ANSWER]
 
 
-def _unreachable(target: Target, why: str, said: str) -> CallsheetError:
-    more = f", {said!a}" if said and said.isprintable() else ""
+def _unreachable(target: Target, why: str, text: str) -> CallsheetError:
+    more = f", {text!a}" if text and text.isprintable() else ""
     return CallsheetError.single(
         "TRC001",
         f"the collector at {target.url} cannot be reached: {why}{more}",

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted, wanted_names
+from callsheet.diagnostics.wrong_type import wanted, wanted_names
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"

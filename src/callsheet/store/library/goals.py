@@ -17,8 +17,8 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.calling import called_names
+from callsheet.store.library.library import PlanLibrary
 from callsheet.store.library.params import Param
-from callsheet.store.library.shelf import PlanLibrary
 from callsheet.store.library.stored import Purpose, StoredPlan
 
 PinOf: TypeAlias = "Callable[[str], str | None]"
@@ -60,9 +60,9 @@ class GoalMatch:
 
     def __str__(self) -> str:
         params = f" ({', '.join(map(str, self.params))})" if self.params else ""
-        said = f"; {'; '.join(self.differences)}" if self.differences else ""
+        summary = f"; {'; '.join(self.differences)}" if self.differences else ""
         alike = "the same goal" if self.is_exact else f"{self.score:.0%} alike"
-        return f"{self.name}{params}: {self.goal} [{alike}{said}]"
+        return f"{self.name}{params}: {self.goal} [{alike}{summary}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,9 @@ def similarities(goal: str, others: list[str]) -> list[float]:
     >>> near > 0.4 > far
     True
     """
-    told, texts = _folded(goal), [_folded(other) for other in others]
-    weights = _weights([told, *texts])
-    own_words, own_parts = _vector(told, weights), _trigrams(told)
+    wanted, texts = _folded(goal), [_folded(other) for other in others]
+    weights = _weights([wanted, *texts])
+    own_words, own_parts = _vector(wanted, weights), _trigrams(wanted)
     return [
         _WORDS_SHARE * _cosine(own_words, _vector(text, weights))
         + (1 - _WORDS_SHARE) * _overlap(own_parts, _trigrams(text))

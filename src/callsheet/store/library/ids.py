@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Container
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.fields import ID
 
 _PLAN_ID = re.compile(ID, re.ASCII)

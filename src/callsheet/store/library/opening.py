@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from callsheet.store.library.shelf import VARIABLE, PlanLibrary
+from callsheet.store.library.library import VARIABLE, PlanLibrary
 from callsheet.store.shared.address import shared_address
 
 _BELOW = "plans"

@@ -122,12 +122,12 @@ def _read(text: str) -> Param:
     if match is None:
         way_out = "write NAME, NAME:KIND or NAME:KIND=DEFAULT, with commas between several"
         raise _unusable(f"{text.strip()[:60]!r} is not a parameter", way_out)
-    name, said, default = match["name"], match["kind"] or str(ParamKind.ANY), match["default"]
-    kind = _KINDS.get(said.lower())
+    name, kind_name, default = match["name"], match["kind"] or str(ParamKind.ANY), match["default"]
+    kind = _KINDS.get(kind_name.lower())
     if kind is None:
-        near = did_you_mean(said, _KINDS)
+        near = did_you_mean(kind_name, _KINDS)
         way_out = f"did you mean {' or '.join(near)}?" if near else f"kinds are {', '.join(ParamKind)}"
-        raise _unusable(f"there is no kind {said[:40]} of parameters", way_out)
+        raise _unusable(f"there is no kind {kind_name[:40]} of parameters", way_out)
     if default is None:
         return Param(name, kind)
     value = _value(default.strip(), kind)

@@ -78,36 +78,36 @@ class VersionRecord:
         """The record in JSON data; raises ValueError if it is not a record, or its digest does not match."""
         if not isinstance(data, dict):
             raise ValueError("it is no object")
-        told = cast("dict[str, Any]", data)
-        rest = {name: value for name, value in told.items() if name != "sha256"}
-        if told.get("callsheet") != "plan version" or told.get("format") != FORMAT:
+        fields = cast("dict[str, Any]", data)
+        rest = {name: value for name, value in fields.items() if name != "sha256"}
+        if fields.get("callsheet") != "plan version" or fields.get("format") != FORMAT:
             raise ValueError("it is not a version of a plan, or was written by another version of callsheet")
-        if digest(rest) != told.get("sha256"):
+        if digest(rest) != fields.get("sha256"):
             raise ValueError("its digest does not match: it was changed")
         try:
-            return cls._of(told)
+            return cls._of(fields)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"it cannot be read: {error!r}") from error
 
     @classmethod
-    def _of(cls, told: dict[str, Any]) -> VersionRecord:
-        version, text, tools, compiled = told["version"], told["text"], told["tools"], told["compiled"]
+    def _of(cls, data: dict[str, Any]) -> VersionRecord:
+        version, text, tools, compiled = data["version"], data["text"], data["tools"], data["compiled"]
         if type(version) is not int or version < 1 or not isinstance(text, str):
             raise ValueError("its number or its text is invalid")
         return cls(
-            id=check_plan_id(told["id"]),
+            id=check_plan_id(data["id"]),
             version=version,
-            saved=float(told["saved"]),
-            syntax=Syntax(told["syntax"]),
+            saved=float(data["saved"]),
+            syntax=Syntax(data["syntax"]),
             text=text,
-            plan_hash=str(told["plan_hash"]),
-            goal=None if told["goal"] is None else str(told["goal"]),
-            params=tuple(Param.from_json(each) for each in told["params"]),
+            plan_hash=str(data["plan_hash"]),
+            goal=None if data["goal"] is None else str(data["goal"]),
+            params=tuple(Param.from_json(each) for each in data["params"]),
             tools=None
             if tools is None
             else {str(k): None if v is None else str(v) for k, v in tools.items()},
             compiled=None if compiled is None else dict(compiled),
-            is_by_hand=bool(told["is_by_hand"]),
+            is_by_hand=bool(data["is_by_hand"]),
         )
 
 

@@ -90,8 +90,8 @@ class StoredPlan:
     @property
     def goal(self) -> str | None:
         """The goal that the plan was saved for, else its own, else its title."""
-        said = None if self.record is None else self.record.goal
-        return said or goal_of(self.result)
+        recorded = None if self.record is None else self.record.goal
+        return recorded or goal_of(self.result)
 
     @property
     def text(self) -> str:

@@ -11,8 +11,8 @@ from typing import Any, cast
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.strict_json import read_json
 from callsheet.store.library.ids import check_plan_id
+from callsheet.store.library.library import PlanLibrary
 from callsheet.store.library.record import VersionRecord, digest, hash_of, layed_out
-from callsheet.store.library.shelf import PlanLibrary
 from callsheet.store.library.stored import Imported
 
 _FORMAT = 1
@@ -58,14 +58,14 @@ def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
     """The versions by id; raises ValueError or CallsheetError for damaged ones."""
     if not isinstance(data, dict):
         raise ValueError("it is not an export of plans")
-    told = cast("dict[str, Any]", data)
-    rest = {key: value for key, value in told.items() if key != "sha256"}
-    if told.get("callsheet") != _KIND or told.get("format") != _FORMAT:
+    fields = cast("dict[str, Any]", data)
+    rest = {key: value for key, value in fields.items() if key != "sha256"}
+    if fields.get("callsheet") != _KIND or fields.get("format") != _FORMAT:
         raise ValueError("it is not an export of plans, or was written by another version of callsheet")
-    if digest(rest) != told.get("sha256"):
+    if digest(rest) != fields.get("sha256"):
         raise ValueError("its digest does not match: it was changed, or is cut off")
     found: dict[str, tuple[VersionRecord, ...]] = {}
-    for each in told["plans"]:
+    for each in fields["plans"]:
         plan_id = check_plan_id(each["id"])
         if plan_id in found:
             raise ValueError(f"the plan {plan_id} is in it twice")

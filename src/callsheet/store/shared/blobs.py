@@ -61,7 +61,7 @@ class Blobs(Protocol):
         """Remove a blob unless it was put within `age` seconds; gives whether it is gone. Raises OSError."""
         ...
 
-    def sign(self, name: str, told: bytes) -> None:
+    def sign(self, name: str, content: bytes) -> None:
         """Record a user of the store, unless there is a sign with this name. Raises OSError."""
         ...
 
@@ -150,9 +150,9 @@ class FolderBlobs:
         aside.unlink()
         return True
 
-    def sign(self, name: str, told: bytes) -> None:
+    def sign(self, name: str, content: bytes) -> None:
         """Record a user, in a file."""
-        self._write(self._folder / SIGNS / name, told)
+        self._write(self._folder / SIGNS / name, content)
 
     def signs(self) -> dict[str, bytes]:
         """The contents of the files, without those that another process removes meanwhile."""
@@ -215,9 +215,9 @@ class SharedBlobs:
             self._database.execute(f"DELETE FROM blob WHERE digest = ? AND {_AGE} >= ?", (digest, age))
             return self._database.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone() is None
 
-    def sign(self, name: str, told: bytes) -> None:
+    def sign(self, name: str, content: bytes) -> None:
         """Record a user, in a row whose name is no digest."""
-        self.put(f"{SIGNS}/{name}", told)
+        self.put(f"{SIGNS}/{name}", content)
 
     def signs(self) -> dict[str, bytes]:
         """The contents of the rows of signs."""

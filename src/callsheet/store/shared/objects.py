@@ -86,9 +86,9 @@ class ObjectBlobs:
             raise self._wrong(error) from error
         return True
 
-    def sign(self, name: str, told: bytes) -> None:
+    def sign(self, name: str, content: bytes) -> None:
         """Record a user, in an object whose name is no digest."""
-        self.put(f"{SIGNS}/{name}", told)
+        self.put(f"{SIGNS}/{name}", content)
 
     def signs(self) -> dict[str, bytes]:
         """The contents of the objects, without those that another process removes meanwhile."""
@@ -111,8 +111,8 @@ class ObjectBlobs:
             yield from page
 
     def _wrong(self, error: Exception) -> OSError:
-        said = " ".join(str(error).split())[:300]
-        return OSError(0, f"the store at {self._address} cannot be used: {said}")
+        summary = " ".join(str(error).split())[:300]
+        return OSError(0, f"the store at {self._address} cannot be used: {summary}")
 
 
 def _since(found: ObjectMeta) -> float:

@@ -49,18 +49,18 @@ def root_cause(document: DebugDocument) -> Cause | None:
 
 
 def _named_by_analysis(document: DebugDocument) -> Cause | None:
-    said = document.analysis.root_cause if document.analysis is not None else None
-    if said is None:
+    named = document.analysis.root_cause if document.analysis is not None else None
+    if named is None:
         return None
-    said = said[:_MOST_WORDS]
-    folded = said.casefold()
+    named = named[:_MOST_WORDS]
+    folded = named.casefold()
     agents = {entry.agent for entry in document.entries if entry.agent and entry.step is not None}
     for agent in sorted(agents, key=lambda name: (-len(name), name)):
         if agent.casefold() in folded and re.search(
-            rf"(?<![\w-]){re.escape(agent)}(?![\w-])", said, re.IGNORECASE
+            rf"(?<![\w-]){re.escape(agent)}(?![\w-])", named, re.IGNORECASE
         ):
             step = next(e.step for e in document.entries if e.agent == agent and e.step is not None)
-            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {said}", agent)
+            return Cause(step, Evidence.ANALYSIS, f"the analysis names {agent}: {named}", agent)
     return None
 
 
@@ -109,9 +109,9 @@ def failed_entries(document: DebugDocument) -> tuple[Entry, ...]:
 
 def _known_at_failure(document: DebugDocument) -> frozenset[str]:
     failed = failed_entries(document)
-    told = [entry.facts_at_failure for entry in failed if entry.facts_at_failure is not None]
-    if told:
-        return frozenset(fact for facts in told for fact in facts)
+    known = [entry.facts_at_failure for entry in failed if entry.facts_at_failure is not None]
+    if known:
+        return frozenset(fact for facts in known for fact in facts)
     last = document.chain.failed_at_step
     return frozenset(
         fact

@@ -23,10 +23,11 @@ from callsheet.trace.lctl.hops import Hop, known_before, left_behind, parents_of
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Handoff
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.rules.acks import check_ack, check_status
-from callsheet.trace.lctl.rules.along import check_hop, lost_facts, raised_facts
+from callsheet.trace.lctl.rules.confidence import check_derived, check_worth
 from callsheet.trace.lctl.rules.debug import check_debug
+from callsheet.trace.lctl.rules.hops import check_hop, lost_facts, raised_facts
 from callsheet.trace.lctl.rules.merges import check_merge
-from callsheet.trace.lctl.rules.within import (
+from callsheet.trace.lctl.rules.single import (
     check_facts,
     check_failures,
     check_lists,
@@ -34,7 +35,6 @@ from callsheet.trace.lctl.rules.within import (
     check_step,
     check_writers,
 )
-from callsheet.trace.lctl.rules.worth import check_derived, check_worth
 from callsheet.trace.lctl.write import write
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.wanted import wanted
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
@@ -70,7 +70,7 @@ class _Carried(NamedTuple):
     facts: dict[str, Fact]
     critical: list[str]
     context: list[str]
-    told: frozenset[str] = frozenset()
+    data: frozenset[str] = frozenset()
     """Ids of facts that are not carried any more and that a trace or another fact names."""
 
 
@@ -120,11 +120,11 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
             )
             for c in clashes
         )
-    told = [
+    parents = [
         f"Branches give {c.fact} {', '.join(f'{value:g}' for value in c.confidences)}; the lowest holds"
         for c in found
     ]
-    work = replace(work, warnings=(*told, *work.warnings))
+    work = replace(work, warnings=(*parents, *work.warnings))
     entries = _merged_traces(bodies)
     step = _next_step(bodies)
     if work.action is not None:
@@ -155,7 +155,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
         facts,
         [fact for fact in fit if fact in critical],
         [fact for fact in fit if fact not in critical],
-        frozenset(fact for branch in kept for fact in branch.told),
+        frozenset(fact for branch in kept for fact in branch.data),
     )
 
 
@@ -260,8 +260,8 @@ def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     }
     fit = [fact for fact in document.handed_on if fact in facts and not is_blocked(facts[fact].confidence)]
     critical = frozenset(document.critical)
-    told = frozenset((*_written(document), *_derived_from(facts.values())))
-    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical], told)
+    data = frozenset((*_written(document), *_derived_from(facts.values())))
+    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical], data)
 
 
 def _derived_from(facts: Iterable[Fact]) -> Iterable[str]:
@@ -277,7 +277,7 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
     facts = dict(kept.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
     _refuse_clashes(facts, work)
-    _refuse_unknown_parents({*facts, *kept.told, *(fact for known in before for fact in known)}, work)
+    _refuse_unknown_parents({*facts, *kept.data, *(fact for known in before for fact in known)}, work)
     for fact in work.modified:
         capped = lowest([fact.confidence, facts[fact.id].confidence])
         facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.trace.lctl.confidence import Effective, lowest
-from callsheet.trace.lctl.left import Left
+from callsheet.trace.lctl.dropped_facts import DroppedFacts
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
 
 
@@ -23,7 +23,7 @@ class Hop:
     above: tuple[Hop, ...]
     effective: Effective
     number: int
-    left: Left
+    left: DroppedFacts
 
     @property
     def parents(self) -> tuple[Body, ...]:
@@ -42,16 +42,16 @@ def known_before(parents: Sequence[Hop]) -> list[Effective]:
     return [*(parent.effective for parent in parents), *(parent.left.but(carried) for parent in parents)]
 
 
-def left_behind(body: Body, parents: Sequence[Hop], before: Sequence[Effective]) -> Left:
+def left_behind(body: Body, parents: Sequence[Hop], before: Sequence[Effective]) -> DroppedFacts:
     """The earlier facts that a document does not carry, with their lowest confidence.
 
-    With one parent, only its facts have to be examined, since `Left` has the earlier ones; with several
-    parents all are.
+    With one parent, only its facts have to be examined, since `DroppedFacts` has the earlier ones; with
+    several parents all are.
     """
     looked = [parent.effective for parent in parents] if len(parents) == 1 else before
     names = dict.fromkeys(fact for known in looked for fact in known if fact not in body.facts)
     more = {fact: lowest([known[fact] for known in before if fact in known]) for fact in names}
-    return (parents[0].left if len(parents) == 1 else Left()).with_more(more)
+    return (parents[0].left if len(parents) == 1 else DroppedFacts()).with_more(more)
 
 
 def parents_of(

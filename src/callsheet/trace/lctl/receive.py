@@ -135,8 +135,8 @@ def receive(
     if not isinstance(document, Handoff):
         raise LctlError.of([Finding("P09", place, f"this is no hand-off but {document.kind}")], source)
     if agent is not None and document.chain.target != agent:
-        said = f"this hand-off is for {document.chain.target or 'nobody'}, not for {agent}"
-        raise LctlError.of([Finding("A03", place, said, ("chain", "target"))], source)
+        message = f"this hand-off is for {document.chain.target or 'nobody'}, not for {agent}"
+        raise LctlError.of([Finding("A03", place, message, ("chain", "target"))], source)
     return Received(document, report)
 
 

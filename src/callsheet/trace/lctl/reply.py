@@ -44,10 +44,10 @@ class Reply(NamedTuple):
         if self.errors:
             rules = ", ".join(dict.fromkeys(finding.rule for finding in self.errors))
             return f"its block is not taken: {rules}: {self.errors[0].message}"
-        said = [f"{self.facts} fact{'' if self.facts == 1 else 's'}"]
+        parts = [f"{self.facts} fact{'' if self.facts == 1 else 's'}"]
         for what, ids in (("flagged", self.flagged), ("to review", self.review), ("blocked", self.blocked)):
-            said += [f"{what} {', '.join(ids)}"] if ids else []
-        return "; ".join(said)
+            parts += [f"{what} {', '.join(ids)}"] if ids else []
+        return "; ".join(parts)
 
 
 def reply_to(handed: Handoff | None, text: str) -> Reply:
@@ -65,10 +65,10 @@ def reply_to(handed: Handoff | None, text: str) -> Reply:
         return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is no hand-off"),))
     values = report.hops[place].effective
     new = [fact for fact in document.facts if handed is None or fact not in handed.facts]
-    told = lowest(values[fact] for fact in new)
+    confidence = lowest(values[fact] for fact in new)
     listed = [fact for fact in document.handed_on if fact in values]
     return Reply(
-        None if errors or told is None else min(told, MOST_STATED),
+        None if errors or confidence is None else min(confidence, MOST_STATED),
         len(document.facts),
         tuple(fact for fact in document.critical if fact in values and is_flagged(values[fact])),
         tuple(fact for fact in listed if needs_review(values[fact])),

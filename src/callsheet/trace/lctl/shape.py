@@ -70,19 +70,19 @@ def _version(fields: Fields) -> str | None:
         return None
     value = node.value if isinstance(node, Scalar) else None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        said = repr(value) if isinstance(value, float) else f"{value}.0"
-        fields.notes.add("S03", f"the version is the number {said}, not the text", "lctl")
+        message = repr(value) if isinstance(value, float) else f"{value}.0"
+        fields.notes.add("S03", f"the version is the number {message}, not the text", "lctl")
         fields.keep("lctl", node)
     elif isinstance(value, str):
-        said = value
+        message = value
     else:
         fields.wrong("lctl", node, f'the text "{VERSION}"')
         return None
-    if said.partition(".")[0] != "3":
-        fields.notes.add("S02", f"version {said[:20]} is not supported", "lctl")
-    elif said != VERSION:
-        fields.notes.add("S04", f"version {said[:20]} is unknown; it is read as {VERSION}", "lctl")
-    return said
+    if message.partition(".")[0] != "3":
+        fields.notes.add("S02", f"version {message[:20]} is not supported", "lctl")
+    elif message != VERSION:
+        fields.notes.add("S04", f"version {message[:20]} is unknown; it is read as {VERSION}", "lctl")
+    return message
 
 
 def _chain(outer: Fields, *, is_debug: bool) -> Chain | None:

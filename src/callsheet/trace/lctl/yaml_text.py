@@ -86,10 +86,10 @@ def read_tree(text: str) -> Read:
     forbidden = _FORBIDDEN.search(block)
     if forbidden is not None:
         code = ord(forbidden[0])
-        said = (
+        message = (
             "half of a surrogate pair" if 0xD800 <= code <= 0xDFFF else f"the control character {code:#04x}"
         )
-        raise Refused("P08", said, Span(*forbidden.span()))
+        raise Refused("P08", message, Span(*forbidden.span()))
     root, repeated = _parsed(block)
     if root is None:
         raise Refused("P02", "the block is empty", Span(0, 0))
@@ -115,8 +115,8 @@ def _parsed(block: str) -> tuple[Node | None, tuple[Refused, ...]]:
             raise Refused("P07", f"nested deeper than {MOST_DEPTH}", place_near(block, at)) from None
         raise Refused("P01", f"this is not YAML: {message}", place_near(block, at)) from None
     except yaml.YAMLError as error:
-        said = str(error).splitlines()[0] if str(error) else "it cannot be read"
-        raise Refused("P01", f"this is not YAML: {said}", Span(0, 1)) from None
+        text = str(error).splitlines()[0] if str(error) else "it cannot be read"
+        raise Refused("P01", f"this is not YAML: {text}", Span(0, 1)) from None
 
 
 def _as_json(block: str) -> Node | None:

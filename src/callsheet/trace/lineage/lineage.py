@@ -27,7 +27,7 @@ ANSWER = "answer"
 """The name of a run's answer, unless a variable has that name."""
 
 
-class Made(StrEnum):
+class ValueSource(StrEnum):
     """Where a variable's value came from."""
 
     INPUT = "input"
@@ -55,7 +55,7 @@ class Write(NamedTuple):
     name: str
     value: JSON
     seq: int
-    made: Made
+    made: ValueSource
     visit: int = NONE
     is_odd: bool = False
 
@@ -227,10 +227,10 @@ class Lineage:
     def left(self) -> dict[str, int]:
         """The last event at which each call left, by key."""
         firsts = [first for first, _ in self.intents]
-        told = decode_many_intents([data for _, data in self.intents])
+        intents = decode_many_intents([data for _, data in self.intents])
         found = {
             key: seq
-            for first, left in zip(firsts, told, strict=True)
+            for first, left in zip(firsts, intents, strict=True)
             for seq, (key, _) in enumerate(left, first + 1)
         }
         for key, seq in self.lone.items():
@@ -310,7 +310,7 @@ class Lineage:
     def knows(self, write: int) -> bool:
         """Whether the origin of a write is known; of one from before the first event only the value is."""
         at = self.writes[write]
-        return at.made is not Made.EARLIER and at.visit not in self.earlier
+        return at.made is not ValueSource.EARLIER and at.visit not in self.earlier
 
     def names(self) -> list[str]:
         """The variables that have been set."""

@@ -22,7 +22,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, Start, event_of
 from callsheet.store.replay import leads_to
-from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Made, Outcome, Visit, Write
+from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Outcome, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import literal
 
 _ONE_NAME = 1
@@ -67,7 +67,7 @@ class Recorder:
         """Start the run with its first entry."""
         self._set_initial()
         for name, value in self.rules.inputs.items():
-            self._write(name, value, Made.INPUT)
+            self._write(name, value, ValueSource.INPUT)
         if first.guide is not None:
             self.machine.follow(first.guide.way(first.seq))
         self._keep(self.machine.feed(Started(self.rules.inputs)))
@@ -89,9 +89,9 @@ class Recorder:
             for step, visits in zip(program.plan.steps, machine.visits, strict=True)
             if visits and step.output is not None and isinstance(step.action, Call)
         }
-        made = dict.fromkeys(machine.program.names, Made.PLAN)
-        made.update(dict.fromkeys(start.inputs, Made.INPUT))
-        made.update(dict.fromkeys(names, Made.EARLIER))
+        made = dict.fromkeys(machine.program.names, ValueSource.PLAN)
+        made.update(dict.fromkeys(start.inputs, ValueSource.INPUT))
+        made.update(dict.fromkeys(names, ValueSource.EARLIER))
         had = machine.variables()
         lineage.writes = [
             Write(n, name, value, planned, made[name]) for n, (name, value) in enumerate(had.items())
@@ -110,7 +110,7 @@ class Recorder:
     def take(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
         seq, kind, key, _, body, last, intents, _, _ = entry
-        said: dict[str, JSON] = body or {}
+        data: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
         try:
@@ -118,7 +118,7 @@ class Recorder:
                 assert key is not None
                 event = Succeeded(key, body["value"])
             elif kind == EventType.END:
-                self._end(entry, said)
+                self._end(entry, data)
                 event = None
             else:
                 event = event_of(kind, key or "", body or {}, plan_of)
@@ -130,16 +130,16 @@ class Recorder:
             elif type(event) is Failed:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
             elif kind in _WORDS and key is not None and key not in lineage.outcomes:
-                lineage.outcomes[key] = Outcome(seq, kind, said.get("value"))
+                lineage.outcomes[key] = Outcome(seq, kind, data.get("value"))
             commands = self._feed(event, entry)
             if commands:
                 self._keep(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
         elif kind == EventType.ASK and key is not None:
-            is_sealed = self.rules.is_veiled or SEALED in said
-            if is_sealed or self.machine.asking.is_recorded_as(key, said):
-                self.machine.asking.adopt(key, str(said["digest"]))
+            is_sealed = self.rules.is_veiled or SEALED in data
+            if is_sealed or self.machine.asking.is_recorded_as(key, data):
+                self.machine.asking.adopt(key, str(data["digest"]))
         if intents is not None:
             lineage.intents.append((seq, intents))
             self.seq = last
@@ -152,9 +152,9 @@ class Recorder:
             self.machine.follow(entry.guide.way(entry.seq))
         return self.machine.feed(event)
 
-    def _end(self, entry: Entry, said: dict[str, JSON]) -> None:
+    def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
         self.lineage.ended = entry.seq
-        if entry.guide is not None and not leads_to(self.machine.result, said):
+        if entry.guide is not None and not leads_to(self.machine.result, data):
             entry.guide.strayed()
 
     def fork(self) -> Recorder | None:
@@ -224,7 +224,7 @@ class Recorder:
             self._replanned()
         elif kind is NoteKind.EDITED:
             assert note.var is not None
-            self._write(note.var, note.value, Made.EDIT)
+            self._write(note.var, note.value, ValueSource.EDIT)
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
             self._store_errors()
         if self._hears is not None:
@@ -267,7 +267,7 @@ class Recorder:
         if self._unstored:
             self._store_errors(number)
         if note.var is not None:
-            self._write(note.var, note.value, Made.STEP, self._opened(number), number in self._odd)
+            self._write(note.var, note.value, ValueSource.STEP, self._opened(number), number in self._odd)
         self._odd.discard(number)
 
     def _failed(self, note: Note) -> None:
@@ -304,7 +304,7 @@ class Recorder:
         taken = lineage.visits[visit]
         program = lineage.programs[taken.program]
         error = next(f.error for f in reversed(lineage.failures) if f.visit == visit)
-        self._write(program.names[program.steps[taken.number].out_slot], error, Made.ERROR, visit)
+        self._write(program.names[program.steps[taken.number].out_slot], error, ValueSource.ERROR, visit)
 
     def _replanned(self) -> None:
         self._store_errors()
@@ -316,9 +316,11 @@ class Recorder:
 
     def _set_initial(self) -> None:
         for name, value in self.machine.program.plan.variables:
-            self._write(name, literal(value), Made.PLAN)
+            self._write(name, literal(value), ValueSource.PLAN)
 
-    def _write(self, name: str, value: JSON, made: Made, visit: int = NONE, is_odd: bool = False) -> None:
+    def _write(
+        self, name: str, value: JSON, made: ValueSource, visit: int = NONE, is_odd: bool = False
+    ) -> None:
         lineage = self.lineage
         number = len(lineage.writes)
         lineage.writes.append(Write(number, name, value, self.seq, made, visit, is_odd))
@@ -342,7 +344,9 @@ class Recorder:
                 return
             lineage.answer = len(lineage.writes)
             seq = lineage.visits[visit].seq
-            lineage.writes.append(Write(lineage.answer, ANSWER, result.response, seq, Made.ANSWER, visit))
+            lineage.writes.append(
+                Write(lineage.answer, ANSWER, result.response, seq, ValueSource.ANSWER, visit)
+            )
         elif program.plan.order is Order.DAG:
             slot = program.steps[-1].out_slot if program.steps else NOWHERE
             lineage.answer = lineage.current.get(program.names[slot], NONE) if slot != NOWHERE else NONE

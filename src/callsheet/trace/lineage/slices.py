@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON, Call, ListExpr, Ref
 from callsheet.machine.values import items_of, parse_json, walk
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made, Visit, Write
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role, Use, element, is_list
 from callsheet.trace.lineage.uses import NEVER, LastUses
 
@@ -216,7 +216,7 @@ def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
             if made is None:
                 continue
             where: Path = WHOLE
-            if item is not None and made.made is Made.STEP:
+            if item is not None and made.made is ValueSource.STEP:
                 items = items_in(lineage, visit)
                 at = bisect_left(items, item)
                 if at == len(items) or items[at] != item:
@@ -263,7 +263,11 @@ def _has_own_result(lineage: Lineage, visit: Visit, use: Use, node: Node) -> boo
 def _settled_path(lineage: Lineage, node: Node) -> Path:
     """A place as backward slices take it: what is no place in the results of a FOREACH is all of them."""
     write, path = lineage.writes[node.write], node.path
-    if not path or write.made is not Made.STEP or lineage.step(lineage.visits[write.visit]).foreach is None:
+    if (
+        not path
+        or write.made is not ValueSource.STEP
+        or lineage.step(lineage.visits[write.visit]).foreach is None
+    ):
         return path
     count, at = len(items_in(lineage, lineage.visits[write.visit])), path[0]
     return (at % count, *path[1:]) if isinstance(at, int) and -count <= at < count else WHOLE

@@ -18,7 +18,7 @@ from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import restored, start_from
 from callsheet.store.runs import RunInfo
-from callsheet.store.snapshots import Unfit
+from callsheet.store.snapshots import UnusableSnapshot
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.record import lineage_of, recorder_of
 from callsheet.trace.lineage.recorder import Recorder
@@ -159,7 +159,7 @@ def recorder_at(
             None,
             program=program,
         )
-    except (Unfit, KeyError, TypeError, ValueError):
+    except (UnusableSnapshot, KeyError, TypeError, ValueError):
         return None
     folded.machine.observer = recorder.note  # of what was before, the state tells
     recorder.go_on(folded.machine, snapshot, start)

@@ -13,7 +13,7 @@ from callsheet.trace.lctl.confidence import is_blocked
 from callsheet.trace.lctl.model import Handoff, Lists
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
-from callsheet.trace.projection.tell import agent_of, fact_id
+from callsheet.trace.projection.wording import agent_of, fact_id
 
 
 def briefing_of(record: Record, run_id: str, label: str) -> Handoff | None:

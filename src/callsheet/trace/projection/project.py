@@ -21,7 +21,7 @@ from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
 from callsheet.trace.projection.slicing import METHOD, suspect
-from callsheet.trace.projection.tell import CALLER, action_of, agent_of, error_of, fact_id, item_ids
+from callsheet.trace.projection.wording import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
 MOST_VISITS = 1_000
 """At most this many visits have an entry of their own; the first entry sums up the earlier ones."""
@@ -207,7 +207,7 @@ class Projection:
 
     def _entry(self, place: int, failed: int | None, error: str) -> Entry:
         visit = self.record.visits[place]
-        said = error or error_of(visit) if place == failed else error_of(visit)
+        error_text = error or error_of(visit) if place == failed else error_of(visit)
         wrote = self.ids(visit.wrote)
         action = action_of(visit)
         if place == failed and not action.startswith("FAILED"):
@@ -216,12 +216,12 @@ class Projection:
             self.steps[place],
             agent_of(visit),
             action,
-            0.0 if said is not None else self._sure(visit),
+            0.0 if error_text is not None else self._sure(visit),
             wrote,
             tuple(fact_id(write) for write in affirmed(visit) if fact_id(write) in self.facts),
             self.steps[place] in self.together,
             round(visit.seconds * 1000, 3),
-            said,
+            error_text,
             self._known_before(place) if place == failed else None,
         )
 
@@ -305,21 +305,21 @@ class Projection:
 
     def warnings(self, live: set[str]) -> list[str]:
         """Warnings for the receiver: doubtful facts it needs (`live`), shortened texts, and retries."""
-        told: list[str] = []
+        parts: list[str] = []
         for name, fact in self.facts.items():
             if name not in live or not (is_blocked(fact.confidence) or needs_review(fact.confidence)):
                 continue
             what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
             if is_blocked(fact.confidence):
-                told.append(f"{what} is needed and is not passed on: {fact.note}; a person has to look")
+                parts.append(f"{what} is needed and is not passed on: {fact.note}; a person has to look")
             else:
-                told.append(f"{what} is worth {fact.confidence:g}: a person should look")
+                parts.append(f"{what} is worth {fact.confidence:g}: a person should look")
         for visit in self.record.visits[self.first : self.upto]:
-            told += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
+            parts += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
             if visit.attempts > 1:
-                told.append(f"{agent_of(visit)} took {visit.attempts} attempts")
-        more = len(told) - _MOST_WARNINGS
-        return [*told[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
+                parts.append(f"{agent_of(visit)} took {visit.attempts} attempts")
+        more = len(parts) - _MOST_WARNINGS
+        return [*parts[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
     def instruction(self) -> str:
         """The goal of the plan, and the next step or else the state of the run."""
@@ -332,7 +332,7 @@ class Projection:
         elif self.record.result is None:
             lines.append("The run has not ended; it can be resumed.")
         else:
-            lines.append(_said(self.record.result))
+            lines.append(_result_text(self.record.result))
         return "\n".join(lines)
 
     # ------------------------------------------------------------ post-mortems
@@ -377,14 +377,16 @@ class Projection:
         visit = self.record.visits[found.place]
         agent, failed = agent_of(visit), f"step {self.steps[place]}"
         if found.write is None or found.place < self.first:
-            said = f"{agent} itself: none of the {found.steps} visits it depended on rests on an assumption"
+            message = (
+                f"{agent} itself: none of the {found.steps} visits it depended on rests on an assumption"
+            )
             tip = f"Look at the error of {failed} and at the call itself."
         else:
             value = self.worth[found.write]
             rests = f"{value.basis.why} ({value.basis.value:g})"
-            said = f"{agent} wrote F{found.write}, which {failed} depended on: {rests}"
+            message = f"{agent} wrote F{found.write}, which {failed} depended on: {rests}"
             tip = f"Check F{found.write} before {failed} is done."
-        return Analysis(f"{said} ({METHOD})", found.confidence, tip)
+        return Analysis(f"{message} ({METHOD})", found.confidence, tip)
 
 
 def _outside(result: Result) -> str:
@@ -398,6 +400,6 @@ def _title(step: Step | None) -> str:
     return f", {shown_text(step.title)}" if step is not None and step.title else ""
 
 
-def _said(result: Result) -> str:
-    said = shown_text(result.error or result.response)
-    return _ENDS[result.status] + (f": {said}" if said else ".")
+def _result_text(result: Result) -> str:
+    text = shown_text(result.error or result.response)
+    return _ENDS[result.status] + (f": {text}" if text else ".")

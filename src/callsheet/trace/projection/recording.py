@@ -357,8 +357,8 @@ def _remark(draft: _Draft, note: Note) -> None:
             draft.cast_failed = True
         case NoteKind.CUT:
             draft.cuts.append(shown_text(note.detail))
-        case NoteKind.FACT if (said := _STATED.search(note.detail)) is not None:
-            draft.stated = min(float(said[1]), 1.0 if draft.stated is None else draft.stated)
+        case NoteKind.FACT if (match := _STATED.search(note.detail)) is not None:
+            draft.stated = min(float(match[1]), 1.0 if draft.stated is None else draft.stated)
         case NoteKind.ANSWERED:
             draft.expired = note.detail == _EXPIRED
         case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.ir import plan_hash
-from callsheet.machine.foresight import (
+from callsheet.machine.forecasting import (
     Fields,
     Forecast,
     Foreseen,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.ir import Replan
-from callsheet.machine.foresight import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
+from callsheet.machine.forecasting import Forecast, StepForecast, Times, Totals, Visit, When, model_calls_of
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_condition, describe_failure, describe_output
 from callsheet.views.dry_run.verdict import PolicyVerdict, RemarkKind, lines_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from callsheet.ir import Action, Goto, word_of
-from callsheet.machine.foresight import (
+from callsheet.machine.forecasting import (
     Fields,
     Foreseen,
     Items,

@@ -16,6 +16,7 @@ from callsheet.passes.signatures import OPERATIONS
 from callsheet.views.editor import tooltext
 from callsheet.views.editor.context import Context, Where
 from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.keywords import WORDS
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.proposing import (
     Proposal,
@@ -27,7 +28,6 @@ from callsheet.views.editor.proposing import (
     variables,
     words,
 )
-from callsheet.views.editor.words import WORDS
 
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*("|$)')
 _LABEL = re.compile(r"\A[ \t]*(?:[-*•]|\d+[.)]|[Ss]\d+[ \t]*:)?[ \t]*")

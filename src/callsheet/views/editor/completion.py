@@ -19,6 +19,7 @@ from callsheet.views.editor.completing_micro import micro_proposals
 from callsheet.views.editor.completing_yaml import yaml_proposals
 from callsheet.views.editor.context import Context, Where, context_at
 from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.keywords import WORDS
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
 from callsheet.views.editor.proposing import (
@@ -31,7 +32,6 @@ from callsheet.views.editor.proposing import (
     variables,
     words,
 )
-from callsheet.views.editor.words import WORDS
 
 _ID = re.compile(r"S([0-9]{1,9})")
 _LABELLED = re.compile(r"[ \t]*[A-Za-z_][\w-]*[ \t]*:")

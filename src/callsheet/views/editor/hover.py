@@ -17,11 +17,11 @@ from callsheet.views.columns import cut
 from callsheet.views.describe import describe_step, describe_value
 from callsheet.views.editor import tooltext
 from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.keywords import WORDS
 from callsheet.views.editor.kinds import kind_of_result
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.lookup import Named, counted_step, named_at
 from callsheet.views.editor.occurrences import Kind, Occurrence, Role
-from callsheet.views.editor.words import WORDS
 from callsheet.views.highlight.rules import Scope
 from callsheet.views.highlight.scan import scan
 

@@ -17,10 +17,10 @@ from callsheet.ports.transforms import arithmetic, query
 from callsheet.views.editor import tooltext
 from callsheet.views.editor.context import Context
 from callsheet.views.editor.document import PlanDocument
+from callsheet.views.editor.keywords import WORDS
 from callsheet.views.editor.kinds import kind_of_result
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
-from callsheet.views.editor.words import WORDS
 
 
 class Sort(StrEnum):

@@ -129,12 +129,12 @@ def _facts(hop: Hop) -> Iterator[str]:
         place = "critical" if fact.id in critical else "context" if fact.id in handed_on else "kept"
         value = hop.effective[fact.id]
         shown = "?   " if value is None else f"{value:.2f}"
-        told = [
+        facts = [
             f"  {pad(_id(fact), ids)}  {shown} {str(band_of(value)).ljust(9)}  {place.ljust(8)}",
             printable((fact.text or "(no text)")[:400]),
         ]
         marks = _marks(fact, value, is_critical=fact.id in critical, is_handed_on=fact.id in handed_on)
-        yield f"{told[0]}  {marks}{told[1]}"
+        yield f"{facts[0]}  {marks}{facts[1]}"
 
 
 def _marks(fact: Fact, value: Confidence, *, is_critical: bool, is_handed_on: bool) -> str:

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from callsheet.machine import ToolFacts
 from callsheet.trace.lctl.confidence import band_of
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.projection.basis import own_basis
 from callsheet.trace.projection.record import Outcome, Visit, Write
 from callsheet.views.otel.model import Attributes
-from callsheet.views.otel.names import Gen, Own
+from callsheet.views.otel.names import CallsheetKey, Gen
 from callsheet.views.otel.visits import OpenVisit
 
 NAME = "lctl.confidence"
@@ -35,7 +35,7 @@ class FactConfidence(NamedTuple):
             Gen.SCORE: self.value,
             Gen.SCORE_LABEL: str(band_of(self.value)),
             Gen.EXPLANATION: self.why,
-            Own.FACT: f"F{write + 1}",
+            CallsheetKey.FACT: f"F{write + 1}",
         }
 
 
@@ -57,7 +57,7 @@ class Confidence:
                 visit.plan,
                 visit.number,
                 Outcome.OK,
-                wrote=(Write(visit.write, written.name, "", 0, written.made is Made.ERROR),),
+                wrote=(Write(visit.write, written.name, "", 0, written.made is ValueSource.ERROR),),
                 failures=visit.failed_items,
                 cast_failed=visit.cast_failed,
                 expired=visit.expired,

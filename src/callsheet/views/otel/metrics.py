@@ -17,10 +17,10 @@ from callsheet.views.otel.names import (
     TOKEN_USAGE,
     TOOL_DURATION,
     WORKFLOW_DURATION,
+    CallsheetKey,
     Gen,
     Measure,
     Op,
-    Own,
     Rpc,
 )
 
@@ -71,11 +71,11 @@ class MetricsCollector:
         holders: set[str] = set()
         spans = list(spans)
         for span in spans:
-            if Own.ATTEMPT in span.attributes:
+            if CallsheetKey.ATTEMPT in span.attributes:
                 holders.add(span.parent_id)
         for span in spans:
             measure = _DURATIONS.get(span.attributes.get(Gen.OPERATION))  # type: ignore[arg-type]
-            was_made = span.attributes.get(Own.STEP_STATUS) != "skipped"
+            was_made = span.attributes.get(CallsheetKey.STEP_STATUS) != "skipped"
             if measure is None or span.span_id in holders or not was_made:
                 continue
             attributes: Attributes = {

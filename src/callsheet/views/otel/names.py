@@ -70,7 +70,7 @@ class Rpc(StrEnum):
     INSTANCE = "service.instance.id"
 
 
-class Own(StrEnum):
+class CallsheetKey(StrEnum):
     """Attributes of callsheet."""
 
     RUN = "callsheet.run.id"

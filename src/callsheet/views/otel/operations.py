@@ -13,10 +13,10 @@ from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.trace_ids import span_id, trace_id
-from callsheet.views.otel.about import RunDescription
 from callsheet.views.otel.calls import CallRecord
 from callsheet.views.otel.model import Attributes, Span, SpanKind
-from callsheet.views.otel.names import ErrorType, Gen, Kind, Op, OpenInference, Own, Rpc
+from callsheet.views.otel.names import CallsheetKey, ErrorType, Gen, Kind, Op, OpenInference, Rpc
+from callsheet.views.otel.run_info import RunDescription
 
 COMPILER = "compiler"
 """The agent name of the operation that compiles plans."""
@@ -65,7 +65,7 @@ class SpanBuilder:
                 for name, value in ((Rpc.PROTOCOL, server.protocol), (Rpc.TRANSPORT, server.transport))
                 if value
             }
-            values[Own.SERVER] = server.server
+            values[CallsheetKey.SERVER] = server.server
         return self.named(Op.TOOL, tool), values
 
     def content(self, arguments: JSON, result: JSON, *, of_tool: bool, has_result: bool) -> Attributes:
@@ -165,7 +165,7 @@ class SpanBuilder:
     def _inner(self, called: CallRecord, parent: str, now: int) -> list[Span]:
         """Returns the spans of a model request or a tool call in a turn of an operation."""
         key, command = called.key, self.commands.get(called.key)
-        turn: Attributes = {Own.TURN: parse_key(key).turn}
+        turn: Attributes = {CallsheetKey.TURN: parse_key(key).turn}
         if isinstance(command, CallTool):
             return self.attempt(key, command.tool, [called], parent, now, turn)
         return [self._chat(called, parent, self.id_of(called), called.ended or now, turn)]
@@ -182,7 +182,7 @@ class SpanBuilder:
             **(extra or {}),
         }
         if called.prompt:
-            attributes[Own.PROMPT] = called.prompt
+            attributes[CallsheetKey.PROMPT] = called.prompt
         arguments_text = arguments_of(self.commands.get(called.key))
         is_answered = called.error_type is None and bool(called.ended)
         attributes |= self.content(arguments_text, called.value, of_tool=False, has_result=is_answered)
@@ -217,7 +217,7 @@ class SpanBuilder:
     ) -> Span:
         """Returns a span of the run; with `error_type` it has failed."""
         run = self.about.run_id
-        values: Attributes = {**attributes, Own.RUN: run, OpenInference.SESSION: run}
+        values: Attributes = {**attributes, CallsheetKey.RUN: run, OpenInference.SESSION: run}
         if error_type is not None:
             values[Rpc.ERROR] = error_type
         start, end = times
@@ -243,9 +243,9 @@ def _usage(spent: Sequence[Spent | None]) -> Attributes:
     if total.cached_tokens:
         values[Gen.CACHED_TOKENS] = total.cached_tokens
     if total.requests:
-        values[Own.REQUESTS] = total.requests
+        values[CallsheetKey.REQUESTS] = total.requests
     if total.cost:
-        values[Own.COST] = total.cost
+        values[CallsheetKey.COST] = total.cost
     return values
 
 

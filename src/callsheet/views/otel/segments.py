@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from callsheet.ir import JSON
 from callsheet.machine import Result, Status
 from callsheet.machine.trace_ids import span_id, trace_id
-from callsheet.views.otel.about import RunDescription
 from callsheet.views.otel.model import Attributes, Link, Span
-from callsheet.views.otel.names import ErrorType, Gen, Kind, LinkType, Op, OpenInference, Own
+from callsheet.views.otel.names import CallsheetKey, ErrorType, Gen, Kind, LinkType, Op, OpenInference
 from callsheet.views.otel.operations import SpanBuilder, as_text
+from callsheet.views.otel.run_info import RunDescription
 
 
 @dataclass(slots=True)
@@ -45,15 +45,15 @@ def root_span(
         Gen.WORKFLOW: about.plan_name,
         Gen.AGENT: about.plan_name,
         OpenInference.KIND: Kind.CHAIN,
-        Own.SEGMENT: segment.number,
-        Own.PLAN_HASH: about.plan_hash,
-        **({Own.PLAN: about.plan_id} if about.plan_id else {}),
+        CallsheetKey.SEGMENT: segment.number,
+        CallsheetKey.PLAN_HASH: about.plan_hash,
+        **({CallsheetKey.PLAN: about.plan_id} if about.plan_id else {}),
     }
     error_type, error_text = None, ""
     if result is None:
-        attributes[Own.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
+        attributes[CallsheetKey.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
     else:
-        attributes[Own.RUN_STATUS] = str(result.status)
+        attributes[CallsheetKey.RUN_STATUS] = str(result.status)
         if result.status is not Status.DONE:
             error_type = _error_type_of_end(result.status, has_budget=result.refusal is not None)
             error_text = result.error or ""
@@ -70,9 +70,9 @@ def root_span(
 def _links_back(about: RunDescription, number: int) -> tuple[Link, ...]:
     if number > 1:
         before = span_id(about.run_id, number - 1)
-        return (Link(trace_id(about.run_id), before, {Own.LINK: LinkType.RESUMED_FROM}),)
+        return (Link(trace_id(about.run_id), before, {CallsheetKey.LINK: LinkType.RESUMED_FROM}),)
     if about.parent:
-        attributes: Attributes = {Own.LINK: LinkType.FORKED_FROM, Own.RUN: about.parent}
+        attributes: Attributes = {CallsheetKey.LINK: LinkType.FORKED_FROM, CallsheetKey.RUN: about.parent}
         return (Link(trace_id(about.parent), span_id(about.parent, 1), attributes),)
     return ()
 

@@ -6,7 +6,7 @@ from callsheet.machine.trace_ids import trace_id
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.otel.model import Link, Span
-from callsheet.views.otel.names import LinkType, Own
+from callsheet.views.otel.names import CallsheetKey, LinkType
 from callsheet.views.otel.visits import OpenVisit, Producer
 
 
@@ -42,12 +42,17 @@ class Sources:
             Link(
                 self._trace,
                 producer.span_id,
-                {Own.LINK: LinkType.DEPENDS_ON, **({Own.LINK_VARIABLES: tuple(read)} if read else {})},
+                {
+                    CallsheetKey.LINK: LinkType.DEPENDS_ON,
+                    **({CallsheetKey.LINK_VARIABLES: tuple(read)} if read else {}),
+                },
             )
             for producer, read in known
         ]
         if visit.previous_span_id:
-            links.append(Link(self._trace, visit.previous_span_id, {Own.LINK: LinkType.RESUMED_FROM}))
+            links.append(
+                Link(self._trace, visit.previous_span_id, {CallsheetKey.LINK: LinkType.RESUMED_FROM})
+            )
         return tuple(producer for producer, _ in known), tuple(links)
 
     def _read(self, visit: OpenVisit) -> dict[int, list[str]]:

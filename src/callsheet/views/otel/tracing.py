@@ -18,18 +18,18 @@ from callsheet.store.records import PlanOf
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.record import attending
 from callsheet.views.describe import describe_condition
-from callsheet.views.otel.about import describe_run
 from callsheet.views.otel.calls import Calls
 from callsheet.views.otel.confidence import Confidence
 from callsheet.views.otel.metrics import MetricsCollector
 from callsheet.views.otel.model import Attributes, LogRecord, Span, SpanEvent, Telemetry
 from callsheet.views.otel.names import (
+    CallsheetKey,
     ErrorType,
     EventName,
     OpenInference,
-    Own,
 )
 from callsheet.views.otel.operations import SpanBuilder
+from callsheet.views.otel.run_info import describe_run
 from callsheet.views.otel.segments import Segment, root_span
 from callsheet.views.otel.sources import Sources
 from callsheet.views.otel.visits import OpenVisit, VisitContext, visit_spans
@@ -146,7 +146,7 @@ class Tracer:
             return
         prefix = key.rsplit(".", 2)[0]
         for called in self._calls.of(prefix):
-            extra: Attributes = {Own.SEGMENT: self._segment.number, OpenInference.NODE: prefix}
+            extra: Attributes = {CallsheetKey.SEGMENT: self._segment.number, OpenInference.NODE: prefix}
             self._spans += self._builder.planning(called, self._root_id, self._now, extra)
         self._calls.forget(prefix)
 
@@ -320,7 +320,9 @@ class Tracer:
         spans = visit_spans(self._builder, visit, self._calls.of(visit.label), context)
         own = spans[0]
         if confidence is not None:
-            own = spans[0] = replace(own, attributes=own.attributes | {Own.CONFIDENCE: confidence.value})
+            own = spans[0] = replace(
+                own, attributes=own.attributes | {CallsheetKey.CONFIDENCE: confidence.value}
+            )
             self._logs.append(
                 LogRecord(
                     own.trace_id,
@@ -383,7 +385,7 @@ class Tracer:
             command = self._lineage.commands.get(called.key)
             tool = getattr(command, "tool", "")
             if tool:
-                extra: Attributes = {Own.STEP: command.step, Own.STEP_STATUS: "unused"}  # type: ignore[union-attr]
+                extra: Attributes = {CallsheetKey.STEP: command.step, CallsheetKey.STEP_STATUS: "unused"}  # type: ignore[union-attr]
                 self._spans += self._builder.attempt(
                     called.key, tool, [called], self._root_id, self._now, extra
                 )
@@ -393,11 +395,11 @@ class Tracer:
 def _condition(visit: OpenVisit, *, holds: bool) -> Attributes:
     condition = visit.step.condition
     assert condition is not None
-    return {Own.EXPRESSION: describe_condition(condition), Own.HOLDS: holds}
+    return {CallsheetKey.EXPRESSION: describe_condition(condition), CallsheetKey.HOLDS: holds}
 
 
 def _jump_attributes(step: str, to: str, reason: str) -> Attributes:
-    return {Own.FROM: step, Own.TO: to, Own.REASON: reason}
+    return {CallsheetKey.FROM: step, CallsheetKey.TO: to, CallsheetKey.REASON: reason}
 
 
 def _ns(seconds: float) -> int:

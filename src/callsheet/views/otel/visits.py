@@ -15,7 +15,7 @@ from callsheet.ir import Call, Goto, Replan, Respond, Step, Terminate
 from callsheet.machine.trace_ids import span_id
 from callsheet.views.otel.calls import CallRecord, attempts_in
 from callsheet.views.otel.model import Attributes, Link, Span, SpanEvent
-from callsheet.views.otel.names import ErrorType, Kind, OpenInference, Own
+from callsheet.views.otel.names import CallsheetKey, ErrorType, Kind, OpenInference
 from callsheet.views.otel.operations import SpanBuilder
 
 INTERRUPTED_STATUSES = ("interrupted", "waiting")
@@ -141,12 +141,12 @@ def _items(
 ) -> list[Span]:
     """Returns the span of a FOREACH and one for each item below it."""
     calls = [called for attempts in items.values() for within in attempts.values() for called in within]
-    attributes |= {OpenInference.KIND: Kind.CHAIN, Own.ITEMS: len(items)}
+    attributes |= {OpenInference.KIND: Kind.CHAIN, CallsheetKey.ITEMS: len(items)}
     if visit.failed_items:
-        attributes[Own.ITEMS_FAILED] = visit.failed_items
+        attributes[CallsheetKey.ITEMS_FAILED] = visit.failed_items
     spans = [_own_span(builder, visit, own_id, f"foreach {tool}", attributes, context, _times(visit, calls))]
     for item, attempts in items.items():
-        index: Attributes = {Own.STEP: visit.step.id, Own.ITEM: item}
+        index: Attributes = {CallsheetKey.STEP: visit.step.id, CallsheetKey.ITEM: item}
         if len(attempts) == 1:
             ((key, within),) = attempts.items()
             spans += builder.attempt(
@@ -175,7 +175,7 @@ def _attempt_spans(
 ) -> list[Span]:
     result: list[Span] = []
     for number, (key, within) in enumerate(attempts.items(), 1):
-        numbered: Attributes = {**extra, Own.ATTEMPT: number}
+        numbered: Attributes = {**extra, CallsheetKey.ATTEMPT: number}
         result += builder.attempt(
             key, tool, within, parent, visit.ended, numbered, is_interrupted=visit.is_interrupted
         )
@@ -227,25 +227,25 @@ def _times(visit: OpenVisit, calls: Sequence[CallRecord]) -> tuple[int, int]:
 def _attributes(visit: OpenVisit, context: VisitContext) -> Attributes:
     step = visit.step
     result: Attributes = {
-        Own.STEP: step.id,
-        Own.STEP_STATUS: visit.status,
-        Own.SEGMENT: context.segment,
+        CallsheetKey.STEP: step.id,
+        CallsheetKey.STEP_STATUS: visit.status,
+        CallsheetKey.SEGMENT: context.segment,
         OpenInference.NODE: visit.label,
         OpenInference.NODE_NAME: _word(step),
     }
     if visit.label != step.id:
-        result[Own.VISIT] = visit.label
+        result[CallsheetKey.VISIT] = visit.label
     if visit.plan:
-        result[Own.PLAN_VERSION] = visit.plan
+        result[CallsheetKey.PLAN_VERSION] = visit.plan
     if step.output is not None:
-        result[Own.OUTPUT] = step.output.var
+        result[CallsheetKey.OUTPUT] = step.output.var
     if visit.cast_failed:
-        result[Own.CAST_FAILED] = True
+        result[CallsheetKey.CAST_FAILED] = True
     if context.producers:
-        result[Own.DEPENDS_ON] = tuple(producer.label for producer in context.producers)
+        result[CallsheetKey.DEPENDS_ON] = tuple(producer.label for producer in context.producers)
         result[OpenInference.NODE_PARENT] = max(context.producers, key=lambda each: each.ended).label
     if visit.write >= 0:
-        result[Own.FACT] = f"F{visit.write + 1}"
+        result[CallsheetKey.FACT] = f"F{visit.write + 1}"
     return result
 
 

@@ -19,7 +19,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import blame_of
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
 from callsheet.trace.projection.record import Record
@@ -117,7 +117,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
     lctl = _lctl(run, record, showing)
     facts = facts_of(lineage, record, showing.by_tool)
     visits, calls = visits_and_calls(lineage, record, run.events, times, values)
-    given = {w.name for w in lineage.writes if w.made is Made.INPUT}
+    given = {w.name for w in lineage.writes if w.made is ValueSource.INPUT}
     findings = findings_of(lineage, run.events, lctl, run.bad, given, redacts=showing.redacts)
     blame = _blame(lineage, values)
     return Document(

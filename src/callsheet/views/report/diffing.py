@@ -7,9 +7,9 @@ from typing import Any
 
 from callsheet.ir import Plan
 from callsheet.store.runs import RunInfo
-from callsheet.trace.aligned import Pair, diff_runs
-from callsheet.trace.apart import slower
+from callsheet.trace.alignment import Pair, diff_runs
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
+from callsheet.trace.value_differences import slower
 from callsheet.views.report.document import VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 

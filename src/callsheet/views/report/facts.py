@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from callsheet.trace.lineage.lineage import NONE, Lineage, Made
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.projection.basis import made_of, worth_of
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Write
-from callsheet.trace.projection.tell import fact_id
+from callsheet.trace.projection.wording import fact_id
 from callsheet.views.report.document import FactRow
 
 
@@ -41,10 +41,10 @@ def _fact(
 
 def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
     """Returns the number in the lineage of each write of the record, by its number there."""
-    given = {w.name: w.id for w in lineage.writes if w.made is Made.INPUT}
+    given = {w.name: w.id for w in lineage.writes if w.made is ValueSource.INPUT}
     own: dict[tuple[str, int], int] = {}
     for write in lineage.writes:
-        if write.made is Made.PLAN:
+        if write.made is ValueSource.PLAN:
             own.setdefault((write.name, sum(seq <= write.seq for seq in lineage.planned) - 1), write.id)
     begun: dict[tuple[int, int, int], int] = {}
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
@@ -56,7 +56,7 @@ def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
         w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
     }
     nth.clear()
-    edits = iter([w.id for w in lineage.writes if w.made is Made.EDIT])
+    edits = iter([w.id for w in lineage.writes if w.made is ValueSource.EDIT])
     for visit in record.visits:
         if visit.is_edit:
             found.update((w.number, next(edits, NONE)) for w in visit.wrote)

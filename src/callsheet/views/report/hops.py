@@ -12,7 +12,7 @@ from callsheet.ir import Call, CallKind
 from callsheet.machine import Verdict
 from callsheet.store.events import Event, EventType
 from callsheet.trace.lineage.lineage import Lineage
-from callsheet.trace.projection.tell import CALLER
+from callsheet.trace.projection.wording import CALLER
 from callsheet.views.report.document import CallRow, HopRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 

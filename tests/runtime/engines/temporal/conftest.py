@@ -16,9 +16,9 @@ from callsheet.ir import Plan
 from callsheet.machine import Limits, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.orders import Order
-from callsheet.runtime.engines.temporal.reaching import Reached, reach
+from callsheet.runtime.engines.temporal.connecting import TemporalConnection, reach
 from callsheet.runtime.engines.temporal.rules import OpenLabels
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.serving import Duties, serve
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports
@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 class World:
     """One test's runs: a queue, a folder of blobs and a journal of its own."""
 
-    def __init__(self, reached: Reached, journal: Journal) -> None:
+    def __init__(self, reached: TemporalConnection, journal: Journal) -> None:
         self.reached = reached
         self.journal = journal
 
@@ -78,7 +78,7 @@ class World:
             dict(inputs or {}), dict(facts or {}), limits or Limits(), dict(pins), dict(note), **more
         )
         settings, run_id = self.reached.settings, new_run_id()
-        order = Order(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
+        order = RunOrder(run_id, plan, "", begin, settings.queue, settings.heartbeat, turn_over=turn_over)
         await client.start(self.reached, self.journal, order)
         return run_id
 

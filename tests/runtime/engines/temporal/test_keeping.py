@@ -18,9 +18,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.connecting import reach
 from callsheet.runtime.engines.temporal.history import told_by
 from callsheet.runtime.engines.temporal.payloads import conversion
-from callsheet.runtime.engines.temporal.reaching import reach
 from callsheet.runtime.engines.temporal.versions import make_current
 from callsheet.store.shared.blobs import FolderBlobs
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.runtime.engines.temporal.conftest import World, read
 
-from callsheet.api.reach import facts_of
+from callsheet.api.requirements import facts_of
 from callsheet.apps.models import asked_by_all
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.apps.settings import Settings

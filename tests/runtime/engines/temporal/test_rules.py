@@ -19,8 +19,8 @@ from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.named import Named, NotGiven
-from callsheet.runtime.engines.temporal.orders import SECRETS
+from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
+from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.sealing.configured import configured
 from callsheet.store.labels import LabelStore
@@ -130,7 +130,7 @@ async def test_a_tool_that_has_changed_since_the_run_began_is_not_called(world: 
 
 def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:
     environ = {"A": "value of a", "B": "value of b"}
-    named = Named({"[a]": "A", "[b]": "B", "[c]": "C"}, ("A", "C"), environ)
+    named = NamedSecrets({"[a]": "A", "[b]": "B", "[c]": "C"}, ("A", "C"), environ)
     assert named.put_in({"args": {"x": ["<[a]>"]}}) == {"args": {"x": ["<value of a>"]}}
     with pytest.raises(NotGiven, match="--secret B"):
         named.put_in({"args": "[b]"})

@@ -17,7 +17,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.history import told_by
-from callsheet.runtime.engines.temporal.orders import workflow_id
+from callsheet.runtime.engines.temporal.run_order import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.asking.resting import collector_rests
+from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
@@ -31,7 +31,7 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
     Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
     """
-    from callsheet.trace.standing import standing_of  # noqa: PLC0415 - brings the store
+    from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - brings the store
 
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
@@ -52,9 +52,9 @@ def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     print_text(f"used   {folded.usage().describe()}")
     for command in folded.waiting.values():
         print_text(f"open   {command.key}  {_what(command)}")
-    said = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
-    if said:
-        print_text("\n".join(said))
+    parts = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
+    if parts:
+        print_text("\n".join(parts))
     result = folded.machine.result
     if result is not None:
         print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
@@ -68,8 +68,8 @@ def _place(folded: Folded) -> str:
         return f"ended at {machine.result.ended_at}" if machine.result.ended_at else "ended"
     if machine.schedule is not None:
         done, failed = len(machine.schedule.numbers_done()), len(machine.schedule.failures)
-        said = f"{done} of {len(steps)} steps done, {machine.schedule.open} under way"
-        return said + (f", {failed} failed" if failed else "")
+        message = f"{done} of {len(steps)} steps done, {machine.schedule.open} under way"
+        return message + (f", {failed} failed" if failed else "")
     if machine.pc >= len(steps):
         return "behind its last step"
     group = machine.group

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.asking.resting import collector_rests
+from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.wording.values import preview
@@ -82,10 +82,12 @@ def _print_suspect(lineage: Lineage, found: Blame, suspect: Suspect, head: str) 
     is_set = node.write != NONE
     line = node_line(lineage, node) if is_set else f"{place(suspect.name, node.path)}  ·  not set"
     print_text(f"{head:13} {line}")
-    said = _WORDS[suspect.odd]
+    phrase = _WORDS[suspect.odd]
     if suspect.key:
-        said = f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
-    print_text(f"              {preview(said, 300)}")
+        phrase = (
+            f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
+        )
+    print_text(f"              {preview(phrase, 300)}")
     ways = [place(flow.name, flow.node.path) for flow in suspect.way]
     last = suspect.way[-1]
     into = f"its argument {last.argument}" if last.argument else str(last.role)

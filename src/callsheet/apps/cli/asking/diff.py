@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.asking.noise import Noise
-from callsheet.apps.cli.asking.resting import collector_rests
+from callsheet.apps.cli.asking.collector import collector_rests
+from callsheet.apps.cli.asking.tolerance import Noise
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.differences import MAX_LINES, compared_json, diff_lines, origins_of
@@ -21,7 +21,7 @@ _PLANS = (".ltp", ".micro", ".json", ".yaml", ".yml")
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.apart import Slower
+    from callsheet.trace.value_differences import Slower
 
 
 def _refuse_plans(*names: str) -> None:
@@ -64,7 +64,7 @@ def diff_of_runs(
     Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count;
     --times tells of them apart from that.
     """
-    from callsheet.trace.compared import compare_runs  # noqa: PLC0415 - brings the store
+    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
 
     _refuse_plans(old, new)
     with journals.open_to_read(journal) as opened:

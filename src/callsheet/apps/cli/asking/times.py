@@ -8,8 +8,8 @@ from callsheet.apps.cli.output import print_text
 from callsheet.apps.wording.values import seconds
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
-from callsheet.trace.account import account_of
-from callsheet.trace.apart import Slower, slower
+from callsheet.trace.summary import account_of
+from callsheet.trace.value_differences import Slower, slower
 
 _MOST = 20
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.asking.resting import collector_rests
+from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.slices import has_more, slice_json

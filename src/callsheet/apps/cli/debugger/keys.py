@@ -43,8 +43,8 @@ class Debugger:
         try:
             self._do(key, ask)
         except (CallsheetError, ValueError) as error:
-            said = error.diagnostics[0].message if isinstance(error, CallsheetError) else str(error)
-            self.at = self.at._replace(message=said)
+            message = error.diagnostics[0].message if isinstance(error, CallsheetError) else str(error)
+            self.at = self.at._replace(message=message)
         return True
 
     def _do(self, key: str, ask: Ask) -> None:
@@ -101,9 +101,9 @@ class Debugger:
         if not self._sought:
             self.at = self.at._replace(message=otherwise)
             return
-        seq, said = next((hit for hit in self._sought if hit[0] > self.at.seq), self._sought[0])
+        seq, text = next((hit for hit in self._sought if hit[0] > self.at.seq), self._sought[0])
         self._to_event(seq)
-        self.at = self.at._replace(message=f"{said}   (event {seq}; {len(self._sought)} in all)")
+        self.at = self.at._replace(message=f"{text}   (event {seq}; {len(self._sought)} in all)")
 
     def _show_step(self) -> None:
         if self._run.rows():

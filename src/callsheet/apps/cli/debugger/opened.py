@@ -16,14 +16,14 @@ from callsheet.store.events import Event
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.blame import blame_of
-from callsheet.trace.compared import compare_runs
-from callsheet.trace.finding import finder
+from callsheet.trace.comparing import compare_runs
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.lineage.record import lineage_of
 from callsheet.trace.lineage.slices import Node, backward
+from callsheet.trace.matcher import finder
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.search import search
-from callsheet.trace.standing import standing_of
+from callsheet.trace.state_at import standing_of
 from callsheet.views.debugger import FactConfidence, Row, Story, read_lines, row_at, rows_of, step_lines
 from callsheet.views.lineage import why_lines
 from callsheet.views.report.facts import facts_of
@@ -109,8 +109,8 @@ class OpenedRun:
     def variables(self, seq: int) -> list[str]:
         """The variables after an event."""
         _, folded = standing_of(self._journal, self._info, seq)
-        told = [f"${name} = {preview(value, 200)}" for name, value in folded.machine.variables().items()]
-        return told or ["nothing is set"]
+        lines = [f"${name} = {preview(value, 200)}" for name, value in folded.machine.variables().items()]
+        return lines or ["nothing is set"]
 
     def diff(self, other: str) -> list[str]:
         """What differs from another run; raises JournalError where there is none such."""
@@ -136,7 +136,7 @@ class OpenedRun:
         Raises CallsheetError (CFG014) where that cannot be.
         """
         if path.suffix in (".yaml", ".yml"):
-            from callsheet.runtime.telling import lctl_of  # noqa: PLC0415 - only where it is asked for
+            from callsheet.runtime.lctl_export import lctl_of  # noqa: PLC0415 - only where it is asked for
             from callsheet.trace.lctl.write import write  # noqa: PLC0415 - as above
 
             text = write(lctl_of(self._journal, self.run_id))

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import Whereabouts, places, require_extra
+from callsheet.apps.cli.engines.choice import EngineAddress, places, require_extra
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
 from callsheet.apps.cli.upkeep import age_of
 from callsheet.apps.wording.values import amount
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
-    from callsheet.store.shared.sweeping import Swept
+    from callsheet.store.shared.garbage import Swept
 
 _DAY = 86_400.0
 
@@ -39,8 +39,8 @@ def _old(ctx: click.Context, param: click.Parameter, text: str) -> float:
     return age
 
 
-def _somewhere(address: str, namespace: str, blobs: str) -> Whereabouts:
-    return Whereabouts(address, namespace, "", blobs)
+def _somewhere(address: str, namespace: str, blobs: str) -> EngineAddress:
+    return EngineAddress(address, namespace, "", blobs)
 
 
 @blobs.command()
@@ -62,7 +62,7 @@ def _somewhere(address: str, namespace: str, blobs: str) -> Whereabouts:
 @click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
 @options.as_json
 def prune(
-    whereabouts: Whereabouts, older_than: float, gone: tuple[str, ...], dry_run: bool, as_json: bool
+    whereabouts: EngineAddress, older_than: float, gone: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> int:
     """Let go of large values that no run on Temporal needs any more.
 
@@ -80,17 +80,17 @@ def prune(
             swept = done.swept._asdict()
             print_json({"dry_run": dry_run, "place": done.place, "histories": done.histories, **swept})
         else:
-            _tell(done, dry_run=dry_run)
+            _report(done, dry_run=dry_run)
     return Exit.OK
 
 
 async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool) -> _Done:
     import asyncio  # noqa: PLC0415 - as above
 
-    from callsheet.runtime.engines.temporal.needed import needs  # noqa: PLC0415 - brings Temporal
-    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
     from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
-    from callsheet.store.shared.sweeping import sweep  # noqa: PLC0415 - as above
+    from callsheet.store.shared.garbage import sweep  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
     kept = reached.claims.blobs
@@ -105,12 +105,12 @@ async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...],
     return _Done(shown(settings.place), dict(found.histories), swept)
 
 
-def _tell(done: _Done, *, dry_run: bool) -> None:
+def _report(done: _Done, *, dry_run: bool) -> None:
     swept, would = done.swept, "would go" if dry_run else "gone"
     count = len(swept.removed)
     asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
-    say(f"histories looked at: {asked}")
-    say(
+    to_stderr(f"histories looked at: {asked}")
+    to_stderr(
         f"{count} large value{'s' * (count != 1)} ({amount(swept.bytes)}) of {done.place} {would};"
         f" {swept.needed} are needed, {swept.young} are too young"
     )

@@ -18,7 +18,7 @@ TEMPORAL = "temporal"
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class EngineAddress:
     """Where an engine is, as the command line says it; what is empty is as the configuration says."""
 
     address: str
@@ -33,13 +33,13 @@ class Whereabouts:
 
     def over(self, settings: TemporalSettings) -> TemporalSettings:
         """The settings with what was said in their place."""
-        said = {
+        given = {
             "address": self.address,
             "namespace": self.namespace,
             "queue": self.queue,
             "blobs": self.blobs,
         }
-        return replace(settings, **{name: value for name, value in said.items() if value})
+        return replace(settings, **{name: value for name, value in given.items() if value})
 
 
 places: dict[str, options.Decorator] = {
@@ -58,7 +58,7 @@ _PLACES: dict[str, options.Decorator] = {
     "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
     **places,
 }
-whereabouts = options.folded("whereabouts", Whereabouts, **_PLACES)
+whereabouts = options.folded("whereabouts", EngineAddress, **_PLACES)
 """Where Temporal is, as `whereabouts`."""
 
 
@@ -67,7 +67,7 @@ class Engine:
     """Which engine a run is given to; `detaches` says that nobody waits for it."""
 
     name: str
-    whereabouts: Whereabouts
+    whereabouts: EngineAddress
     detaches: bool
 
     def settings(self, configured: Settings) -> TemporalSettings | None:
@@ -83,7 +83,7 @@ class Engine:
 
 
 def _engine(kind: str, detaches: bool, **places: object) -> Engine:
-    return Engine(kind, Whereabouts(**places), detaches)  # pyright: ignore[reportArgumentType]
+    return Engine(kind, EngineAddress(**places), detaches)  # pyright: ignore[reportArgumentType]
 
 
 engine = options.folded(

@@ -13,10 +13,10 @@ import click
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.given import check_name
-from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import plan_to_json
-from callsheet.store.elsewhere import ENGINE, engine_of
+from callsheet.store.external_runs import ENGINE, engine_of
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from callsheet.machine.machine import Observer
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import Resolution, RunOutcome
-    from callsheet.runtime.engines.temporal.reaching import Reached
+    from callsheet.runtime.engines.temporal.connecting import TemporalConnection
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.launch import Launch
     from callsheet.store.journal import Journal
@@ -98,19 +98,19 @@ async def run_there(
     environment by the text that stands in their place.
     """
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
-    from callsheet.runtime.engines.temporal.orders import SECRETS, Order  # noqa: PLC0415 - as above
-    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
     from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
     start = start_of(plan, launch, journal)
     named: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
     start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **named})
-    order = Order(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
+    order = RunOrder(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
     await client.start(reached, journal, order)
     if observer is None:
         return None
-    idle = telling(reached, say)
+    idle = telling(reached, to_stderr)
     return await client.wait_for(reached, journal, run_id, waits=waits, on_idle=idle, observer=observer)
 
 
@@ -120,17 +120,17 @@ def detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
         print_json({"run_id": run_id, "status": "running"})
     else:
         print_text(run_id)
-        say(f"the run is on its way; it is waited for by: callsheet resume {run_id}{hint}")
+        to_stderr(f"the run is on its way; it is waited for by: callsheet resume {run_id}{hint}")
     return Exit.OK
 
 
-def telling(reached: Reached, tell: Callable[[str], None]) -> Callable[[], Awaitable[None]]:
+def telling(reached: TemporalConnection, tell: Callable[[str], None]) -> Callable[[], Awaitable[None]]:
     """Tells, once, that no worker seems to be there."""
-    told: list[bool] = []
+    printed: list[bool] = []
 
     async def idle() -> None:
-        if not told:
-            told.append(True)
+        if not printed:
+            printed.append(True)
             queue = reached.settings.queue
             tell(f"no worker answers on the task queue {queue}; start one: callsheet worker --queue {queue}")
 
@@ -156,11 +156,13 @@ def is_elsewhere(journal: Path | None, run: str) -> bool:
 
 
 def with_server(
-    journal: Path | None, run: str, work: Callable[[Reached, Journal, str], Coroutine[Any, Any, _T]]
+    journal: Path | None,
+    run: str,
+    work: Callable[[TemporalConnection, Journal, str], Coroutine[Any, Any, _T]],
 ) -> _T:
     """What comes of work on a run that Temporal carries, with its server and its journal."""
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - brings Temporal
 
     with journals.open_journal(journal) as opened:
         run_id = opened.find_run(run).run_id
@@ -178,7 +180,7 @@ def refresh(journal: Path | None, run: str | None = None) -> None:
 
     Where that cannot be done, a warning says so, and the journal tells what it has.
     """
-    from callsheet.store.place import default_journal_path, is_absent  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     if journal is None and is_absent(default_journal_path()):
         return
@@ -191,11 +193,11 @@ def refresh(journal: Path | None, run: str | None = None) -> None:
         try:
             with_server(journal, run_id, _bring_up_to_date)
         except CallsheetError as error:
-            say(f"warning {error}; this is what the journal has")
+            to_stderr(f"warning {error}; this is what the journal has")
             return
 
 
-async def _bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> None:
+async def _bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id: str) -> None:
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
     await client.bring_up_to_date(reached, journal, run_id)
@@ -204,15 +206,15 @@ async def _bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> 
 def approve_there(
     journal: Path | None,
     run: str,
-    said: Callable[[PendingAsk], Answer],
+    answer_of: Callable[[PendingAsk], Answer],
     which: str | None,
     digest: str | None,
 ) -> PendingAsk:
     """Answer what a run on Temporal asks."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(reached: Reached, opened: Journal, run_id: str) -> PendingAsk:
-        return await client.answer(reached, opened, run_id, said, which, digest)
+    async def work(reached: TemporalConnection, opened: Journal, run_id: str) -> PendingAsk:
+        return await client.answer(reached, opened, run_id, answer_of, which, digest)
 
     return with_server(journal, run, work)
 
@@ -223,7 +225,7 @@ def decide_there(
     """Decide about calls in doubt of a run on Temporal; gives how the run stands then."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(reached: Reached, opened: Journal, run_id: str) -> RunOutcome:
+    async def work(reached: TemporalConnection, opened: Journal, run_id: str) -> RunOutcome:
         await client.decide(reached, opened, run_id, calls, verdict, every=every)
         return await client.settled(reached, opened, run_id)
 
@@ -236,7 +238,9 @@ def cancel_there(
     """End a run on Temporal; gives how it ended, None where it has not in time, and the run's id."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(reached: Reached, opened: Journal, run_id: str) -> tuple[RunOutcome | None, str]:
+    async def work(
+        reached: TemporalConnection, opened: Journal, run_id: str
+    ) -> tuple[RunOutcome | None, str]:
         await client.cancel(reached, opened, run_id, reason)
         return await client.ended(reached, opened, run_id, patience), run_id
 
@@ -264,10 +268,10 @@ async def resume_there(
 ) -> RunOutcome:
     """Wait for a run on Temporal, with these limits from now on; a graph that has failed goes on."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
-    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
-    idle = telling(reached, say)
+    idle = telling(reached, to_stderr)
     return await client.go_on(
         reached, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
     )

@@ -12,10 +12,10 @@ import click
 
 import callsheet
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import TEMPORAL, Whereabouts, require_extra, whereabouts
+from callsheet.apps.cli.engines.choice import TEMPORAL, EngineAddress, require_extra, whereabouts
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import print_diagnostics, say
+from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ _version = options.folded(
 def worker(  # noqa: PLR0913 - an argument for each option
     *,
     engine: str,
-    whereabouts: Whereabouts,
+    whereabouts: EngineAddress,
     serves: tuple[str, ...],
     calls: int,
     drain: float,
@@ -147,7 +147,7 @@ def worker(  # noqa: PLR0913 - an argument for each option
     try:
         run_to_end(_serve(settings, setup, duties, terms, as_json=as_json))
     except KeyboardInterrupt as stop:
-        say("stopped; other workers carry on what it had under way")
+        to_stderr("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
     return Exit.OK
 
@@ -165,8 +165,8 @@ def _check_secrets(variables: tuple[str, ...]) -> None:
 
 def _labels() -> LabelStore:
     """The labels of files and facts: in the shared store, else beside this user's own journal."""
-    from callsheet.store.leftovers import open_labels  # noqa: PLC0415 - only for runs under a policy
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.label_transfer import open_labels  # noqa: PLC0415 - only for runs under a policy
 
     journal = default_journal_path()
     journal.parent.mkdir(parents=True, exist_ok=True)
@@ -183,15 +183,15 @@ class _Terms(NamedTuple):
 async def _serve(
     settings: TemporalSettings, setup: Setup, duties: Duties, terms: _Terms, *, as_json: bool
 ) -> None:
-    from callsheet.api.reach import pin_lookup  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import pin_lookup  # noqa: PLC0415 - as above
     from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
-    from callsheet.runtime.engines.temporal.reaching import reach  # noqa: PLC0415
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
 
     reached = await reach(settings)
-    setup = with_fetched(setup, say) if duties.models else setup
+    setup = with_fetched(setup, to_stderr) if duties.models else setup
     asked = asked_by_all(setup)
     async with open_toolbox(setup) as toolbox:
         print_diagnostics(toolbox.diagnostics, None)
@@ -202,16 +202,16 @@ async def _serve(
             duties = replace(duties, pin_of=pin_lookup(toolbox.registry))
         address = reached.client.service_client.config.target_host
 
-        def tell() -> None:
+        def announce() -> None:
             kinds = [name for name in ("plans", "tools", "models") if getattr(duties, name)]
             if as_json:
                 click.echo(json.dumps({"address": address, "queue": duties.queue, "serves": kinds}))
             else:
-                say(
+                to_stderr(
                     f"serves {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C ends it"
                 )
 
-        serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, tell, _labels))
+        serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, announce, _labels))
         try:
             if terms.is_current:
                 await make_current(reached.client, duties.deployment, duties.build)

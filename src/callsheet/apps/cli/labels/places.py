@@ -11,7 +11,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
                 print_json([_json(noted) for noted in found])
                 return Exit.OK
             for noted in found:
-                told = _json(noted)
-                where = f"  in {told['where']}" if told["where"] else ""
-                print_text(f"{told['label']:<10} {told['kind']:<5} {told['name']}{where}")
-            say(f"{len(found)} place{'s' * (len(found) != 1)}")
+                rows = _json(noted)
+                where = f"  in {rows['where']}" if rows["where"] else ""
+                print_text(f"{rows['label']:<10} {rows['kind']:<5} {rows['name']}{where}")
+            to_stderr(f"{len(found)} place{'s' * (len(found) != 1)}")
         return Exit.OK
 
     return _with_labels(journal, work, run)
@@ -80,7 +80,7 @@ def set_label(
     from callsheet.ir.labels import read_label  # noqa: PLC0415 - not for --help
 
     try:
-        said = read_label(label)
+        new_label = read_label(label)
     except ValueError:
         hint = (
             "T (trusted) or U, a /, and who may read it: pub, priv, secret, or audiences such as user+books"
@@ -91,15 +91,19 @@ def set_label(
     def work(store: LabelStore | None, run_id: str) -> Exit:
         assert store is not None
         before = store.of(named.root, (named.name,))
-        store.put(named.root, named.name, said)
+        store.put(named.root, named.name, new_label)
         if as_json:
             print_json(
-                {"place": named.shown, "before": None if before is None else str(before), "label": str(said)}
+                {
+                    "place": named.shown,
+                    "before": None if before is None else str(before),
+                    "label": str(new_label),
+                }
             )
         else:
-            say(f"{named.shown}: {'not known' if before is None else before} → {said}")
-        for name, meant in _likely_slips(said):
-            say(f"{name} is taken for an audience of a policy; did you mean {meant}?")
+            to_stderr(f"{named.shown}: {'not known' if before is None else before} → {new_label}")
+        for name, meant in _likely_slips(new_label):
+            to_stderr(f"{name} is taken for an audience of a policy; did you mean {meant}?")
         return Exit.OK
 
     return _with_labels(journal, work, makes_it=True)
@@ -125,7 +129,7 @@ def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None, as_
             print_json({"place": named.shown, "forgotten": is_gone, "being_written": under_way})
         else:
             kept = "a run is writing it" if under_way else "nothing is known of it"
-            say(f"{named.shown}: {'forgotten' if is_gone else kept}")
+            to_stderr(f"{named.shown}: {'forgotten' if is_gone else kept}")
         return Exit.OK if is_gone else Exit.FAILED
 
     return _with_labels(journal, work)
@@ -164,8 +168,8 @@ def _with_labels(
     """Do something with the labels beside the journal; None stands for a store that is not there."""
     import sqlite3  # noqa: PLC0415 - not for --help
 
-    from callsheet.store.leftovers import has_labels, open_labels  # noqa: PLC0415 - as above
-    from callsheet.store.place import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.store.label_transfer import has_labels, open_labels  # noqa: PLC0415 - as above
 
     path, run_id = journal or default_journal_path(), ""
     if run is not None:

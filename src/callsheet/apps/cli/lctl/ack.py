@@ -7,7 +7,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.lctl.reading import STDIN, read_block
-from callsheet.apps.cli.output import print_json, print_text, say
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.receive import receive
 from callsheet.trace.lctl.write import to_data, write
@@ -41,5 +41,5 @@ def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> 
     else:
         print_text(write(made).rstrip("\n"))
     if got.blocked:
-        say(f"a person has to decide: {', '.join(got.blocked)} may not be handed on")
+        to_stderr(f"a person has to decide: {', '.join(got.blocked)} may not be handed on")
     return Exit.UNDECIDED if got.blocked else Exit.OK

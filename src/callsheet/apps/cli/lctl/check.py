@@ -43,14 +43,14 @@ def check(documents: Documents, infos: bool, as_json: bool) -> int:
 
 def _verdict(report: Report, place: int) -> str:
     findings = report.of(place)
-    told = count_of([finding.diagnostic for finding in findings if finding.level is not Level.INFO])
+    counts = count_of([finding.diagnostic for finding in findings if finding.level is not Level.INFO])
     if any(finding.is_error for finding in findings):
-        return told
-    return "ok" + (f", {told}" if told else "")
+        return counts
+    return "ok" + (f", {counts}" if counts else "")
 
 
 def _print_worth(report: Report) -> None:
-    for said, facts in (
+    for heading, facts in (
         ("flagged, below 0.70 or unknown", report.flagged),
         ("for a person to look at", report.human_review),
         ("not to be handed on", report.blocked),
@@ -58,4 +58,4 @@ def _print_worth(report: Report) -> None:
     ):
         if facts:
             more = f" and {len(facts) - MOST_SHOWN} more" if len(facts) > MOST_SHOWN else ""
-            print_text(f"{said}: {', '.join(facts[:MOST_SHOWN])}{more}")
+            print_text(f"{heading}: {', '.join(facts[:MOST_SHOWN])}{more}")

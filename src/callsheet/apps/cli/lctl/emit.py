@@ -10,7 +10,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.lctl.saving import save
 from callsheet.apps.cli.options import folded
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.trace.lctl.write import to_data, write
 
 
@@ -98,7 +98,7 @@ def emit(
     worth and why, and those that are still needed as critical ones. Of a run that failed it is the
     post-mortem. The exit status is 1 where the chain of the run's events is broken: nothing is written then.
     """
-    from callsheet.runtime.telling import lctl_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.lctl_export import lctl_of  # noqa: PLC0415 - brings the runtime
 
     if is_debug and moment is not None:
         raise click.UsageError("--debug tells the whole run: leave out --at and --step")
@@ -106,7 +106,7 @@ def emit(
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:
-            say(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
             return Exit.FAILED
         document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items, by_tool=confidences)
     text = write(document)

@@ -44,8 +44,8 @@ def _failure(report: Report) -> dict[str, Any]:
     if not isinstance(document, DebugDocument):
         return {}
     cause = root_cause(document)
-    told = None if cause is None else {"step": cause.step, "by": str(cause.by), "because": cause.because}
-    return {"failed_step": document.chain.failed_at_step, "root_cause": told}
+    row = None if cause is None else {"step": cause.step, "by": str(cause.by), "because": cause.because}
+    return {"failed_step": document.chain.failed_at_step, "root_cause": row}
 
 
 @click.command()

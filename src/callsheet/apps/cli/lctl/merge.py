@@ -13,7 +13,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.lctl.reading import STDIN, read_block
 from callsheet.apps.cli.lctl.saving import save
 from callsheet.apps.cli.options import folded
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
@@ -33,14 +33,14 @@ class _Joining(NamedTuple):
 
     def work(self, branches: list[Received]) -> Work:
         """The work of joining these branches; it is as sure as the least sure of their facts."""
-        told = self.instruction
-        if told is None:
-            told = "\n".join(dict.fromkeys(branch.instruction.strip() for branch in branches))
+        instruction = self.instruction
+        if instruction is None:
+            instruction = "\n".join(dict.fromkeys(branch.instruction.strip() for branch in branches))
         known = [value for branch in branches for value in branch.effective.values() if value is not None]
         return Work(
             agent=self.agent or _common_target(branches),
             to=self.to,
-            instruction=told,
+            instruction=instruction,
             action=self.action,
             confidence=None if self.action is None else min(known, default=1.0),
         )
@@ -93,7 +93,7 @@ def merge(
     except LctlError as error:
         raise CallsheetError([_with_way_out(d) for d in error.diagnostics]) from error
     for warning in () if made.lists is None else made.lists.warnings:
-        say(f"warning: {warning}")
+        to_stderr(f"warning: {warning}")
     with may_stay_unread():
         if output is not None:
             save(output, write(made))
@@ -129,6 +129,6 @@ def _renamed(branches: list[Received], files: tuple[str, ...], before: list[Read
     every = new_ids([branch.hop for branch in branches])
     for branch, name, names in zip(branches, files, every, strict=True):
         for old, new in names.items():
-            say(f"{name}: {old} is {new} in the merge")
+            to_stderr(f"{name}: {old} is {new} in the merge")
         made.append(receive(rename_facts(branch.document, names), after=before) if names else branch)
     return made

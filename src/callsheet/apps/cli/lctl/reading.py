@@ -71,10 +71,10 @@ def _followed(text: str, count: int) -> tuple[int, tuple[int, ...]]:
     except ValueError:
         equals, place, parents = "", 0, ()
     if not equals or not 0 <= place < count or not all(0 <= parent < place for parent in parents):
-        said = (
+        message = (
             f"--follows {text[:40]!r}: write N=A,B with the numbers of documents, from 1, that come before N"
         )
-        raise click.UsageError(said)
+        raise click.UsageError(message)
     return place, parents
 
 

@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 
     got: list[dict[str, Any]] = []
     for model in [known(name) for name in names]:
-        say(f"{model.name}: {model.about}")
-        say(f"licence of the weights: {model.licence}")
+        to_stderr(f"{model.name}: {model.about}")
+        to_stderr(f"licence of the weights: {model.licence}")
         path = fetch(model, _Shown(model))
         got.append({**_json(model, True), "path": str(path)})
         if not as_json:
@@ -76,7 +76,7 @@ def remove(names: tuple[str, ...], as_json: bool) -> int:
         print_json({"removed": [name for name, was in was_here.items() if was], "missing": missing})
     else:
         for name in missing:
-            say(f"{name} was not here")
+            to_stderr(f"{name} was not here")
     return Exit.FAILED if missing else Exit.OK
 
 
@@ -110,7 +110,7 @@ class _Shown:
             click.echo(f"\r{self._model.name}: {share}{package} ", nl=done, err=True)
         elif progress.part != self._part:
             self._part = progress.part
-            say(f"{self._model.name}: {share}{package}")
+            to_stderr(f"{self._model.name}: {share}{package}")
 
 
 def _json(model: LocalFile, is_here: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.wording.values import preview
 
@@ -63,8 +63,8 @@ def create(
     print_diagnostics(made.doubts, None)
     click.echo(f"{stored.id}  {preview(made.plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
-    say(f"used {made.used.describe()}")
-    say(f"kept in {stored.place}; run it with: callsheet plan run {stored.id}")
+    to_stderr(f"used {made.used.describe()}")
+    to_stderr(f"kept in {stored.place}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 
@@ -77,7 +77,7 @@ def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Ex
         print_json({"messages": prompt.messages})
     else:
         print_text("\n\n".join(message["content"] for message in prompt.messages))
-        say("save the answer with: callsheet plan save -")
+        to_stderr("save the answer with: callsheet plan save -")
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.plan.library import the_id
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.operations.reading import PlanText
@@ -102,24 +102,26 @@ def _tools_of(plan: Plan, setup: Setup) -> tuple[dict[str, str | None], tuple[Di
     """The hashes of the declarations of the tools that a plan calls, and what was doubtful about them."""
     from dataclasses import replace  # noqa: PLC0415 - not for --help
 
-    from callsheet.api.reach import pins_for_library  # noqa: PLC0415 - as above
-    from callsheet.apps.shelf import Shelf  # noqa: PLC0415
+    from callsheet.api.requirements import pins_for_library  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415
     from callsheet.diagnostics import Severity  # noqa: PLC0415
 
-    registry, doubts, _ = Shelf(setup).tools_for(plan, asks_servers=True)
-    said = tuple(replace(doubt, severity=Severity.WARNING) if doubt.is_error else doubt for doubt in doubts)
-    return pins_for_library(plan, registry), said
+    registry, doubts, _ = DeclaredTools(setup).tools_for(plan, asks_servers=True)
+    findings = tuple(
+        replace(doubt, severity=Severity.WARNING) if doubt.is_error else doubt for doubt in doubts
+    )
+    return pins_for_library(plan, registry), findings
 
 
 def _say_what_is_missing(stored: StoredPlan, tools: Mapping[str, str | None], free: tuple[str, ...]) -> None:
     """Say which tools nobody knows, and which variables a run has to be given though no parameter says so."""
     absent = [f"@{name}" for name, pin in tools.items() if pin is None]
     if absent:
-        say(f"nothing is known of {', '.join(absent)}: no tool of that name is reachable here")
+        to_stderr(f"nothing is known of {', '.join(absent)}: no tool of that name is reachable here")
     unnamed = [name for name in free if all(param.name != name for param in stored.params)]
     if unnamed:
         names = ",".join(unnamed)
-        say(f"it reads what nothing in it sets: save it with --params {names}, or run it with --var")
+        to_stderr(f"it reads what nothing in it sets: save it with --params {names}, or run it with --var")
 
 
 def _plan_in(text: PlanText) -> Plan:

@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.cli.plan.library import the_id
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.cli.screen import columns, is_coloured
@@ -41,12 +41,12 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
         width = max((len(plan.id) for plan in plans), default=0)
         for plan in plans:
             steps = "errors" if plan.steps is None else str(plan.steps)
-            said = preview(plan.title or plan.goal or "", _MOST_TITLE)
+            goal = preview(plan.title or plan.goal or "", _MOST_TITLE)
             params = ", ".join(map(str, plan.params))
-            said = f"{said}  ({params})" if params else said
-            click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {said}".rstrip())
+            goal = f"{goal}  ({params})" if params else goal
+            click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {goal}".rstrip())
     if not plans:
-        say(f"no plans in {library.address}; `callsheet plan save FILE` puts one there")
+        to_stderr(f"no plans in {library.address}; `callsheet plan save FILE` puts one there")
     return Exit.OK
 
 
@@ -60,9 +60,9 @@ def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> No
     for name, record in zip(names, records, strict=True):
         params = f"  ({', '.join(map(str, record.params))})" if record.params else ""
         by_hand = "  changed by hand" if record.is_by_hand else ""
-        said = preview(record.goal or "", _MOST_TITLE)
+        goal = preview(record.goal or "", _MOST_TITLE)
         line = (
-            f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {said}{params}{by_hand}"
+            f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {goal}{params}{by_hand}"
         )
         print_text(line.rstrip())
 
@@ -90,7 +90,7 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
             click.echo(f"\n{drawn.rstrip()}")
             named = plan_id if "@" in plan_id else stored.id
             given = "".join(f" --var {p.name}=…" for p in stored.params if not p.has_default)
-            say(f"run it with: callsheet plan run {named}{given}")
+            to_stderr(f"run it with: callsheet plan run {named}{given}")
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.wording.values import unobeyed
 from callsheet.diagnostics import CallsheetError
@@ -44,7 +44,7 @@ def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | 
     except OSError as error:
         message = f"{output} cannot be written: {error.strerror or error}"
         raise CallsheetError.single("CFG014", message, help="name another file") from error
-    say(f"{len(names)} plan{'s' if len(names) != 1 else ''} in {output}")
+    to_stderr(f"{len(names)} plan{'s' if len(names) != 1 else ''} in {output}")
     return Exit.OK
 
 

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.diagnostics import CallsheetError
 
@@ -35,7 +35,9 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
 
     if _is_for_a_reader(name):
         if not Path(name).suffix and name in open_library(folder).ids():
-            say(f"{name} is a file here; the plan of the library is run with: callsheet plan run {name}")
+            to_stderr(
+                f"{name} is a file here; the plan of the library is run with: callsheet plan run {name}"
+            )
         return read_plan(name, variables=variables)
     try:
         stored = open_library(folder).load(name)
@@ -57,10 +59,10 @@ def _is_for_a_reader(name: str) -> bool:
 
 
 def _neither(name: str, error: CallsheetError) -> CallsheetError:
-    said = error.diagnostics[0]
-    more = f"; {said.help}" if said.code == "PLN002" and said.help else ""
+    diagnostic = error.diagnostics[0]
+    more = f"; {diagnostic.help}" if diagnostic.code == "PLN002" and diagnostic.help else ""
     way_out = f"give a file, the id of a plan of the library, or - for standard input{more}"
-    if said.message.startswith("more than one"):
-        return CallsheetError.single("CFG012", f"{name} is no file, and {said.message}", help=way_out)
+    if diagnostic.message.startswith("more than one"):
+        return CallsheetError.single("CFG012", f"{name} is no file, and {diagnostic.message}", help=way_out)
     message = f"{name} cannot be read: there is no such file, and no plan of this id in the library"
     return CallsheetError.single("CFG012", message, help=way_out)

@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.plan.library import kept_plan, the_id
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.cli.resume import carry_on, resume_options
-from callsheet.apps.cli.run import Wishes, carry_out, run_options
+from callsheet.apps.cli.run import RunArguments, carry_out, run_options
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def run(plan_id: str, plans_folder: Path | None, **given: Any) -> int:
 
     All is as `callsheet run` does it with a file.
     """
-    return carry_out(Wishes(plan=kept_plan(plan_id, plans_folder), **given))
+    return carry_out(RunArguments(plan=kept_plan(plan_id, plans_folder), **given))
 
 
 @click.command()
@@ -54,7 +54,7 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
         from callsheet.store.runs import RunStatus  # noqa: PLC0415 - brings the journal
 
         if not accept_changed_plan and info.status is not RunStatus.DONE:
-            from callsheet.api.kept import check_kept  # noqa: PLC0415 - only where something is to be run
+            from callsheet.api.kept_plans import check_kept  # noqa: PLC0415 - only where something is to be run
 
             check_kept(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
         return info

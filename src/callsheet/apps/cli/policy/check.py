@@ -39,8 +39,8 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
 def _try(named: str) -> None:
     """Read a policy and make its predicates ready; raises CallsheetError with all that is wrong."""
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
-    from callsheet.policy.places import key_spans  # noqa: PLC0415 - as above
     from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
+    from callsheet.policy.toml_spans import key_spans  # noqa: PLC0415 - as above
 
     rules = load_policy(named).rules
     faults = faults_of(rules)

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, to_json
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     elif to_screen:
         print_text(text, nl=False)
     else:
-        say(f"wrote {output}: on top of {base}, {tools} tool{'s' if tools != 1 else ''} to look at")
+        to_stderr(f"wrote {output}: on top of {base}, {tools} tool{'s' if tools != 1 else ''} to look at")
     print_diagnostics(() if as_json else toolbox.diagnostics, None)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 

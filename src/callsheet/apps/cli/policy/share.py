@@ -8,7 +8,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 
 
 @click.command()
@@ -33,5 +33,5 @@ def share(policy: str, name: str | None, as_json: bool) -> int:
         print_json({"policy": address, "place": str(place)})
     else:
         click.echo(address)
-        say(f"kept in {place}")
+        to_stderr(f"kept in {place}")
     return Exit.OK

@@ -63,7 +63,7 @@ class _State:
     """What is known of a step."""
 
     status: StepStatus = StepStatus.PENDING
-    said: str = ""
+    message: str = ""
     since: float = 0.0
     took: float | None = None
 
@@ -122,7 +122,7 @@ class LiveGraph:
             state = self._states[place]
             self._counts[state.status] -= 1
             self._counts[status] += 1
-            state.status, state.said, state.took = status, said_of(note), took
+            state.status, state.message, state.took = status, said_of(note), took
             if note.kind is NoteKind.STARTED:
                 state.since = monotonic() - ago
             for places, kind in ((self._running, StepStatus.RUNNING), (self._failed, StepStatus.FAILED)):
@@ -158,8 +158,8 @@ class LiveGraph:
                 yield Text(f"⋮ {row.rows} more", "dim")
             else:
                 yield self._line(row, layout, columns)
-        told = [f"{self._counts[status]} {word}" for status, word in _WORDS.items() if self._counts[status]]
-        yield Text(cut(f"{count} steps: {', '.join(told)}", columns))
+        parts = [f"{self._counts[status]} {word}" for status, word in _WORDS.items() if self._counts[status]]
+        yield Text(cut(f"{count} steps: {', '.join(parts)}", columns))
 
     def _line(self, place: int, layout: Layout, columns: int) -> Text:
         state, known = self._states[place], len(self._rows.order)
@@ -171,13 +171,13 @@ class LiveGraph:
         took = monotonic() - state.since if state.status is StepStatus.RUNNING else state.took
         time = pad(cut(seconds(took), _TIME) if took is not None else "", _TIME)
         room = columns - 2 - width(head) - 2 - _TIME - 2
-        said = cut(state.said, room) if room > 0 else ""
-        if not said and place < known:
-            said = self._rows.more(place, room)
+        message = cut(state.message, room) if room > 0 else ""
+        if not message and place < known:
+            message = self._rows.more(place, room)
         mark_style, style = _STYLES[state.status]
         text = Text(no_wrap=True, overflow="crop")
         text.append(mark_of(state.status, ansi=False), mark_style)
         text.append(f" {head}", style)
         text.append(f"  {time}", "dim")
-        text.append(f"  {said}".rstrip(), "red" if state.status is StepStatus.FAILED else "dim")
+        text.append(f"  {message}".rstrip(), "red" if state.status is StepStatus.FAILED else "dim")
         return text

@@ -60,10 +60,10 @@ class Heading:
     def line(self, columns: int) -> Text:
         """The line as things stand."""
         counts = Counter([*self._states.values()])
-        told = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
+        texts = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
         steps = f"{len(self._states)} step{'' if len(self._states) == 1 else 's'}"
         parts = [f"run {printable(self._run)}" if self._run else "", self._status]
-        parts.append(f"{steps}: {', '.join(told)}" if told else steps)
+        parts.append(f"{steps}: {', '.join(texts)}" if texts else steps)
         if self._began is not None:
             until = monotonic() if self._ended is None else self._ended
             parts.append(seconds(max(0.0, until - self._began)))

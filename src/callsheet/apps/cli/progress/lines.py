@@ -8,7 +8,7 @@ from time import monotonic, time
 
 import click
 
-from callsheet.apps.cli.progress.before import is_replanned
+from callsheet.apps.cli.progress.earlier_notes import is_replanned
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -99,8 +99,8 @@ class PlainLines:
         word = word_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            said = self._actions.get(note.step, "") if begins else said_of(note)
-            self._print(note.step, word, said, took)
+            words = self._actions.get(note.step, "") if begins else said_of(note)
+            self._print(note.step, word, words, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
@@ -122,8 +122,8 @@ class PlainLines:
                 self._print(step, "stopped", "", now - began)
             self._since.clear()
 
-    def _print(self, step: str, word: str, said: str, took: float | None) -> None:
-        text = f"{step:<5} {word:<8} {said}".rstrip()
+    def _print(self, step: str, word: str, message: str, took: float | None) -> None:
+        text = f"{step:<5} {word:<8} {message}".rstrip()
         click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
 
     def _forget(self) -> None:

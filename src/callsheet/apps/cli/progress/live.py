@@ -68,7 +68,7 @@ class _Row:
     """What is known of a step."""
 
     kind: NoteKind | None = None
-    said: str = ""
+    message: str = ""
     since: float = 0.0
     took: float | None = None
     visits: int = 0
@@ -129,7 +129,7 @@ class LiveDisplay:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
         row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
-        row.said = said_of(note)
+        row.message = said_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
@@ -139,7 +139,7 @@ class LiveDisplay:
         """Nothing goes on behind the end of the run: what was under way has been stopped."""
         for row in self._rows.values():
             if row.kind in _RUNNING:
-                row.kind, row.said = NoteKind.FAILED, "stopped"
+                row.kind, row.message = NoteKind.FAILED, "stopped"
                 row.took = max(0.0, monotonic() - ago - row.since)
 
     def _picture(self) -> Group:
@@ -164,8 +164,8 @@ class LiveDisplay:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
-            said = cut(f"[cut] {row.said}" if row.is_cut else row.said, room) if room > 0 else ""
-            self._add(table, row, (name, action, took, said))
+            message = cut(f"[cut] {row.message}" if row.is_cut else row.message, room) if room > 0 else ""
+            self._add(table, row, (name, action, took, message))
         return table
 
     def _window(self) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ class LiveDisplay:
         return [*kept, *self._steps[len(above) + len(kept) : end]]
 
     def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
-        name, action, took, said = texts
+        name, action, took, message = texts
         running = row.kind in _RUNNING and row.kind is not NoteKind.ASKED
         mark, style = ("", "") if row.kind is None else _MARKS.get(row.kind, ("", ""))
         table.add_row(
@@ -186,7 +186,7 @@ class LiveDisplay:
             Text(name, "bold" if running else "dim" if row.kind is None else ""),
             Text(action, "dim" if row.kind is None else ""),
             Text(took, "dim"),
-            Text(said, "red" if row.kind is NoteKind.FAILED else "dim"),
+            Text(message, "red" if row.kind is NoteKind.FAILED else "dim"),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.cli.output import print_text, say
+from callsheet.apps.cli.output import print_text, to_stderr
 from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import preview, seconds
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import Display
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
-    from callsheet.trace.playing import Moment, Said
+    from callsheet.trace.replay import Moment, PlayedNote
 
 
 class Picture:
@@ -21,7 +21,7 @@ class Picture:
 
     def __init__(self, plan: Plan, run: str) -> None:
         from callsheet.apps.cli.progress.progress import display_for  # noqa: PLC0415 - not for --help
-        from callsheet.apps.cli.stage import Stage  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.progress_mode import Stage  # noqa: PLC0415 - as above
 
         self._display: Display = display_for(Stage.LIVE, plan, run)
         self._before: dict[str, Note] = {}
@@ -29,10 +29,10 @@ class Picture:
 
     def before(self, moment: Moment) -> None:
         """Take what was before the first event that is shown."""
-        from callsheet.apps.cli.progress.before import remember  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.progress.earlier_notes import remember  # noqa: PLC0415 - not for --help
 
-        for said in moment.said:
-            remember(self._before, said.note)
+        for played in moment.notes:
+            remember(self._before, played.note)
 
     def begin(self) -> None:
         """Draw from now on."""
@@ -40,16 +40,16 @@ class Picture:
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
         """Take a moment of so many seconds ago into the picture."""
-        for said in moment.said:
-            self._display.show(said.note, said.took, ago)
-            if said.note.kind == "ended":
+        for played in moment.notes:
+            self._display.show(played.note, played.took, ago)
+            if played.note.kind == "ended":
                 self._answer = _ended(moment)
 
     def end(self) -> None:
         """Leave the screen in order, and tell how the run ended."""
         self._display.end()
         if self._answer:
-            say(self._answer)
+            to_stderr(self._answer)
 
 
 class Lines:
@@ -71,12 +71,12 @@ class Lines:
 
     def show(self, moment: Moment, at: float, _ago: float = 0.0) -> None:
         """Print a moment, so many seconds `at` after the start of the run."""
-        for said in moment.said:
+        for played in moment.notes:
             if self._as_json:
-                print_text(json.dumps(_json(moment, said, at), ensure_ascii=True))
+                print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
-            line = _line(moment, said, self._actions.get(said.note.step, ""))
-            if said.note.kind == "replanned" and not self._is_graph:
+            line = _line(moment, played, self._actions.get(played.note.step, ""))
+            if played.note.kind == "replanned" and not self._is_graph:
                 self._actions = {}  # the new plan has steps of these ids that do something else
             if line:
                 print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
@@ -85,27 +85,27 @@ class Lines:
         """There is nothing to end."""
 
 
-def _line(moment: Moment, said: Said, action: str) -> str:
+def _line(moment: Moment, played: PlayedNote, action: str) -> str:
     from callsheet.apps.cli.progress.lines import said_of, word_of  # noqa: PLC0415 - not for --help
 
-    note = said.note
+    note = played.note
     if note.kind == "ended":
         return _ended(moment)
     word = word_of(note)
     if word is None:
         return ""
-    took = "" if said.took is None else f"  ({seconds(said.took)})"
-    told = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
-    return f"{note.step:<5} {word:<8} {told}".rstrip() + took
+    took = "" if played.took is None else f"  ({seconds(played.took)})"
+    message = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
+    return f"{note.step:<5} {word:<8} {message}".rstrip() + took
 
 
 def _ended(moment: Moment) -> str:
-    note = next(said.note for said in moment.said if said.note.kind == "ended")
+    note = next(played.note for played in moment.notes if played.note.kind == "ended")
     return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
 
 
-def _json(moment: Moment, said: Said, at: float) -> dict[str, Any]:
-    note, took = said
+def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
+    note, took = played
     row: dict[str, Any] = {
         "seq": moment.event.seq,
         "time": iso(moment.event.ts),

@@ -12,9 +12,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from callsheet.apps.cli.progress.before import remember
+from callsheet.apps.cli.progress.earlier_notes import remember
+from callsheet.apps.cli.progress_mode import Stage
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.cli.stage import Stage
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli.output import say
+from callsheet.apps.cli.output import to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def sent_beside(
             headers = "".join(f" --header {name}={value}" for name, value in otel.headers.items())
             content = " --content" if otel.content else ""
             command = f"callsheet trace export {run_id} --otlp {done.url}{headers}{content}{hint}"
-            say(f"trace not sent: {done.failure}\n  nothing is lost; send it with: {command}")
+            to_stderr(f"trace not sent: {done.failure}\n  nothing is lost; send it with: {command}")
         elif done.spans and not quiet:
-            say(f"trace sent to {done.url}, {done.spans:,} spans")
+            to_stderr(f"trace sent to {done.url}, {done.spans:,} spans")
 
 
 def target_or_warning(otel: OtelSettings) -> Target | None:
@@ -68,5 +68,5 @@ def target_or_warning(otel: OtelSettings) -> Target | None:
     try:
         return otel.target()
     except CallsheetError as error:
-        say(f"the trace is not sent: {error.diagnostics[0].message}")
+        to_stderr(f"the trace is not sent: {error.diagnostics[0].message}")
         return None

@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, say
+from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.cli.runs import shown_status
 from callsheet.diagnostics import CallsheetError
 
@@ -24,12 +24,12 @@ _RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ExportOutcome:
     """What was made of a run, and where it went."""
 
     run_id: str
     trace_id: str
-    told: Telemetry
+    telemetry: Telemetry
     goes_on: bool
     url: str | None = None
     sent: Sent | None = None
@@ -81,8 +81,8 @@ def export(
     then; and where the collector cannot be reached, or refuses.
     """
     from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - not for --help
+    from callsheet.runtime.telemetry.conversion import provenance_of, telemetry_of  # noqa: PLC0415 - as above
     from callsheet.runtime.telemetry.target import headers_of, target_of  # noqa: PLC0415 - as above
-    from callsheet.runtime.telemetry.telling import provenance_of, telemetry_of  # noqa: PLC0415 - as above
 
     if headers and url is None:
         raise click.UsageError("--header belongs to --otlp")
@@ -91,13 +91,13 @@ def export(
         info = opened.find_run(run)
         bad = opened.verify(info.run_id)
         if bad is not None:
-            say(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
             return Exit.FAILED
         goes_on = shown_status(opened, info) == _RUNNING
-        told = telemetry_of(opened, info.run_id, content=content, goes_on=goes_on)
+        telemetry = telemetry_of(opened, info.run_id, content=content, goes_on=goes_on)
         provenance = None if prov is None else provenance_of(opened, info.run_id, content=content)
     if file is not None:
-        _write(file, _lines(told, info.run_id))
+        _write(file, _lines(telemetry, info.run_id))
     relations = 0
     if prov is not None and provenance is not None:
         _write(prov, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
@@ -107,12 +107,12 @@ def export(
         from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - only where it is sent
 
         with Sender(target, info.run_id) as sender:
-            sender.send(told)
+            sender.send(telemetry)
             sent = sender.sent
-    made = Made(
+    made = ExportOutcome(
         info.run_id,
         trace_id(info.run_id),
-        told,
+        telemetry,
         goes_on,
         None if target is None else target.url,
         sent,
@@ -128,11 +128,11 @@ def export(
     return Exit.OK
 
 
-def _lines(told: Telemetry, run_id: str) -> str:
+def _lines(telemetry: Telemetry, run_id: str) -> str:
     from callsheet import __version__  # noqa: PLC0415 - not for --help
     from callsheet.views.otel.otlp import documents  # noqa: PLC0415 - as above
 
-    made = documents(told, __version__, run_id)
+    made = documents(telemetry, __version__, run_id)
     return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in made)
 
 
@@ -144,14 +144,14 @@ def _write(path: Path, text: str) -> None:
         raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
-def _counted(told: Telemetry) -> str:
-    return f"{len(told.spans):,} spans, {len(told.logs):,} log events, {len(told.metrics):,} histograms"
+def _counted(sent: Telemetry) -> str:
+    return f"{len(sent.spans):,} spans, {len(sent.logs):,} log events, {len(sent.metrics):,} histograms"
 
 
-def _print(made: Made) -> None:
+def _print(made: ExportOutcome) -> None:
     print_text(f"run    {made.run_id}")
-    print_text(f"trace  {made.trace_id}: {_counted(made.told)}")
-    for name, number in Counter(span.name for span in made.told.spans).most_common(12):
+    print_text(f"trace  {made.trace_id}: {_counted(made.telemetry)}")
+    for name, number in Counter(span.name for span in made.telemetry.spans).most_common(12):
         print_text(f"       {number:6,}  {name}")
     if made.sent is not None:
         print_text(f"sent   to {made.url}")
@@ -165,15 +165,15 @@ def _print(made: Made) -> None:
         print_text("the run is going on: what is under way is not in it yet")
 
 
-def _json(made: Made) -> dict[str, Any]:
+def _json(made: ExportOutcome) -> dict[str, Any]:
     sent = made.sent
     return {
         "run_id": made.run_id,
         "trace_id": made.trace_id,
         "is_running": made.goes_on,
-        "spans": len(made.told.spans),
-        "logs": len(made.told.logs),
-        "metrics": len(made.told.metrics),
+        "spans": len(made.telemetry.spans),
+        "logs": len(made.telemetry.logs),
+        "metrics": len(made.telemetry.metrics),
         "sent": None
         if sent is None
         else {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli.output import print_json, say
+from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.effects import effect_json
 from callsheet.apps.wording.values import preview, without_controls
@@ -34,7 +34,7 @@ def is_consented(forking: Forking, *, is_sure: bool, as_json: bool) -> bool:
     """
     effects = forking.effects
     if not as_json:
-        say("\n".join(_lines(forking)))
+        to_stderr("\n".join(_lines(forking)))
     if is_sure or not effects:
         return True
     if not as_json and _somebody_is_there():
@@ -50,7 +50,7 @@ def is_consented(forking: Forking, *, is_sure: bool, as_json: bool) -> bool:
             }
         )
     else:
-        say("nobody is asked without a terminal: give --yes to let it happen; nothing was done")
+        to_stderr("nobody is asked without a terminal: give --yes to let it happen; nothing was done")
     return False
 
 
@@ -69,11 +69,11 @@ def _lines(forking: Forking) -> list[str]:
         inner = f", may call {', '.join('@' + tool for tool in effect.may_call)}" if effect.may_call else ""
         name = effect.tool if effect.tool == "RE-PLAN" else f"@{effect.tool}"
         lines.append(f"  {effect.step:<{width}}  {name} ({effect.effect}{inner})")
-        said = [_call(call, forking.parent.run_id) for call in effect.calls[:_MOST_CALLS]]
+        parts = [_call(call, forking.parent.run_id) for call in effect.calls[:_MOST_CALLS]]
         if len(effect.calls) > _MOST_CALLS:
-            said.append(f"and {len(effect.calls) - _MOST_CALLS} more calls")
-        said = said or ["if the run comes to it; its arguments are not known yet"]
-        lines += [f"  {'':<{width}}  {line}" for line in said]
+            parts.append(f"and {len(effect.calls) - _MOST_CALLS} more calls")
+        parts = parts or ["if the run comes to it; its arguments are not known yet"]
+        lines += [f"  {'':<{width}}  {line}" for line in parts]
     return [without_controls(line) for line in lines]
 
 

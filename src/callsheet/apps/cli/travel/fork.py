@@ -8,7 +8,7 @@ import click
 
 from callsheet.apps.cli.given import parse_variables, read_value
 from callsheet.apps.cli.resume import resume_options
-from callsheet.apps.cli.travel import consent, going
+from callsheet.apps.cli.travel import branching, consent
 
 if TYPE_CHECKING:
     from callsheet.ir import JSON
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     help="Put another line of plan in the place of a step that has not begun; in a graph a JSON object.",
 )
 @consent.sure
-@going.run_id
-@going.by
+@branching.run_id
+@branching.by
 @resume_options
 def fork(
     run: str,
@@ -66,9 +66,9 @@ def fork(
         parse_variables(variables, "--set"),
         dict(_argument(text) for text in arguments),
         dict(_step(text) for text in steps),
-        going.named(by),
+        branching.named(by),
     )
-    return going.branch_off(lambda journal: _forking(journal, run, at, edits, given["model"]), **given)
+    return branching.branch_off(lambda journal: _forking(journal, run, at, edits, given["model"]), **given)
 
 
 def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> Forking:

@@ -12,7 +12,7 @@ import click
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import may_stay_unread, say
+from callsheet.apps.cli.output import may_stay_unread, to_stderr
 from callsheet.apps.cli.progress.moments import Lines, Picture
 from callsheet.apps.cli.screen import is_terminal
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.playing import Moment
+    from callsheet.trace.replay import Moment
 
 _LONGEST = 3.0
 """Seconds that a wait is shown for at most: a run may have waited for people for days."""
@@ -64,7 +64,7 @@ def playback(
     if by_key and not (is_live and is_terminal(sys.stdin)):
         raise click.UsageError("--step needs a terminal")
     if by_key:
-        say(_KEYS)
+        to_stderr(_KEYS)
     with journals.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)
@@ -76,7 +76,7 @@ def playback(
 
 def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
-    from callsheet.trace.playing import play  # noqa: PLC0415 - as above
+    from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
     for seq in (player.start, player.end):
         if seq > info.events:
@@ -128,9 +128,9 @@ class _Player:
             return True
         if self._last is None:
             self.shown.begin()
-        elif moment.said and not self._pace.wait(event.ts - self._last):
+        elif moment.notes and not self._pace.wait(event.ts - self._last):
             return False
-        if moment.said or self._last is None:
+        if moment.notes or self._last is None:
             self._last = event.ts
         self.shown.show(moment, event.ts - self._begun)
         return event.seq < self.end

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from callsheet.apps.cli.resume import resume_options
-from callsheet.apps.cli.travel import consent, going
+from callsheet.apps.cli.travel import branching, consent
 
 
 @click.command()
@@ -20,8 +20,8 @@ from callsheet.apps.cli.travel import consent, going
     help="The step to run again from, such as S3 or S3@2; of the first plan that the run made itself r1/S3.",
 )
 @consent.sure
-@going.run_id
-@going.by
+@branching.run_id
+@branching.by
 @resume_options
 def rerun(run: str, place: str, by: str | None, **given: Any) -> int:
     """Run the plan of RUN again from a step, as a new run; what came before keeps its results.
@@ -33,4 +33,6 @@ def rerun(run: str, place: str, by: str | None, **given: Any) -> int:
     """
     from callsheet.runtime import forking  # noqa: PLC0415 - brings the runtime
 
-    return going.branch_off(lambda journal: forking.rerun(journal, run, place, going.named(by)), **given)
+    return branching.branch_off(
+        lambda journal: forking.rerun(journal, run, place, branching.named(by)), **given
+    )

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.cli.trust.look import print_stand, stands
 from callsheet.diagnostics import CallsheetError, to_json
@@ -31,7 +31,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.trusting import approve as keep  # noqa: PLC0415 - as above
-    from callsheet.ports.mcp.trust.keeping import now  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.checking import now  # noqa: PLC0415 - as above
 
     if not is_sure and (as_json or not _somebody_is_there()):
         raise click.UsageError("nobody can be asked here: look with `callsheet trust diff`, then add --yes")
@@ -50,14 +50,16 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
         print_diagnostics(doubts, None)
     names = [f"{server.identity.name}/{tool.name}" for server in news for tool in server.tools]
     if news and not is_sure and not click.confirm(f"Approve {', '.join(names) or 'the server'}?", err=True):
-        say("nothing was approved")
+        to_stderr("nothing was approved")
         return Exit.FAILED
     file = pin_file(setup.settings)
     _write(lambda: keep(file, servers, now()), str(file.path))
     if as_json:
         print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(doubts)})
     else:
-        say(f"approved: {', '.join(names)}" if names else "nothing to approve: all is as it was approved")
+        to_stderr(
+            f"approved: {', '.join(names)}" if names else "nothing to approve: all is as it was approved"
+        )
     return Exit.OK
 
 
@@ -85,7 +87,7 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
     if as_json:
         print_json({"revoked": list(taken), "path": str(file.path)})
     else:
-        say(f"revoked: {', '.join(taken)}" if taken else "nothing was trusted")
+        to_stderr(f"revoked: {', '.join(taken)}" if taken else "nothing was trusted")
     return Exit.OK
 
 

@@ -8,12 +8,12 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, say
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
-    from callsheet.apps.trusting import ServerStand
+    from callsheet.apps.trusting import ServerTrust
     from callsheet.diagnostics import Diagnostic
 
 _SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
@@ -31,7 +31,7 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.apps.trusting import targets_of  # noqa: PLC0415 - as above
-    from callsheet.ports.mcp.trust import Standing  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - as above
 
     file = pin_file(load_settings())
@@ -48,9 +48,9 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
             f"  (calls itself {visible(str(server.reported))[:80]})"
         )
         for name, tool in server.tools.items():
-            mark = "✓" if tool.standing is Standing.APPROVED else "·"
-            click.echo(f"  {mark} {visible(name)}  {tool.standing} {tool.since}  {tool.pin}")
-    say(f"the file is {file.path}")
+            mark = "✓" if tool.reason is RecordReason.APPROVED else "·"
+            click.echo(f"  {mark} {visible(name)}  {tool.reason} {tool.since}  {tool.pin}")
+    to_stderr(f"the file is {file.path}")
     return Exit.OK
 
 
@@ -75,7 +75,7 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
     return Exit.FAILED if differs or any(d.is_error for d in doubts) else Exit.OK
 
 
-def stands(setup: Setup, targets: tuple[str, ...]) -> tuple[tuple[ServerStand, ...], tuple[Diagnostic, ...]]:
+def stands(setup: Setup, targets: tuple[str, ...]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
     """The servers that are meant, asked now, and what was wrong with some."""
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.trusting import look  # noqa: PLC0415 - as above
@@ -83,15 +83,15 @@ def stands(setup: Setup, targets: tuple[str, ...]) -> tuple[tuple[ServerStand, .
     return run_to_end(look(setup, targets))
 
 
-def print_stand(server: ServerStand, *, hides_settled: bool) -> None:
+def print_stand(server: ServerTrust, *, hides_settled: bool) -> None:
     """How the tools of a server stand to what is kept, those in which nothing differs last and short."""
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - not for --help
 
     name = visible(server.identity.name)
     click.echo(f"{name}  {visible(server.identity.place)}")
     if server.is_renamed:
-        said, before = visible(str(server.seen.reported)), visible(str(server.before))
-        click.echo(f"  ~ calls itself {said[:80]}, was {before[:80]}")
+        reported, before = visible(str(server.seen.reported)), visible(str(server.before))
+        click.echo(f"  ~ calls itself {reported[:80]}, was {before[:80]}")
     elif server.before is not None and server.before.version != server.seen.reported.version:
         now = visible(server.seen.reported.version)[:40]
         click.echo(f"    version {now}, was {visible(server.before.version)[:40]}")
@@ -107,7 +107,7 @@ def print_stand(server: ServerStand, *, hides_settled: bool) -> None:
         click.echo(f"  {same} unchanged")
 
 
-def _json(server: ServerStand) -> dict[str, Any]:
+def _json(server: ServerTrust) -> dict[str, Any]:
     before = None if server.before is None else server.before._asdict()
     return {
         "name": server.identity.name,
@@ -118,7 +118,7 @@ def _json(server: ServerStand) -> dict[str, Any]:
             {
                 "name": tool.name,
                 "state": tool.state,
-                "standing": None if tool.held is None else str(tool.held.standing),
+                "standing": None if tool.held is None else str(tool.held.reason),
                 "lines": list(tool.lines),
             }
             for tool in server.tools

@@ -18,11 +18,11 @@ from callsheet.apps.operations.lineages import sliced
 from callsheet.apps.operations.run_at_event import check_event, run_at_event_json
 from callsheet.apps.operations.slices import slice_json
 from callsheet.apps.wording.events import event_json
+from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
-from callsheet.runtime.telling import lctl_of
 from callsheet.store.events import Event
 from callsheet.trace.lctl.write import to_data, write
-from callsheet.trace.standing import standing_of
+from callsheet.trace.state_at import standing_of
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 
@@ -69,8 +69,8 @@ def number(text: str) -> int:
 async def diff(req: ApiRequest[Empty, bodies.DiffQuery]) -> Response:
     """Where two runs first diverge, and what follows from it."""
     host, run_id, other = req.state.host, req.path["run_id"], req.query.other
-    told = await host.beside(lambda: diff_json(host.journal, host.info(run_id), host.info(other)))
-    return json_response(told)
+    data = await host.beside(lambda: diff_json(host.journal, host.info(run_id), host.info(other)))
+    return json_response(data)
 
 
 async def journal(req: ApiRequest[Empty, bodies.JournalQuery]) -> Response:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from starlette.responses import Response
 
-from callsheet.api.reach import pins_for_library
+from callsheet.api.requirements import pins_for_library
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.problems import Problem

@@ -130,8 +130,8 @@ def _run(state: State, run_id: str) -> dict[str, Any]:
     info = host.info(run_id)
     details = run_details_json(run_details(host.journal, info, host.journal.verify(run_id)))
     problem = host.problem(run_id)
-    told = None if problem is None else problem_json(problem, status_of(problem))
-    return {**details, "status": host.status(info), "problem": told}
+    data = None if problem is None else problem_json(problem, status_of(problem))
+    return {**details, "status": host.status(info), "problem": data}
 
 
 async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:
@@ -141,7 +141,7 @@ async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:
     if outcome is None:
         state = await host.beside(lambda: host.state(run_id))
         return json_response({"run_id": run_id, "status": state.status, "in_doubt": []}, 202)
-    return json_response(await _stands(req.state, host.veil.outcome(outcome)))
+    return json_response(await _stands(req.state, host.masker.outcome(outcome)))
 
 
 async def resume_run(req: ApiRequest[bodies.ResumeBody, Empty]) -> Response:
@@ -175,7 +175,7 @@ async def decide_calls(req: ApiRequest[bodies.DecideBody, Empty]) -> Response:
     outcome = await host.decide(run_id, body.calls, resolution(body), every=body.every)
     if body.resume and outcome.result is None and not outcome.in_doubt:
         await host.resume(run_id)
-    return json_response(await _stands(req.state, host.veil.outcome(outcome)))
+    return json_response(await _stands(req.state, host.masker.outcome(outcome)))
 
 
 async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:

@@ -44,11 +44,11 @@ async def list_tools(req: ApiRequest[Empty, Empty]) -> Response:
 async def get_policy(req: ApiRequest[Empty, Empty]) -> Response:
     """The policy of the server, and the shipped ones that a request may name if there is none."""
     policy = req.state.host.config.policy
-    told: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
     if policy is not None:
-        said = replace(policy, files=())
-        told = {"name": policy.name, "policy": policy_to_json(said), "hash": policy_hash(said)}
-    return json_response({"in_force": told, "shipped": list(SHIPPED)})
+        text = replace(policy, files=())
+        data = {"name": policy.name, "policy": policy_to_json(text), "hash": policy_hash(text)}
+    return json_response({"in_force": data, "shipped": list(SHIPPED)})
 
 
 async def get_shipped(req: ApiRequest[Empty, Empty]) -> Response:

@@ -41,25 +41,25 @@ async def stream_run(req: ApiRequest[Empty, bodies.EventsQuery]) -> Response:
 
 def _after(req: ApiRequest[Empty, bodies.EventsQuery]) -> int:
     """The last event that the client has, from its header, else from its query."""
-    told = req.request.headers.get("last-event-id", "").strip()
-    if not told:
+    data = req.request.headers.get("last-event-id", "").strip()
+    if not data:
         return req.query.after
-    if not (told.isascii() and told.isdigit() and len(told) <= 16):
+    if not (data.isascii() and data.isdigit() and len(data) <= 16):
         raise Problem("API008", "Last-Event-ID must be the number of an event")
-    return int(told)
+    return int(data)
 
 
 async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGenerator[bytes]:
     events = state.host.watch(run_id, after)
     try:
         yield _RETRY
-        async for told in _with_heartbeats(events, state):
-            if told is None:
+        async for data in _with_heartbeats(events, state):
+            if data is None:
                 yield _ALIVE
-            elif isinstance(told, RunState):
-                yield _message({"status": told.status, "events": told.events}, name="standing")
+            elif isinstance(data, RunState):
+                yield _message({"status": data.status, "events": data.events}, name="standing")
             else:
-                yield _message(event_json(told), number=told.seq)
+                yield _message(event_json(data), number=data.seq)
         if state.stopping.is_set():
             return
         info = state.host.info(run_id)

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
-from callsheet.api.reach import parameters_of
+from callsheet.api.requirements import parameters_of
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.endpoints.plans import read_text, text_for
@@ -26,7 +26,7 @@ from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.predicting import PredictionOptions, predict
 from callsheet.apps.operations.proving import Proved, prove_text
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.shelf import Shelf
+from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import to_json
 from callsheet.frontends.spelling import Syntax
 from callsheet.policy.model import Policy
@@ -51,7 +51,7 @@ async def format_plan(req: ApiRequest[bodies.FormatBody, Empty]) -> Response:
         text = read_text(body.plan, body)
         if body.to is None:
             return format_text(text)
-        local = state.host.tools.shelf.local
+        local = state.host.tools.declared.local
         return convert_text(text, Syntax(body.to), lambda plan: parameters_of(plan, local))
 
     return json_response((await state.host.beside(formatted)).to_json())
@@ -61,18 +61,18 @@ async def validate(req: ApiRequest[bodies.CheckBody, Empty]) -> Response:
     """Check a plan against the available tools."""
     state, body = req.state, req.body
     text = await state.host.beside(lambda: read_text(body.plan, body, body.inputs))
-    shelf = await _shelf(state, text, asks_servers=body.servers) if body.tools else None
-    checked = await state.host.beside(lambda: check_text(text, shelf, body.inputs).to_json())
+    declared = await _shelf(state, text, asks_servers=body.servers) if body.tools else None
+    checked = await state.host.beside(lambda: check_text(text, declared, body.inputs).to_json())
     return json_response(checked)
 
 
-async def _shelf(state: State, text: PlanText, *, asks_servers: bool) -> Shelf:
+async def _shelf(state: State, text: PlanText, *, asks_servers: bool) -> DeclaredTools:
     """The tools to check a text against: with those of servers, or only local ones."""
     tools = state.host.tools
     plan = text.plan or text.partial
     if not asks_servers or plan is None:
-        return tools.shelf
-    return Shelf(tools.setup, await tools.for_plan(plan, tools.setup.agents))
+        return tools.declared
+    return DeclaredTools(tools.setup, await tools.for_plan(plan, tools.setup.agents))
 
 
 async def visualize(req: ApiRequest[bodies.PictureBody, Empty]) -> Response:
@@ -104,12 +104,12 @@ async def _proved(req: ApiRequest[bodies.VerifyBody, Empty]) -> Proved:
     state, body = req.state, req.body
     policy = _policy(state, body.policy)
     text = await state.host.beside(lambda: read_text(body.plan, body, body.inputs))
-    shelf = await _shelf(state, text, asks_servers=body.servers)
+    declared = await _shelf(state, text, asks_servers=body.servers)
     return await state.host.beside(
         lambda: prove_text(
             text,
             policy,
-            shelf,
+            declared,
             body.inputs,
             approved=body.approved,
             can_ask=not body.unattended,
@@ -146,7 +146,7 @@ async def dry_run(req: ApiRequest[bodies.DryRunBody, Empty]) -> Response:
     state, body = req.state, req.body
     text = await text_for(state, body, body.inputs)
     text.require()
-    shelf = await _shelf(state, text, asks_servers=body.servers)
+    declared = await _shelf(state, text, asks_servers=body.servers)
     options = PredictionOptions(
         inputs=body.inputs,
         assume=body.assume,
@@ -156,7 +156,7 @@ async def dry_run(req: ApiRequest[bodies.DryRunBody, Empty]) -> Response:
         approved=body.approved,
         journal=state.host.journal.path,
     )
-    return json_response(await state.host.beside(lambda: predict(text, shelf, options).to_json()))
+    return json_response(await state.host.beside(lambda: predict(text, declared, options).to_json()))
 
 
 def _post(path: str, summary: str, handler: Any, body: Any, schema: Any, *problems: int) -> Endpoint:

@@ -81,9 +81,13 @@ async def install_packages(settings: BuiltinSettings, wanted: Sequence[str]) -> 
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        said = output.decode(errors="replace").strip()
-        said = said if len(said) <= _MAX_SAID else f"(the last {_MAX_SAID:,} characters) …{said[-_MAX_SAID:]}"
-        raise ToolFailed(f"{said}\n{', '.join(names)} could not be installed".strip())
+        message = output.decode(errors="replace").strip()
+        message = (
+            message
+            if len(message) <= _MAX_SAID
+            else f"(the last {_MAX_SAID:,} characters) …{message[-_MAX_SAID:]}"
+        )
+        raise ToolFailed(f"{message}\n{', '.join(names)} could not be installed".strip())
     return f"installed {', '.join(names)}"
 
 

@@ -89,14 +89,14 @@ async def run_job(job: dict[str, Any], stdin: str, seconds: float, most_output: 
             os.close(write_end)
         os.set_blocking(read_end, False)
         try:
-            said = os.read(read_end, 4096).decode()
+            message = os.read(read_end, 4096).decode()
         except BlockingIOError:
-            said = ""  # a process that left the group still holds the other end
+            message = ""  # a process that left the group still holds the other end
     finally:
         os.close(read_end)
-    if said == "started" or timed_out:
+    if message == "started" or timed_out:
         return _finished(collector, finished, timed_out)
-    reason = said.removeprefix("failed: ") or collector.text(2).strip() or "the launcher ended early"
+    reason = message.removeprefix("failed: ") or collector.text(2).strip() or "the launcher ended early"
     return Finished("", "", finished, timed_out, reason)
 
 

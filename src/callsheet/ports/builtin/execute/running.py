@@ -63,8 +63,8 @@ def _raise_failure(finished: Finished, limits: ExecutionSettings) -> None:
         why = f"the program ran longer than {limits.timeout:g} seconds and was ended"
     else:
         why = _ending(finished.exit_code, limits)
-    said = "\n".join(text.strip() for text in (finished.stdout, finished.stderr) if text.strip())
-    raise ToolFailed(f"{said}\n{why}" if said else why)
+    summary = "\n".join(text.strip() for text in (finished.stdout, finished.stderr) if text.strip())
+    raise ToolFailed(f"{summary}\n{why}" if summary else why)
 
 
 def _ending(code: int, limits: ExecutionSettings) -> str:

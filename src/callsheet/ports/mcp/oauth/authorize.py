@@ -18,11 +18,10 @@ from mcp.client.auth.utils import validate_authorization_response_iss
 from mcp_types import LATEST_PROTOCOL_VERSION
 
 from callsheet.ports.mcp.oauth.clients import client_for
-from callsheet.ports.mcp.oauth.discovery import Found, discover
+from callsheet.ports.mcp.oauth.discovery import AuthorizationServer, discover
 from callsheet.ports.mcp.oauth.grants import Denied, tokens_for
 from callsheet.ports.mcp.oauth.guard import Guard
-from callsheet.ports.mcp.oauth.records import Client, Login
-from callsheet.ports.mcp.oauth.troubles import (
+from callsheet.ports.mcp.oauth.login_errors import (
     no_login,
     not_safe,
     other_issuer,
@@ -31,11 +30,12 @@ from callsheet.ports.mcp.oauth.troubles import (
     unusable,
     wrong_answer,
 )
+from callsheet.ports.mcp.oauth.records import Client, Login
 from callsheet.ports.mcp.servers import HttpServer, is_safe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class PendingLogin:
     """A login that has been started. `address` is the URL to open in a browser."""
 
     name: str
@@ -44,7 +44,7 @@ class Begun:
     state: str = field(repr=False)
     verifier: str = field(repr=False)
     redirect_uri: str
-    found: Found
+    found: AuthorizationServer
     client: Client
     scope: str
 
@@ -56,7 +56,7 @@ class Begun:
 
 async def begin(
     name: str, server: HttpServer, guard: Guard, redirect_uri: str, *, before: str = "", scope: str = ""
-) -> Begun:
+) -> PendingLogin:
     """Discover the authorization server, and build the URL for the login.
 
     `before` is the issuer of the existing login: a different one is refused (TOL040). `scope` overrides the
@@ -93,7 +93,7 @@ async def begin(
         **({"scope": wanted} if wanted else {}),
         **({"prompt": "consent"} if "offline_access" in wanted.split() else {}),
     }
-    return Begun(
+    return PendingLogin(
         name=name,
         url=server.url,
         address=_with_query(str(found.metadata.authorization_endpoint), asked),
@@ -106,7 +106,7 @@ async def begin(
     )
 
 
-async def finish(begun: Begun, guard: Guard, given: Mapping[str, str]) -> Login:
+async def finish(begun: PendingLogin, guard: Guard, given: Mapping[str, str]) -> Login:
     """Exchange the parameters that the browser returned with for a login.
 
     Raises CallsheetError: TOL035 if they do not belong to this login or come from another issuer, TOL034 if

@@ -12,9 +12,9 @@ import httpx2
 from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.mcp.oauth.noted import note
+from callsheet.ports.mcp.oauth.login_errors import login_over, scope_missing
+from callsheet.ports.mcp.oauth.request_errors import note
 from callsheet.ports.mcp.oauth.sources import TokenSource
-from callsheet.ports.mcp.oauth.troubles import login_over, scope_missing
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 

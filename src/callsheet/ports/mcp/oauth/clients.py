@@ -20,11 +20,11 @@ from mcp.client.auth.utils import (
 from mcp.shared.auth import OAuthClientMetadata, OAuthMetadata
 from pydantic import AnyUrl
 
-from callsheet.ports.mcp.oauth.discovery import Found
+from callsheet.ports.mcp.oauth.discovery import AuthorizationServer
 from callsheet.ports.mcp.oauth.grants import denial
 from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.login_errors import no_secret, refused, unusable
 from callsheet.ports.mcp.oauth.records import Client
-from callsheet.ports.mcp.oauth.troubles import no_secret, refused, unusable
 from callsheet.ports.mcp.servers import OAuthRules
 
 _MOST_BYTES = 10_000
@@ -44,7 +44,7 @@ def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) ->
 
 
 async def client_for(
-    name: str, rules: OAuthRules, found: Found, guard: Guard, redirect_uri: str, scope: str
+    name: str, rules: OAuthRules, found: AuthorizationServer, guard: Guard, redirect_uri: str, scope: str
 ) -> Client:
     """The client for a person's login, redirected to `redirect_uri`.
 
@@ -69,14 +69,16 @@ async def client_for(
     if response.status_code not in (200, 201):
         raise refused(name, found.issuer, f"does not register callsheet: it {denial(response)}", _BY_HAND)
     try:
-        told = await handle_registration_response(response)
-        check_registration_usable(told)
+        client_info = await handle_registration_response(response)
+        check_registration_usable(client_info)
     except OAuthFlowError:
-        told = None  # its text contains the whole response, perhaps with a secret
-    if told is None:
+        client_info = None  # its text contains the whole response, perhaps with a secret
+    if client_info is None:
         raise refused(name, found.issuer, "registers callsheet with settings that it cannot use", _BY_HAND)
     return Client(
-        id=told.client_id, secret=told.client_secret or "", method=told.token_endpoint_auth_method or "none"
+        id=client_info.client_id,
+        secret=client_info.client_secret or "",
+        method=client_info.token_endpoint_auth_method or "none",
     )
 
 

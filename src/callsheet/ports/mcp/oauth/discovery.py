@@ -28,13 +28,13 @@ from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 
 from callsheet.ports.mcp.oauth.guard import Guard
-from callsheet.ports.mcp.oauth.troubles import plain, unusable
+from callsheet.ports.mcp.oauth.login_errors import plain, unusable
 
 _SERVER_ERRORS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuthorizationServer:
     """The authorization server of a server. `scope` is what the server asks for, empty if nothing."""
 
     resource: str
@@ -45,22 +45,22 @@ class Found:
 
 async def discover(
     name: str, url: str, guard: Guard, challenge: httpx2.Response | None, issuer: str = ""
-) -> Found | None:
+) -> AuthorizationServer | None:
     """Query a server, then the authorization server that it names or that is configured as `issuer`.
 
     `challenge` is the response with which the server refused a request.
     """
-    told = await _protected_resource(name, url, guard, challenge)
-    chosen = _issuer(name, told, issuer)
+    data = await _protected_resource(name, url, guard, challenge)
+    chosen = _issuer(name, data, issuer)
     metadata = await _authorization_server(name, url, guard, chosen)
     if metadata is None:
-        if told is None and not issuer:
+        if data is None and not issuer:
             return None
         raise unusable(name, f"its authorization server {plain(chosen or url)} gives no metadata")
     for endpoint in _endpoints(metadata):
         await guard.judge(endpoint)
-    resource = resource_url_from_server_url(url) if told is None else str(told.resource)
-    return Found(resource, str(metadata.issuer), metadata, _scope(challenge, told, metadata))
+    resource = resource_url_from_server_url(url) if data is None else str(data.resource)
+    return AuthorizationServer(resource, str(metadata.issuer), metadata, _scope(challenge, data, metadata))
 
 
 async def _protected_resource(
@@ -73,20 +73,20 @@ async def _protected_resource(
         response = await guard.send(create_oauth_metadata_request(place))
         if response.status_code >= _SERVER_ERRORS:
             raise unusable(name, f"it answers {plain(place)} with status {response.status_code}", "try later")
-        told = await handle_protected_resource_response(response)
-        if told is None:
+        metadata = await handle_protected_resource_response(response)
+        if metadata is None:
             continue
-        if not check_resource_allowed(resource_url_from_server_url(url), str(told.resource)):
-            raise unusable(name, f"its metadata is for another server, {plain(str(told.resource))}")
-        return told
+        if not check_resource_allowed(resource_url_from_server_url(url), str(metadata.resource)):
+            raise unusable(name, f"its metadata is for another server, {plain(str(metadata.resource))}")
+        return metadata
     return None
 
 
-def _issuer(name: str, told: ProtectedResourceMetadata | None, wanted: str) -> str:
+def _issuer(name: str, resource: ProtectedResourceMetadata | None, wanted: str) -> str:
     """The issuer to use: `wanted` if the server names it, else its first; empty for the server itself."""
-    if told is None:
+    if resource is None:
         return wanted
-    named = [str(place) for place in told.authorization_servers]
+    named = [str(place) for place in resource.authorization_servers]
     if not wanted:
         return named[0]
     for place in named:
@@ -106,12 +106,12 @@ async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) 
         response = await guard.send(create_oauth_metadata_request(place))
         goes_on, metadata = await handle_auth_metadata_response(response)
         if metadata is not None:
-            said = str(metadata.issuer)
+            stated = str(metadata.issuer)
             try:
-                validate_metadata_issuer(metadata, said if issuers_match(said, expected) else expected)
+                validate_metadata_issuer(metadata, stated if issuers_match(stated, expected) else expected)
             except OAuthFlowError:
                 raise unusable(
-                    name, f"the metadata of {plain(expected)} is for another issuer, {plain(said)}"
+                    name, f"the metadata of {plain(expected)} is for another issuer, {plain(stated)}"
                 ) from None
             return metadata
         if not goes_on:
@@ -131,12 +131,12 @@ def _endpoints(metadata: OAuthMetadata) -> list[str]:
 
 
 def _scope(
-    challenge: httpx2.Response | None, told: ProtectedResourceMetadata | None, metadata: OAuthMetadata
+    challenge: httpx2.Response | None, resource: ProtectedResourceMetadata | None, metadata: OAuthMetadata
 ) -> str:
     """The scope to request: what the server asks for, never everything its authorization server supports."""
     scope = None if challenge is None else extract_scope_from_www_auth(challenge)
-    if scope is None and told is not None and told.scopes_supported:
-        scope = " ".join(told.scopes_supported)
+    if scope is None and resource is not None and resource.scopes_supported:
+        scope = " ".join(resource.scopes_supported)
     if (
         scope
         and "offline_access" in (metadata.scopes_supported or ())

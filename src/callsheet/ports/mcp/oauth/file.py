@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.ports.mcp.atomic_file import replace_file
+from callsheet.ports.mcp.oauth.login_errors import bad_file
 from callsheet.ports.mcp.oauth.records import Login, WrongLogin
-from callsheet.ports.mcp.oauth.troubles import bad_file
-from callsheet.ports.mcp.replacing import replace_file
 from callsheet.sealing.keys import KeyRing, NotOpened
 
 VARIABLE = "CALLSHEET_LOGINS"

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.login_errors import plain, refused
 from callsheet.ports.mcp.oauth.records import Client, Login, Tokens
-from callsheet.ports.mcp.oauth.troubles import plain, refused
 
 _EARLY = 30.0
 """Seconds before its expiry from which a token is no longer used."""
@@ -44,11 +44,11 @@ class Denied(Exception):
 def denial(response: httpx2.Response) -> Denied:
     """The OAuth error in a response; nothing else of the response is shown."""
     try:
-        said: Any = read_json(response.text)
+        data: Any = read_json(response.text)
     except (NotJson, ValueError):
-        said = None
-    told = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
-    code, words = told.get("error"), told.get("error_description")
+        data = None
+    fields = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    code, words = fields.get("error"), fields.get("error_description")
     if not isinstance(code, str) or not _CODE.fullmatch(code):
         return Denied(f"HTTP {response.status_code}", "")
     return Denied(code, plain(words) if isinstance(words, str) else "")

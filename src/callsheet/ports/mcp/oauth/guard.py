@@ -16,8 +16,8 @@ from typing import NamedTuple
 import httpx2
 
 from callsheet.policy.addresses import IP, AddressRefused, AllowedHosts, Target, checked, is_public, parse_url
-from callsheet.ports.mcp.oauth.troubles import not_reached
-from callsheet.ports.reaching import UnknownHost, resolve, send_to
+from callsheet.ports.checked_http import UnknownHost, resolve, send_to
+from callsheet.ports.mcp.oauth.login_errors import not_reached
 
 MOST_BYTES = 256 * 1024
 """The largest response in bytes; metadata takes a few thousand."""

@@ -66,9 +66,9 @@ class Login:
     def from_json(cls, data: Any) -> Login:
         """The login in JSON data; raises WrongLogin if it is malformed."""
         try:
-            told: dict[str, Any] = dict(data)
-            client, tokens = Client(**told.pop("client")), _tokens(told.pop("tokens"))
-            return cls(**told, client=client, tokens=tokens)
+            row: dict[str, Any] = dict(data)
+            client, tokens = Client(**row.pop("client")), _tokens(row.pop("tokens"))
+            return cls(**row, client=client, tokens=tokens)
         except (TypeError, KeyError, ValueError) as error:
             raise WrongLogin(f"it contains an invalid login ({type(error).__name__})") from None
 

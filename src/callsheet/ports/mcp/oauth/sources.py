@@ -20,8 +20,8 @@ from callsheet.ports.mcp.oauth.discovery import discover
 from callsheet.ports.mcp.oauth.file import LoginFile
 from callsheet.ports.mcp.oauth.grants import Denied, refreshed, tokens_for
 from callsheet.ports.mcp.oauth.guard import Guard
+from callsheet.ports.mcp.oauth.login_errors import login_needed, login_over, not_safe, refused, unusable
 from callsheet.ports.mcp.oauth.records import Login, Tokens
-from callsheet.ports.mcp.oauth.troubles import login_needed, login_over, not_safe, refused, unusable
 from callsheet.ports.mcp.servers import Grant, HttpServer, OAuthRules, is_safe
 
 

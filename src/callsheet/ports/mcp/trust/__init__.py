@@ -4,12 +4,12 @@ A file of pins outlives runs: a tool whose declaration changes is refused until 
 change. Nothing here starts or calls a server.
 """
 
+from callsheet.ports.mcp.trust.checking import PinKeeper
 from callsheet.ports.mcp.trust.differences import changed_fields, differences
 from callsheet.ports.mcp.trust.file import VARIABLE, PinFile, default_pins
 from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity, identity_of
 from callsheet.ports.mcp.trust.judging import CHANGED, UNAPPROVED, Judgement, SeenServer
-from callsheet.ports.mcp.trust.keeping import PinKeeper
-from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
+from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, RecordReason
 
 __all__ = [
     "CHANGED",
@@ -21,10 +21,10 @@ __all__ = [
     "PinnedServer",
     "PinnedTool",
     "Pins",
+    "RecordReason",
     "Reported",
     "SeenServer",
     "ServerIdentity",
-    "Standing",
     "changed_fields",
     "default_pins",
     "differences",

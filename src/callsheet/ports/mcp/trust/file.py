@@ -17,7 +17,7 @@ from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.ports.mcp.replacing import replace_file
+from callsheet.ports.mcp.atomic_file import replace_file
 from callsheet.ports.mcp.trust.records import Pins, WrongRecord
 
 VARIABLE = "CALLSHEET_PINS"

@@ -45,11 +45,11 @@ def identity_of(config: McpServerConfig) -> ServerIdentity:
     """
     transport = config.transport
     if isinstance(transport, HttpServer):
-        told = {"url": transport.url, "sse": transport.sse}
-        return ServerIdentity(config.name, shown_url(transport.url), _hash(told))
+        data = {"url": transport.url, "sse": transport.sse}
+        return ServerIdentity(config.name, shown_url(transport.url), _hash(data))
     folder = transport.cwd or Path.cwd()
-    told = {"command": _whole(folder, transport.command), "args": [_whole(folder, a) for a in transport.args]}
-    return ServerIdentity(config.name, _shown_command(transport), _hash(told))
+    data = {"command": _whole(folder, transport.command), "args": [_whole(folder, a) for a in transport.args]}
+    return ServerIdentity(config.name, _shown_command(transport), _hash(data))
 
 
 def _whole(folder: Path, word: str) -> str:

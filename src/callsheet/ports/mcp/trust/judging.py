@@ -15,7 +15,7 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ports.mcp.declarations import pin_of
 from callsheet.ports.mcp.trust.differences import changed_fields, differences, visible
 from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
-from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, Standing
+from callsheet.ports.mcp.trust.records import PinnedServer, PinnedTool, Pins, RecordReason
 
 CHANGED, UNAPPROVED, FIRST_SIGHT, OTHER_VERSION = "TOL020", "TOL021", "TOL022", "TOL025"
 _MOST_OTHERS = 3
@@ -55,9 +55,11 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
         if refusal is not None:
             refusals[name] = refusal
             notices.append(_for_people(refusal, declaration, held))
-    said = [] if known is None else list(_version(seen, known))
-    renewed = replace(known, reported=seen.reported) if known is not None and said and not pinned else None
-    return Judgement(refusals, (*said, *_gathered(seen, notices)), None if refusals else renewed)
+    findings = [] if known is None else list(_version(seen, known))
+    renewed = (
+        replace(known, reported=seen.reported) if known is not None and findings and not pinned else None
+    )
+    return Judgement(refusals, (*findings, *_gathered(seen, notices)), None if refusals else renewed)
 
 
 def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
@@ -76,7 +78,10 @@ def _version(seen: SeenServer, known: PinnedServer) -> Iterator[Diagnostic]:
 
 
 def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
-    tools = {name: PinnedTool(told, Standing.SEEN, now) for name, told in seen.declarations.items()}
+    tools = {
+        name: PinnedTool(declaration, RecordReason.SEEN, now)
+        for name, declaration in seen.declarations.items()
+    }
     name, count = seen.identity.name, f"{len(tools)} tool{'' if len(tools) == 1 else 's'}"
     others = [*dict.fromkeys(visible(server.identity.place) for server in pins.named(name))]
     rest = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
@@ -109,13 +114,13 @@ def _refusal(
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
     if held.pin != pin_of(declaration):
         fields = ", ".join(changed_fields(held.declaration, declaration))
-        since = "approved" if held.standing is Standing.APPROVED else "first seen"
+        since = "approved" if held.reason is RecordReason.APPROVED else "first seen"
         message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
     if known is not None and known.reported.name != seen.reported.name:
         message = f"{tool} is offered by a server that now reports another name; it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
-    if pinned and held.standing is not Standing.APPROVED:
+    if pinned and held.reason is not RecordReason.APPROVED:
         return Diagnostic(
             UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=way_out
         )

@@ -17,7 +17,7 @@ from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
 SCHEMA = 1
 
 
-class Standing(StrEnum):
+class RecordReason(StrEnum):
     """Why a declaration is recorded: it was there when the server was first seen, or a person approved it."""
 
     SEEN = "seen"
@@ -29,7 +29,7 @@ class PinnedTool:
     """A tool's whole declaration when it was recorded, and since when (UTC, ISO 8601)."""
 
     declaration: Mapping[str, Any]
-    standing: Standing
+    reason: RecordReason
     since: str
 
     @property
@@ -110,7 +110,7 @@ def _server_json(server: PinnedServer) -> dict[str, Any]:
         "reported": {"name": server.reported.name, "version": server.reported.version},
         "tools": {
             name: {
-                "standing": str(tool.standing),
+                "standing": str(tool.reason),
                 "since": tool.since,
                 "pin": tool.pin,
                 "declaration": dict(tool.declaration),
@@ -122,11 +122,11 @@ def _server_json(server: PinnedServer) -> dict[str, Any]:
 
 def _read_server(data: object, where: str) -> PinnedServer:
     entry = _table(data, where, ("name", "place", "fingerprint", "reported", "tools"))
-    said = _table(entry["reported"], f"{where}.reported", ("name", "version"))
+    fields = _table(entry["reported"], f"{where}.reported", ("name", "version"))
     identity = ServerIdentity(
         *(_text(entry[key], f"{where}.{key}") for key in ("name", "place", "fingerprint"))
     )
-    reported = Reported(*(_text(said[key], f"{where}.reported.{key}") for key in ("name", "version")))
+    reported = Reported(*(_text(fields[key], f"{where}.reported.{key}") for key in ("name", "version")))
     tools = entry["tools"]
     if not isinstance(tools, dict):
         raise WrongRecord(f"{where}.tools must be an object")
@@ -138,14 +138,14 @@ def _read_server(data: object, where: str) -> PinnedServer:
 
 def _read_tool(data: object, where: str) -> PinnedTool:
     entry = _table(data, where, ("standing", "since", "pin", "declaration"))
-    standing = _text(entry["standing"], f"{where}.standing")
-    if standing not in list(Standing):
-        raise WrongRecord(f"{where}.standing must be one of {', '.join(Standing)}")
+    state = _text(entry["standing"], f"{where}.standing")
+    if state not in list(RecordReason):
+        raise WrongRecord(f"{where}.standing must be one of {', '.join(RecordReason)}")
     declaration = entry["declaration"]
     if not isinstance(declaration, dict):
         raise WrongRecord(f"{where}.declaration must be an object")
     since = _text(entry["since"], f"{where}.since")
-    tool = PinnedTool(cast("dict[str, Any]", declaration), Standing(standing), since)
+    tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(state), since)
     if entry["pin"] != tool.pin:
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     return tool

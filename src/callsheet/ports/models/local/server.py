@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from callsheet.ports.models.local.rereading import BLOCK
+from callsheet.ports.models.local.prompt_cache import BLOCK
 
 _CHILD = Path(__file__).with_name("child.py")
 _LIBRARY = "xllamacpp"
@@ -202,12 +202,12 @@ def _start(serving: Serving) -> Running:
 
 def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:
     """The address that the process reports; raises ServerFailed if it does not in time."""
-    said: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     stdout = process.stdout
     assert stdout is not None
-    threading.Thread(target=lambda: said.put(stdout.readline()), daemon=True).start()
+    threading.Thread(target=lambda: lines.put(stdout.readline()), daemon=True).start()
     try:
-        line = said.get(timeout=timeout)
+        line = lines.get(timeout=timeout)
     except queue.Empty:
         raise ServerFailed(f"it was not ready within {timeout:g} s") from None
     if not line:

@@ -34,14 +34,14 @@ async def gathered(lines: AsyncIterator[str], alive: Callable[[], None]) -> tupl
     finish: Any = None
     is_whole = False
     async for line in lines:
-        said, is_fault = _said(line)
-        if said is None:
+        data, is_fault = _event_data(line)
+        if data is None:
             continue
         alive()
-        if said == _END:
+        if data == _END:
             is_whole = True
             break
-        piece = cast("dict[str, Any]", json.loads(said))
+        piece = cast("dict[str, Any]", json.loads(data))
         if is_fault or "error" in piece:
             return _fault(piece)
         usage = piece.get("usage") or usage
@@ -54,7 +54,7 @@ async def gathered(lines: AsyncIterator[str], alive: Callable[[], None]) -> tupl
     return 200, json.dumps({"choices": [{"message": message, "finish_reason": finish}], "usage": usage})
 
 
-def _said(line: str) -> tuple[str | None, bool]:
+def _event_data(line: str) -> tuple[str | None, bool]:
     """The data of an event, and whether it is an error; None for other lines."""
     for mark in (_DATA, _FAULT):
         if line.startswith(mark):

@@ -18,12 +18,12 @@ from temporalio.common import RawValue
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Failed, ToolFacts
+from callsheet.runtime.engines.temporal.call_rules import CallRules
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
-from callsheet.runtime.engines.temporal.held import Held
-from callsheet.runtime.engines.temporal.named import Named, NotGiven
-from callsheet.runtime.engines.temporal.orders import CARRY_OUT, KEEP
+from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
+from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.sealing.finder import Finder
@@ -78,14 +78,14 @@ class Calls:
         """Make one call of a run and return its outcome; errors of the tool are never raised."""
         alive = asyncio.create_task(_beat())
         try:
-            rules = None if held is None else Held.from_json(held)
+            rules = None if held is None else CallRules.from_json(held)
             outcome = await self._outcome(run_id, command, facts_from_json(facts), rules)
             return RawValue(await self._checked_in(outcome))
         finally:
             alive.cancel()
 
     async def _outcome(
-        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: Held | None
+        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: CallRules | None
     ) -> dict[str, Any]:
         """The outcome of a call as data without secrets."""
         if held is None:
@@ -93,13 +93,13 @@ class Calls:
             return outcome_to_json(called)
         if held.pin and self._pin_of(command["tool"]) not in (None, held.pin):
             return outcome_to_json(Failed(str(command["key"]), _CHANGED.format(tool=command["tool"])))
-        named = Named(held.secrets, self._offered, self._environ)
+        named = NamedSecrets(held.secrets, self._offered, self._environ)
         try:
-            told = command_from_json(named.put_in(command))
+            resolved = command_from_json(named.put_in(command))
             gateway = await self._rules.gateway(self._ports, run_id, facts, held)
         except (NotGiven, CallsheetError) as error:
             return outcome_to_json(Failed(str(command["key"]), str(error)))
-        return named.take_out(outcome_to_json(await gateway.carry_out(told)))
+        return named.take_out(outcome_to_json(await gateway.carry_out(resolved)))
 
     @activity.defn(name=KEEP)
     async def keep_past(self, rows: Sequence[Any]) -> str:

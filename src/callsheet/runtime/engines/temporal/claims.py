@@ -93,8 +93,8 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
         if len(payload.data) <= self._limit:
             if self._boxes is None or not self._boxes.seals(self._workflow):
                 return payload
-            told = {"encoding": _BOX, _WAS: payload.metadata["encoding"]}
-            return Payload(metadata=told, data=self._boxes.put(payload.data))
+            data = {"encoding": _BOX, _WAS: payload.metadata["encoding"]}
+            return Payload(metadata=data, data=self._boxes.put(payload.data))
         digest = await self.lay_down(payload.data)
         ticket = {
             "encoding": _TICKET,
@@ -105,16 +105,16 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
         return Payload(metadata=ticket)
 
     async def _fetched(self, payload: Payload) -> Payload:
-        told = payload.metadata
-        if told.get("encoding") == _BOX and self._boxes is not None:
-            return Payload(metadata={"encoding": told[_WAS]}, data=self._taken(self._boxes, payload.data))
-        if told.get("encoding") != _TICKET:
+        metadata = payload.metadata
+        if metadata.get("encoding") == _BOX and self._boxes is not None:
+            return Payload(metadata={"encoding": metadata[_WAS]}, data=self._taken(self._boxes, payload.data))
+        if metadata.get("encoding") != _TICKET:
             return payload
-        data = await self.fetch(told[_DIGEST].decode())
-        return Payload(metadata={"encoding": told[_WAS]}, data=data)
+        data = await self.fetch(metadata[_DIGEST].decode())
+        return Payload(metadata={"encoding": metadata[_WAS]}, data=data)
 
 
 def ticket_of(payload: Payload) -> str | None:
     """The digest in a ticket; None for any other payload."""
-    told = payload.metadata
-    return told[_DIGEST].decode() if told.get("encoding") == _TICKET else None
+    metadata = payload.metadata
+    return metadata[_DIGEST].decode() if metadata.get("encoding") == _TICKET else None

@@ -24,11 +24,18 @@ from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
-from callsheet.runtime.engines.temporal.history import Told, told_by
+from callsheet.runtime.engines.temporal.connecting import TemporalConnection
+from callsheet.runtime.engines.temporal.history import RunHistory, told_by
 from callsheet.runtime.engines.temporal.journaling import machine_of, note_happenings, note_order, stands
-from callsheet.runtime.engines.temporal.orders import MEMO, RESTING, RUNNING, WORKFLOW, Order, workflow_id
-from callsheet.runtime.engines.temporal.reaching import Reached
-from callsheet.runtime.engines.temporal.reopened import Again
+from callsheet.runtime.engines.temporal.reopened import Reopening
+from callsheet.runtime.engines.temporal.run_order import (
+    MEMO,
+    RESTING,
+    RUNNING,
+    WORKFLOW,
+    RunOrder,
+    workflow_id,
+)
 from callsheet.runtime.engines.temporal.watching import Watching
 from callsheet.runtime.guard import bounded
 from callsheet.runtime.inbox import fitting
@@ -47,7 +54,7 @@ _ENDED = "ended"
 Handle = WorkflowHandle[Any, Any]
 
 
-async def start(reached: Reached, journal: Journal, order: Order) -> None:
+async def start(reached: TemporalConnection, journal: Journal, order: RunOrder) -> None:
     """Record a run in the journal and start it; does nothing if it was started before.
 
     Raises JournalError if the journal cannot take it, CallsheetError (TMP004) if the server refuses it.
@@ -70,7 +77,7 @@ async def start(reached: Reached, journal: Journal, order: Order) -> None:
         raise refused(f"run {order.run_id} cannot be started", error) from error
 
 
-async def _with_rules(reached: Reached, order: Order) -> Order:
+async def _with_rules(reached: TemporalConnection, order: RunOrder) -> RunOrder:
     """The order with the digest of its policy, which is stored for the workers."""
     if order.start.policy is None:
         return order
@@ -78,7 +85,7 @@ async def _with_rules(reached: Reached, order: Order) -> Order:
     return order._replace(rules=await reached.claims.lay_down(data))
 
 
-async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
+async def bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id: str) -> RunOutcome:
     """Update the journal of a run from the server, and return the state of the run.
 
     Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot be
@@ -88,26 +95,26 @@ async def bring_up_to_date(reached: Reached, journal: Journal, run_id: str) -> R
     return stands(journal, run_id)
 
 
-async def _brought(reached: Reached, journal: Journal, run_id: str) -> Told:
+async def _brought(reached: TemporalConnection, journal: Journal, run_id: str) -> RunHistory:
     """Fetch a run's history, update the journal from it, and return it."""
-    told, began = await _told(reached, run_id)
-    note_order(journal, told.order, at=began)
-    note_happenings(journal, told.order, told.happened)
-    return told
+    history, began = await _history_of(reached, run_id)
+    note_order(journal, history.order, at=began)
+    note_happenings(journal, history.order, history.happened)
+    return history
 
 
-async def _told(reached: Reached, run_id: str) -> tuple[Told, float]:
+async def _history_of(reached: TemporalConnection, run_id: str) -> tuple[RunHistory, float]:
     """What a run's history contains, and the wall time at which it begins."""
     try:
         history = await handle_of(reached, run_id).fetch_history()
     except RPCError as error:
         raise not_there(reached, run_id, error) from error
-    told = await told_by(history, reached.client.data_converter, reached.claims)
-    return told, history.events[0].event_time.ToDatetime().timestamp()
+    replayed = await told_by(history, reached.client.data_converter, reached.claims)
+    return replayed, history.events[0].event_time.ToDatetime().timestamp()
 
 
 async def wait_for(
-    reached: Reached,
+    reached: TemporalConnection,
     journal: Journal,
     run_id: str,
     *,
@@ -123,17 +130,17 @@ async def wait_for(
     handle, pause, look_at = handle_of(reached, run_id), _PAUSE, 0.0
     watching = None if observer is None else Watching(observer)
     while True:
-        standing, unheard = await _standing(handle)
-        if standing == _ENDED or (standing == RESTING and not waits):
-            told = await _brought(reached, journal, run_id)
+        position, unheard = await _status_of(handle)
+        if position == _ENDED or (position == RESTING and not waits):
+            history = await _brought(reached, journal, run_id)
             if watching is not None:
-                watching.tell(told)
+                watching.notify(history)
             return stands(journal, run_id)
         if unheard is not None and unheard > _LONG and on_idle is not None:
             await on_idle()
         began = time.monotonic()
         if watching is not None and unheard is None and began >= look_at:
-            watching.tell((await _told(reached, run_id))[0])
+            watching.notify((await _history_of(reached, run_id))[0])
             now = time.monotonic()
             look_at = now + _LOOKS * (now - began)
         await asyncio.sleep(pause)
@@ -141,10 +148,10 @@ async def wait_for(
 
 
 async def answer(
-    reached: Reached,
+    reached: TemporalConnection,
     journal: Journal,
     run_id: str,
-    said: Answer | Callable[[PendingAsk], Answer],
+    given_answer: Answer | Callable[[PendingAsk], Answer],
     which: str | None,
     digest: str | None = None,
 ) -> PendingAsk:
@@ -154,14 +161,14 @@ async def answer(
     what `bring_up_to_date` raises.
     """
     await bring_up_to_date(reached, journal, run_id)
-    ask, fits = fitting(journal, run_id, said, which, digest)
+    ask, fits = fitting(journal, run_id, given_answer, which, digest)
     topic, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}"
     await _signal(reached, run_id, "answer", topic, msg_id, letter_payload(ask.digest, fits))
     return ask
 
 
 async def decide(
-    reached: Reached,
+    reached: TemporalConnection,
     journal: Journal,
     run_id: str,
     calls: Sequence[str],
@@ -179,7 +186,7 @@ async def decide(
         await _signal(reached, run_id, "decide", key, doubts, body)
 
 
-async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -> None:
+async def cancel(reached: TemporalConnection, journal: Journal, run_id: str, reason: str) -> None:
     """End a run for good; raises CallsheetError: JRN032 for one that has ended, TMP005 if unknown."""
     stand = await bring_up_to_date(reached, journal, run_id)
     if stand.result is not None:
@@ -188,7 +195,7 @@ async def cancel(reached: Reached, journal: Journal, run_id: str, reason: str) -
 
 
 async def go_on(
-    reached: Reached,
+    reached: TemporalConnection,
     journal: Journal,
     run_id: str,
     verdict: Resolution | None,
@@ -205,13 +212,13 @@ async def go_on(
     `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
     """
     await _start_again(reached, journal, run_id)
-    told = await _brought(reached, journal, run_id)
+    history = await _brought(reached, journal, run_id)
     stand, machine = stands(journal, run_id), machine_of(journal, run_id)
-    bounds = bounded(limits(machine.limits), told.order.start.policy)
+    bounds = bounded(limits(machine.limits), history.order.start.policy)
     if stand.result is not None:
         if not machine.may_reopen:
             return stand
-        await _reopen(reached, told, bounds)
+        await _reopen(reached, history, bounds)
         return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
     if bounds != machine.limits:
         await _signal(reached, run_id, "bound", bounds.to_json())
@@ -222,13 +229,13 @@ async def go_on(
     return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
 
 
-async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:
+async def _reopen(reached: TemporalConnection, history: RunHistory, limits: Limits) -> None:
     """Continue a failed graph in a new history."""
-    order = told.order
+    order = history.order
     try:
         await reached.client.start_workflow(
             WORKFLOW,
-            args=[order.to_json(), None, Again(told.happened, limits).to_json()],
+            args=[order.to_json(), None, Reopening(history.happened, limits).to_json()],
             id=order.workflow_id,
             task_queue=order.queue,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
@@ -239,25 +246,29 @@ async def _reopen(reached: Reached, told: Told, limits: Limits) -> None:
         raise refused(f"run {order.run_id} cannot go on", error) from error
 
 
-async def _start_again(reached: Reached, journal: Journal, run_id: str) -> None:
+async def _start_again(reached: TemporalConnection, journal: Journal, run_id: str) -> None:
     """Start a run whose journal has only its start, as after a crash before it reached the server."""
     info = journal.find_run(run_id)
     if info.events == 1:
         plan, source = journal.plan(info.plan_hash)
         begin = start_from(EventType.START, next(iter(journal.events(run_id))).body)
         settings = reached.settings
-        await start(reached, journal, Order(run_id, plan, source, begin, settings.queue, settings.heartbeat))
+        await start(
+            reached, journal, RunOrder(run_id, plan, source, begin, settings.queue, settings.heartbeat)
+        )
 
 
-async def settled(reached: Reached, journal: Journal, run_id: str) -> RunOutcome:
+async def settled(reached: TemporalConnection, journal: Journal, run_id: str) -> RunOutcome:
     """The state of a run after a worker has processed pending signals; without a worker, as before."""
     deadline, handle = time.monotonic() + _LONG, handle_of(reached, run_id)
-    while (await _standing(handle))[1] is not None and time.monotonic() < deadline:  # noqa: ASYNC110
+    while (await _status_of(handle))[1] is not None and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
     return await bring_up_to_date(reached, journal, run_id)
 
 
-async def ended(reached: Reached, journal: Journal, run_id: str, patience: float) -> RunOutcome | None:
+async def ended(
+    reached: TemporalConnection, journal: Journal, run_id: str, patience: float
+) -> RunOutcome | None:
     """How a run has ended; None if it has not within `patience` seconds."""
     try:
         async with asyncio.timeout(patience):
@@ -267,14 +278,14 @@ async def ended(reached: Reached, journal: Journal, run_id: str, patience: float
     return None if stand.result is None else stand
 
 
-async def _signal(reached: Reached, run_id: str, name: str, *said: Any) -> None:
+async def _signal(reached: TemporalConnection, run_id: str, name: str, *arguments: Any) -> None:
     try:
-        await handle_of(reached, run_id).signal(name, args=said)
+        await handle_of(reached, run_id).signal(name, args=arguments)
     except RPCError as error:
         raise not_there(reached, run_id, error) from error
 
 
-async def _standing(handle: Handle) -> tuple[str, float | None]:
+async def _status_of(handle: Handle) -> tuple[str, float | None]:
     """The status of a run, and the seconds for which it has waited for a worker, None if it does not."""
     described = await handle.describe()
     if described.status is not None and described.status.name != "RUNNING":
@@ -286,12 +297,12 @@ async def _standing(handle: Handle) -> tuple[str, float | None]:
     return RUNNING, (datetime.now(UTC) - since).total_seconds()
 
 
-def handle_of(reached: Reached, run_id: str) -> Handle:
+def handle_of(reached: TemporalConnection, run_id: str) -> Handle:
     """The handle of a run on the server."""
     return reached.client.get_workflow_handle(workflow_id(run_id))
 
 
-def not_there(reached: Reached, run_id: str, error: RPCError) -> CallsheetError:
+def not_there(reached: TemporalConnection, run_id: str, error: RPCError) -> CallsheetError:
     """The error for a run that the server does not return."""
     if error.status is not RPCStatusCode.NOT_FOUND:
         return refused(f"run {run_id} cannot be read", error)
@@ -311,6 +322,6 @@ def refused(what: str, error: RPCError) -> CallsheetError:
     )
 
 
-def _summary(order: Order) -> str:
+def _summary(order: RunOrder) -> str:
     name = order.plan.title or order.plan.id or str(order.start.launch.get("plan", ""))
     return name.splitlines()[0][:200] if name else order.run_id

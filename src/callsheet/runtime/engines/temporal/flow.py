@@ -41,16 +41,16 @@ with workflow.unsafe.imports_passed_through():
     )
     from callsheet.machine.version import MACHINE_VERSION
     from callsheet.runtime.answers import found
-    from callsheet.runtime.engines.temporal.carried import Carried, plan_of, state_of
-    from callsheet.runtime.engines.temporal.happenings import Row, row_of
-    from callsheet.runtime.engines.temporal.held import held_for
-    from callsheet.runtime.engines.temporal.orders import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, Order
-    from callsheet.runtime.engines.temporal.outside import Outside
-    from callsheet.runtime.engines.temporal.reopened import Again, Refolded, refold
+    from callsheet.runtime.engines.temporal.call_rules import held_for
+    from callsheet.runtime.engines.temporal.carried_state import Carried, plan_of, state_of
+    from callsheet.runtime.engines.temporal.event_rows import Row, row_of
+    from callsheet.runtime.engines.temporal.pending import PendingWork
+    from callsheet.runtime.engines.temporal.reopened import Refolded, Reopening, refold
+    from callsheet.runtime.engines.temporal.run_order import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, RunOrder
     from callsheet.store.inbox import Letter
     from callsheet.store.records import event_of, result_body
     from callsheet.store.replay import begin
-    from callsheet.store.snapshots import Posed
+    from callsheet.store.snapshots import AskTimes
 
 _UNITS = 20_000
 """Steps and items per workflow task, which may last two seconds."""
@@ -73,14 +73,14 @@ class PlanRun:
         carried: dict[str, Any] | None = None,
         again: dict[str, Any] | None = None,
     ) -> None:
-        self.order = Order.from_json(order)
+        self.order = RunOrder.from_json(order)
         if self.order.core != MACHINE_VERSION:
             raise ValueError(
                 f"the run was begun by version {self.order.core} of the machine that runs plans, and this"
                 f" worker has version {MACHINE_VERSION}: a worker of that version has to carry it on"
             )
         self.carried = None if carried is None else Carried.from_json(carried)
-        before = None if again is None else Again.from_json(again)
+        before = None if again is None else Reopening.from_json(again)
         self._refolded: Refolded | None = None if before is None else refold(self.order, before)
         self._worked_before = 0.0 if before is None else before.worked
         if self._refolded is not None:
@@ -93,19 +93,19 @@ class PlanRun:
         self.happened: list[Row] = [] if before is None else list(before.rows)
         self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
-        self._outside = Outside(
+        self._outside = PendingWork(
             self.order,
             lambda: self._machine.limits.max_concurrency_by_tool,
             self._note,
             self._arrived,
             lambda command, began: held_for(self.order, self._machine, command, began),
         )
-        self._asks: dict[str, tuple[Ask, Posed]] = {}
+        self._asks: dict[str, tuple[Ask, AskTimes]] = {}
         self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
         self._plan_facts: dict[str, ToolFacts] = {}
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
-        self._told: str = workflow.memo_value(MEMO, RUNNING)
+        self._data: str = workflow.memo_value(MEMO, RUNNING)
         self._rested = 0.0
         self._began = workflow.now()
 
@@ -150,22 +150,22 @@ class PlanRun:
     # ------------------------------------------------------------ what people say
 
     @workflow.signal
-    def decide(self, key: str, time: int, said: dict[str, Any]) -> None:
+    def decide(self, key: str, time: int, decision: dict[str, Any]) -> None:
         """Decide about a call in doubt, for its `time`-th doubt, which may be yet to come.
 
         `said` is the body of the journal's `decided` event. It applies once, and not to another doubt of the
         call.
         """
         if time > self._doubts[key]:
-            self._words[key, time] = said
+            self._words[key, time] = decision
         elif time == self._doubts[key] and self._outside.doubted.pop(key, None) is not None:
-            self._arrived.append(_decided(key, said))
+            self._arrived.append(_decided(key, decision))
 
     @workflow.signal
-    def answer(self, topic: str, msg_id: str, said: dict[str, Any]) -> None:
+    def answer(self, topic: str, msg_id: str, payload: dict[str, Any]) -> None:
         """Answer a question, asked or yet to come, like a letter in a journal's inbox."""
         if all(letter.msg_id != msg_id for letter in self._letters):
-            self._letters.append(Letter(topic, msg_id, said, workflow.now().timestamp()))
+            self._letters.append(Letter(topic, msg_id, payload, workflow.now().timestamp()))
             for key in tuple(self._asks):
                 self._look_for(key)
 
@@ -216,9 +216,9 @@ class PlanRun:
         self._doubts[key] += isinstance(event, Doubted)
         if not self._machine.is_open(key):
             doubted.pop(key, None)  # decided by its tool's policy or its probe
-        said = self._words.pop((key, self._doubts[key]), None)
-        if said is not None and doubted.pop(key, None) is not None:
-            self._arrived.append(_decided(key, said))
+        decision = self._words.pop((key, self._doubts[key]), None)
+        if decision is not None and doubted.pop(key, None) is not None:
+            self._arrived.append(_decided(key, decision))
 
     async def _catch_up(self, commands: list[Command]) -> None:
         """Let a paused machine finish, in as many workflow tasks as needed."""
@@ -237,10 +237,10 @@ class PlanRun:
 
     def _tell_standing(self) -> None:
         """Publish in the memo whether only people can continue the run; reading it needs no worker."""
-        standing = RESTING if self._rests() else RUNNING
-        if standing != self._told:
-            self._told = standing
-            workflow.upsert_memo({MEMO: standing})
+        position = RESTING if self._rests() else RUNNING
+        if position != self._data:
+            self._data = position
+            workflow.upsert_memo({MEMO: position})
 
     def _rests(self) -> bool:
         """Whether nothing is under way and only people can continue the run."""
@@ -266,14 +266,14 @@ class PlanRun:
         for command in commands:
             if isinstance(command, Ask):
                 now, timeout = workflow.now().timestamp(), command.asked.timeout
-                posed = Posed(now, None if timeout is None else now + timeout)
+                posed = AskTimes(now, None if timeout is None else now + timeout)
                 self._note(command, posed.due)
                 self._ask(command, posed)
             elif not isinstance(command, Finish):
                 self._outside.launch(command)
         self._outside.fill()
 
-    def _ask(self, ask: Ask, posed: Posed) -> None:
+    def _ask(self, ask: Ask, posed: AskTimes) -> None:
         self._asks[ask.key] = ask, posed
         if not self._look_for(ask.key) and posed.due is not None:
             self._outside.spawn(self._expire(ask, posed.due))
@@ -309,12 +309,12 @@ class PlanRun:
         )
         if outside.has_calls or self._arrived:
             return
-        state, told = state_of(self._machine), len(self.happened)
+        state, count = state_of(self._machine), len(self.happened)
         if state is not None:
             kept = await workflow.execute_activity(
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
-            if not self._arrived and told == len(self.happened):
+            if not self._arrived and count == len(self.happened):
                 workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, kept).to_json()])
         outside.is_closed = False
         outside.fill()
@@ -342,7 +342,7 @@ class PlanRun:
         """Record what the reopened machine was told; returns the commands that follow."""
         self._outside.facts = refolded.facts
         self._plan_facts = refolded.plan_facts
-        for event in refolded.told:
+        for event in refolded.events:
             self._note(event)
         return refolded.commands
 
@@ -363,8 +363,8 @@ class PlanRun:
         outside.fill()
 
 
-def _decided(key: str, said: dict[str, Any]) -> Event:
-    event = event_of("decided", key, said, _no_plan)
+def _decided(key: str, decision: dict[str, Any]) -> Event:
+    event = event_of("decided", key, decision, _no_plan)
     assert event is not None
     return event
 

@@ -26,18 +26,18 @@ from temporalio.worker import (
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.event_rows import Row
 from callsheet.runtime.engines.temporal.flow import PlanRun
-from callsheet.runtime.engines.temporal.happenings import Row
-from callsheet.runtime.engines.temporal.orders import Order
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
 
 
-class Told:
+class RunHistory:
     """The order and the events of a run, read from its history."""
 
-    def __init__(self, order: Order, happened: Sequence[Row]) -> None:
+    def __init__(self, order: RunOrder, happened: Sequence[Row]) -> None:
         self.order = order
         self.happened = happened
 
@@ -63,7 +63,7 @@ class _Witness(Interceptor):
         return _Inbound
 
 
-async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> Told:
+async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> RunHistory:
     """The events in a history and in those before it.
 
     Raises CallsheetError (TMP006) if it cannot be replayed.
@@ -83,7 +83,7 @@ async def told_by(history: WorkflowHistory, converter: DataConverter, claims: Cl
         before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
     except (BlobMissing, NotOpened, OSError) as error:
         raise _unreadable(history, error) from error
-    return Told(run.order, tuple(chain(*before, run.happened)))
+    return RunHistory(run.order, tuple(chain(*before, run.happened)))
 
 
 def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:

@@ -12,8 +12,8 @@ from callsheet.ir import plan_from_json
 from callsheet.machine import Machine
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
-from callsheet.runtime.engines.temporal.happenings import Row
-from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.event_rows import Row
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.secret_parts import SecretParts
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.recording import text_of
@@ -22,7 +22,7 @@ from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.errors import JournalError
 
 
-def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
+def note_order(journal: Journal, order: RunOrder, at: float | None = None) -> None:
     """Create a run in the journal with only its start, unless it exists; raises what `create_run` does."""
     if _has(journal, order.run_id):
         return
@@ -32,7 +32,7 @@ def note_order(journal: Journal, order: Order, at: float | None = None) -> None:
         writer.commit()
 
 
-def note_happenings(journal: Journal, order: Order, happened: Sequence[Row]) -> None:
+def note_happenings(journal: Journal, order: RunOrder, happened: Sequence[Row]) -> None:
     """Append the events that the journal does not have yet.
 
     Raises JournalError: JRN004 while another process does the same, and other errors of writing.

@@ -20,13 +20,13 @@ from callsheet.machine import (
     Started,
     ToolFacts,
 )
-from callsheet.runtime.engines.temporal.happenings import Row, event_in
-from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.event_rows import Row, event_in
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.store.events import EventType
 from callsheet.store.replay import begin
 
 
-class Again(NamedTuple):
+class Reopening(NamedTuple):
     """The past events of a failed run, and the limits with which it goes on, None to keep its own."""
 
     rows: Sequence[Row]
@@ -53,13 +53,13 @@ class Refolded(NamedTuple):
     """A reopened machine: the events it was told, its commands, and the facts about its tools."""
 
     machine: Machine
-    told: tuple[Event, ...]
+    events: tuple[Event, ...]
     commands: list[Command]
     facts: dict[str, ToolFacts]
     plan_facts: dict[str, ToolFacts]
 
 
-def refold(order: Order, again: Again) -> Refolded:
+def refold(order: RunOrder, again: Reopening) -> Refolded:
     """The machine after all past events, told to go on."""
     machine = begin(order.plan, order.start).machine
     machine.feed(Started(order.start.inputs))
@@ -72,8 +72,8 @@ def refold(order: Order, again: Again) -> Refolded:
         if isinstance(event, PlanCompiled):
             plan_facts = dict(event.facts)
             facts |= plan_facts
-    told: tuple[Event, ...] = (Reopened(),)
+    events: tuple[Event, ...] = (Reopened(),)
     if again.limits is not None and again.limits != machine.limits:
-        told = (LimitsChanged(again.limits), *told)
-    commands = [command for event in told for command in machine.feed(event)]
-    return Refolded(machine, told, commands, facts, plan_facts)
+        events = (LimitsChanged(again.limits), *events)
+    commands = [command for event in events for command in machine.feed(event)]
+    return Refolded(machine, events, commands, facts, plan_facts)

@@ -15,8 +15,8 @@ from typing import TypeAlias
 from callsheet.machine import ToolFacts
 from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
+from callsheet.runtime.engines.temporal.call_rules import CallRules
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
-from callsheet.runtime.engines.temporal.held import Held
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.runtime.tokens import NO_TASKS, Tasks
@@ -38,7 +38,9 @@ class Rules:
         self._labels: LabelStore | None = None
         self._policies: dict[str, Policy] = {}
 
-    async def gateway(self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], held: Held) -> Gateway:
+    async def gateway(
+        self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], held: CallRules
+    ) -> Gateway:
         """The gateway for a call with these rules; raises CallsheetError if labels cannot be kept."""
         if not held.rules:
             return Gateway(ports, run_id, facts)

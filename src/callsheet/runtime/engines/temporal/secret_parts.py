@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from callsheet.machine import Ask, Started
-from callsheet.runtime.engines.temporal.happenings import Row, event_in
-from callsheet.runtime.engines.temporal.orders import Order
+from callsheet.runtime.engines.temporal.event_rows import Row, event_in
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.secrecy import secrecy_of
 from callsheet.sealing.sealer import Path
 from callsheet.store.events import EventType
@@ -20,7 +20,7 @@ from callsheet.store.replay import begin
 class SecretParts:
     """The labels of one run, as they become known."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: RunOrder) -> None:
         self._machine = begin(order.plan, order.start).machine
         self._machine.feed(Started(order.start.inputs))
         self._secrecy = secrecy_of(self._machine)

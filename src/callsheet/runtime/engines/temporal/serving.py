@@ -20,9 +20,9 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.flow import PlanRun
-from callsheet.runtime.engines.temporal.orders import MODELS, TOOLS
 from callsheet.runtime.engines.temporal.rules import OpenLabels
-from callsheet.runtime.engines.temporal.users import sign
+from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
+from callsheet.runtime.engines.temporal.worker_signs import sign
 from callsheet.runtime.gateway import Ports
 from callsheet.store.labels import LabelStore
 

@@ -49,7 +49,7 @@ class TemporalSettings:
             return self.blobs
         if self.blobs:
             return str(Path(self.blobs).expanduser().absolute())
-        from callsheet.store.place import default_journal_path  # noqa: PLC0415 - only if none is named
+        from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - only if none is named
         from callsheet.store.shared.address import shared_address  # noqa: PLC0415 - loads the store
 
         return shared_address() or str(default_journal_path().absolute().parent / "temporal-blobs")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from callsheet.machine import Machine, Started
 from callsheet.machine.machine import Observer
-from callsheet.runtime.engines.temporal.happenings import event_in
-from callsheet.runtime.engines.temporal.history import Told
+from callsheet.runtime.engines.temporal.event_rows import event_in
+from callsheet.runtime.engines.temporal.history import RunHistory
 from callsheet.store.replay import begin
 
 
@@ -20,14 +20,14 @@ class Watching:
         self._machine: Machine | None = None
         self._seen = 0
 
-    def tell(self, told: Told) -> None:
+    def notify(self, history: RunHistory) -> None:
         """Notify of the events since the last call."""
         if self._machine is None:
-            start = told.order.start
-            self._machine = begin(told.order.plan, start, self._observer).machine
+            start = history.order.start
+            self._machine = begin(history.order.plan, start, self._observer).machine
             self._machine.feed(Started(start.inputs))
-        for row in told.happened[self._seen :]:
+        for row in history.happened[self._seen :]:
             event = event_in(row)
             if event is not None:
                 self._machine.feed(event)
-        self._seen = len(told.happened)
+        self._seen = len(history.happened)

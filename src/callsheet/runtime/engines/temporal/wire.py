@@ -24,7 +24,7 @@ from callsheet.machine import (
     RunAgent,
 )
 from callsheet.machine.agents.allowance import Allowance
-from callsheet.machine.agents.conversation import Came, Seen, Turn
+from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.store.errors import NotStorable
 from callsheet.store.events import encode_body
 from callsheet.store.records import event_of, event_record
@@ -45,10 +45,10 @@ def command_to_json(command: Remote) -> Data:
         case CallModel() | RunAgent():
             return {**command._asdict(), "kind": kind}
         case AgentTurn(label=label, allowed=allowed, turns=turns):
-            told = allowance_to_json(allowed)
-            said = [_turn_to_json(turn) for turn in turns]
+            allowance = allowance_to_json(allowed)
+            rows = [_turn_to_json(turn) for turn in turns]
             return {
-                **command._asdict(), "kind": kind, "label": _label(label), "allowed": told, "turns": said
+                **command._asdict(), "kind": kind, "label": _label(label), "allowed": allowance, "turns": rows
             }  # fmt: skip
         case Compile(labels=labels, context=context, progress=progress):
             return {
@@ -62,8 +62,8 @@ def command_to_json(command: Remote) -> Data:
 
 def command_from_json(data: Mapping[str, Any]) -> Remote:
     """Read a command from data; raises KeyError, TypeError or ValueError for invalid data."""
-    told = {name: value for name, value in data.items() if name != "kind"}
-    return _READERS[data["kind"]](told)
+    row = {name: value for name, value in data.items() if name != "kind"}
+    return _READERS[data["kind"]](row)
 
 
 def outcome_to_json(event: Event) -> Data:
@@ -91,9 +91,9 @@ def allowance_to_json(allowed: Allowance) -> Data:
     return {**allowed._asdict(), "arguments": _patterns(allowed)}
 
 
-def allowance_from_json(told: Mapping[str, Any]) -> Allowance:
+def allowance_from_json(data: Mapping[str, Any]) -> Allowance:
     """Read what an agent may do from data; raises KeyError, TypeError or ValueError for invalid data."""
-    allowed: Data = dict(told)
+    allowed: Data = dict(data)
     allowed["tools"] = tuple(allowed["tools"])
     allowed["arguments"] = {
         tool: {name: tuple(each) for name, each in named.items()}
@@ -106,8 +106,8 @@ def _label(label: Label | None) -> str | None:
     return None if label is None else str(label)
 
 
-def _read_label(told: str | None) -> Label | None:
-    return None if told is None else read_label(told)
+def _read_label(label: str | None) -> Label | None:
+    return None if label is None else read_label(label)
 
 
 def _patterns(allowed: Allowance) -> Data:
@@ -148,43 +148,46 @@ def _read_progress(data: Mapping[str, Any]) -> Progress:
     )
 
 
-def _read_tool(told: Data) -> CallTool:
-    own: Data = {**told, "label": _read_label(told["label"])}
+def _read_tool(data: Data) -> CallTool:
+    own: Data = {**data, "label": _read_label(data["label"])}
     return CallTool(**own)
 
 
-def _read_turn(told: Data) -> AgentTurn:
+def _read_turn(data: Data) -> AgentTurn:
     turns = tuple(
         Turn(
             turn["answer"],
-            tuple(Seen(tool, args, value, Came(came), key) for tool, args, value, came, key in turn["seen"]),
+            tuple(
+                ObservedCall(tool, args, value, CallOutcome(came), key)
+                for tool, args, value, came, key in turn["seen"]
+            ),
             turn["fault"],
         )
-        for turn in told["turns"]
+        for turn in data["turns"]
     )
     own: Data = {
-        "allowed": allowance_from_json(told["allowed"]),
+        "allowed": allowance_from_json(data["allowed"]),
         "turns": turns,
-        "label": _read_label(told["label"]),
+        "label": _read_label(data["label"]),
     }
-    return AgentTurn(**{**told, **own})
+    return AgentTurn(**{**data, **own})
 
 
-def _read_compile(told: Data) -> Compile:
-    labels, progress = told["labels"], told["progress"]
+def _read_compile(data: Data) -> Compile:
+    labels, progress = data["labels"], data["progress"]
     own: Data = {
         "labels": None if labels is None else {name: read_label(label) for name, label in labels.items()},
-        "context": read_label(told["context"]),
+        "context": read_label(data["context"]),
         "progress": None if progress is None else _read_progress(progress),
     }
-    return Compile(**{**told, **own})
+    return Compile(**{**data, **own})
 
 
-def _read_probe(told: Data) -> Probe:
-    call = command_from_json(told["call"])
+def _read_probe(data: Data) -> Probe:
+    call = command_from_json(data["call"])
     if not isinstance(call, CallTool):
         raise ValueError("a probe looks for the call of a tool")
-    return Probe(told["key"], told["step"], call)
+    return Probe(data["key"], data["step"], call)
 
 
 _READERS: Mapping[str, Callable[[Data], Remote]] = {

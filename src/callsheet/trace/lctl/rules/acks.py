@@ -6,7 +6,7 @@ from callsheet.trace.lctl.confidence import is_flagged
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
 from callsheet.trace.lctl.model import Ack
-from callsheet.trace.lctl.rules.within import check_twice
+from callsheet.trace.lctl.rules.single import check_twice
 
 STATUSES = ("received",)
 
@@ -21,14 +21,14 @@ def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
     """A01-A06 and H04: the ack compared to the document that it acknowledges."""
     chain = hop.body.chain
     if ack.chain_id is not None and ack.chain_id.strip() and chain.id not in (None, ack.chain_id):
-        said = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"
-        notes.add("A01", said, "lctl_ack", "chain_id")
+        message = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"
+        notes.add("A01", message, "lctl_ack", "chain_id")
     if ack.step is not None and chain.step is not None and ack.step - chain.step not in (0, 1):
-        said = f"the ack is of step {ack.step}, the document of step {chain.step}"
-        notes.add("A02", said, "lctl_ack", "step")
+        message = f"the ack is of step {ack.step}, the document of step {chain.step}"
+        notes.add("A02", message, "lctl_ack", "step")
     if ack.agent is not None and ack.agent.strip() and chain.target not in (None, ack.agent):
-        said = f"the ack is of {ack.agent[:40]!r}, the document for {chain.target!r:.42}"
-        notes.add("A03", said, "lctl_ack", "agent")
+        message = f"the ack is of {ack.agent[:40]!r}, the document for {chain.target!r:.42}"
+        notes.add("A03", message, "lctl_ack", "agent")
     check_twice(ack.facts_loaded or (), notes, "lctl_ack", "facts_loaded")
     check_twice(ack.confidence_concerns or (), notes, "lctl_ack", "confidence_concerns")
     _check_facts(ack, hop, notes)
@@ -54,5 +54,5 @@ def _check_facts(ack: Ack, hop: Hop, notes: Notes) -> None:
         concerns = frozenset(ack.confidence_concerns or ())
         for fact in document.critical:
             if fact in document.facts and is_flagged(hop.effective.get(fact)) and fact not in concerns:
-                said = f"{fact[:40]} is below 0.70 or unknown, and no concern of the ack"
-                notes.add("A06", said, "lctl_ack", "confidence_concerns", fact=fact)
+                message = f"{fact[:40]} is below 0.70 or unknown, and no concern of the ack"
+                notes.add("A06", message, "lctl_ack", "confidence_concerns", fact=fact)

@@ -58,8 +58,8 @@ def check_merge(hop: Hop, notes: Notes) -> None:
     for conflict in found:
         fact = conflict.fact
         if conflict.texts:
-            said = f"branches give {fact[:40]} {len(conflict.texts)} different texts"
-            notes.add("M01", said, "facts", fact, fact=fact)
+            message = f"branches give {fact[:40]} {len(conflict.texts)} different texts"
+            notes.add("M01", message, "facts", fact, fact=fact)
         if conflict.confidences:
             values = ", ".join(f"{value:g}" for value in conflict.confidences)
             notes.add(

@@ -1,0 +1,112 @@
+"""Validates and converts the arguments of library callers: variables, decisions, run ids.
+
+In: Python values. Out: copies as JSON values, or an error that names the argument.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_names
+from callsheet.ir import JSON
+from callsheet.machine import Decision, TookPlace
+from callsheet.ports.calls import ToolFailed
+from callsheet.ports.python_tools import to_json
+from callsheet.runtime.doubt import Resolution
+from callsheet.store import check_run_id, new_run_id
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+InDoubt: TypeAlias = "Decision | Literal['retry', 'skip', 'fail'] | TookPlace"
+"""A decision on calls that may or may not have taken place: call again (`retry`), take null as the result
+(`skip`), treat them as failed (`fail`), or use the value that they returned (`TookPlace`)."""
+
+
+def names_of(given: Iterable[str], argument: str) -> Iterable[str]:
+    """A list of tool names; raises TypeError for a single string, which would be iterated by letter."""
+    if isinstance(given, str):
+        raise TypeError(f"{argument} must be a list of names: {argument}=[{given!r}]")
+    names = wanted_list(argument, given, "names")
+    return [wanted(argument, name, str, "a list of names") for name in names]
+
+
+def values_of(inputs: Mapping[str, Any] | None, argument: str = "inputs") -> dict[str, JSON]:
+    """The variables of a run, copied as JSON; raises CallsheetError (RUN022) for an invalid name or value.
+
+    `argument` is the name of the parameter for the message of a TypeError.
+    """
+    values: dict[str, JSON] = {}
+    for name, value in wanted_names(argument, inputs).items():
+        if _NAME.fullmatch(name) is None:
+            raise _cannot_be_given(name, "it is not a name", "names are letters, digits and _, without $")
+        try:
+            values[name] = to_json(value)
+        except ToolFailed as error:
+            raise _cannot_be_given(f"${name}", str(error), "give JSON data") from error
+    return values
+
+
+class RunInputs(NamedTuple):
+    """The input variables of a run, and the names of the secret ones."""
+
+    values: Mapping[str, JSON]
+    secret: frozenset[str] = frozenset()
+
+    @property
+    def cache_key(self) -> frozenset[str]:
+        """The key under which a prepared plan is cached: variable names, and which are secret."""
+        return frozenset((*self.values, *(f"{name} (secret)" for name in self.secret)))
+
+
+def with_secrets(
+    inputs: Mapping[str, Any] | None, secrets: Mapping[str, Any] | None
+) -> tuple[dict[str, JSON], frozenset[str]]:
+    """All variables of a run, and the names of the secret ones.
+
+    Raises CallsheetError: RUN022 for an invalid name or value, SEC005 for a name in both mappings.
+    """
+    values, secret = values_of(inputs), values_of(secrets, "secrets")
+    both = sorted(values.keys() & secret.keys())
+    if both:
+        raise CallsheetError.single(
+            "SEC005", f"{both[0]} is given twice", help="give each variable once: in inputs or in secrets"
+        )
+    return {**values, **secret}, frozenset(secret)
+
+
+def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:
+    """Assumed results by step id, copied as JSON; raises CallsheetError (RUN040) for what has no JSON."""
+    values: dict[str, JSON] = {}
+    for step_id, value in wanted_names("assume", given).items():
+        try:
+            values[step_id] = to_json(value)
+        except ToolFailed as error:
+            message = f"the result of {step_id} cannot be assumed: {error}"
+            raise CallsheetError.single("RUN040", message, help="give JSON data") from error
+    return values
+
+
+def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
+    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+
+
+def verdict_of(given: InDoubt) -> Resolution:
+    """The decision in the runtime's type.
+
+    Raises ToolFailed for a `TookPlace` value that has no JSON, ValueError for an unknown word.
+    """
+    if isinstance(given, TookPlace):
+        return TookPlace(to_json(given.value))
+    try:
+        return Decision(given)
+    except ValueError:
+        words = ", ".join(map(repr, map(str, Decision)))
+        raise ValueError(f"{given!r} is no decision; it is one of {words} or TookPlace(value)") from None
+
+
+def id_of_run(given: str | None) -> str:
+    """The given id or a new one; raises JournalError (JRN001) for an invalid id."""
+    return new_run_id() if given is None else check_run_id(given)

@@ -1,0 +1,211 @@
+"""`Runtime.playback`, `rerun` and `fork`: go through a recorded run, or branch a new run off it.
+
+In: recorded runs, edits. Out: what happened, event by event; or the result of the new run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from callsheet.api.arguments import InDoubt, id_of_run, values_of
+from callsheet.api.events import RunEvent
+from callsheet.api.observers import Observers
+from callsheet.api.result import RunResult
+from callsheet.api.resuming import ResumeTerms
+from callsheet.api.session import Session
+from callsheet.api.steps import StepLog
+from callsheet.api.stream import actions_of, event_of_note
+from callsheet.api.watching import Watching
+from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
+from callsheet.ir import JSON, Plan
+from callsheet.machine import Limits
+from callsheet.runtime.edits import Edits
+from callsheet.runtime.effects_ahead import EffectAhead
+from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
+from callsheet.runtime.launch import Watch
+from callsheet.store import JournalError
+from callsheet.trace.replay import Moment, play
+
+Consent: TypeAlias = "bool | Callable[[Sequence[EffectAhead]], bool]"
+"""Whether calls with effects may be made: a bool, or a function that is shown them and decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """An event of a run that was played back.
+
+    `seq` is the number of the journal event that caused it, `time` its time in seconds since 1970.
+    """
+
+    seq: int
+    time: float
+    event: RunEvent
+
+
+class Branching(Watching):
+    """The part of `Runtime` that plays runs back and branches new runs off them."""
+
+    # ------------------------------------------------------------ nothing runs
+
+    async def playback(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
+        """What happened in a run between the journal events `start` and `end`, inclusive; nothing is run.
+
+        `run_id` is an id, a prefix of one, or `last`. The end of the run is not included; `resume` gives its
+        result. Raises CallsheetError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events
+        cannot be read; ValueError for a runtime without a journal.
+        """
+        self._require_journal()
+        wanted("start", start, int, "the number of an event")
+        if end is not None:
+            wanted("end", end, int, "the number of an event")
+        async with self._opened() as session:
+            journal = session.journal
+            assert journal is not None
+            info = journal.find_run(run_id)
+            plan = journal.plan_of(info.plan_hash)
+            actions, found = actions_of(plan), list[Played]()
+
+            def plan_of(digest: str) -> Plan:
+                new = journal.plan_of(digest)
+                actions.update(actions_of(new))
+                return new
+
+            def take(moment: Moment) -> bool:
+                row = moment.event
+                if row.seq >= start and (end is None or row.seq <= end):
+                    for note, _ in moment.notes:
+                        action = actions.get(note.step, "")
+                        event = event_of_note(info.run_id, len(found) + 1, note, action)
+                        if event is not None:
+                            found.append(Played(row.seq, row.ts, event))
+                return end is None or row.seq < end
+
+            play(plan, journal.events(info.run_id), plan_of, take)
+            return found
+
+    # ------------------------------------------------------------ new runs
+
+    async def rerun(
+        self,
+        run_id: str,
+        step: str,
+        *,
+        effects: Consent = False,
+        new_id: str | None = None,
+        by: str = "",
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """Run a plan again from a step, as a new run that keeps the earlier results.
+
+        `step` is an id, or one of its visits such as `S3@2`. `effects` allows calls that may change something
+        outside: True, or a function that is shown them and returns True; otherwise they are refused (JRN083).
+        `new_id` is the id of the new run, `by` the person who asks; the other arguments are those of
+        `resume`. Raises CallsheetError: JRN002 for an unknown run, JRN022 for one of another version, JRN081
+        for a step that the run has not reached, and what `resume` raises.
+        """
+        self._require_journal()
+        wanted("step", step, str, "the id of a step")
+        _check_names(new_id, effects, by)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        async with self._opened() as session:
+            assert session.journal is not None
+            return await _carry_on(session, rerun(session.journal, run_id, step, by), effects, new_id, terms)
+
+    async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
+        self,
+        run_id: str,
+        at: int,
+        *,
+        variables: Mapping[str, Any] | None = None,
+        arguments: Mapping[tuple[str, str], JSON] | None = None,
+        steps: Mapping[str, str] | None = None,
+        effects: Consent = False,
+        new_id: str | None = None,
+        by: str = "",
+        in_doubt: InDoubt | None = None,
+        accept_changed_tools: bool = False,
+        limits: Limits | None = None,
+    ) -> RunResult:
+        """Continue from the event `at` of a run in a new run, with edits.
+
+        `variables` maps names to new values, `arguments` maps (step, name) to new argument values, `steps`
+        maps steps to the plan lines that replace them (JSON objects in a dependency plan). The other
+        arguments are those of `rerun`. Raises CallsheetError: JRN041 for an event that the run does not have,
+        JRN082 for an edit that comes too late, JRN084 for an edit of something that does not exist; PlanError
+        and PolicyRefused for an edited plan.
+        """
+        self._require_journal()
+        wanted("at", at, int, "the number of an event")
+        wanted("arguments", arguments or {}, Mapping, "a dict of values by step and name")
+        for place in arguments or {}:
+            if not (isinstance(cast("object", place), tuple) and [*map(type, place)] == [str, str]):
+                raise TypeError(f"arguments must have (step, name) for keys, and not {place!r}")
+        wanted("steps", steps or {}, Mapping, "a dict of lines by step")
+        for line in wanted_names("steps", steps or {}).values():
+            wanted("steps", line, str, "a dict of lines by step")
+        edits = Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
+        _check_names(new_id, effects, by)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        async with self._opened() as session:
+            journal = session.journal
+            assert journal is not None
+            known, revision = session.tools.credentials(), None
+            if edits.changes_plan:
+                revision = await session.revise(drafted(journal, run_id, edits, known))
+            made = fork(journal, run_id, at, edits, revision, known)
+            return await _carry_on(session, made, effects, new_id, terms)
+
+    # ------------------------------------------------------------ without async
+
+    def playback_sync(self, run_id: str, start: int = 1, end: int | None = None) -> list[Played]:
+        """Like `playback`, for programs without an event loop."""
+        return self._run_sync(self.playback(run_id, start, end), "playback")
+
+    def rerun_sync(self, run_id: str, step: str, **given: Any) -> RunResult:
+        """Like `rerun`, for programs without an event loop; takes what that takes."""
+        return self._run_sync(self.rerun(run_id, step, **given), "rerun")
+
+    def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
+        """Like `fork`, for programs without an event loop; takes what that takes."""
+        return self._run_sync(self.fork(run_id, at, **given), "fork")
+
+
+def _check_names(new_id: object, effects: object, by: object) -> None:
+    if new_id is not None:
+        wanted("new_id", new_id, str, "the id of a new run")
+    wanted("by", by, str, "a text")
+    if not (isinstance(effects, bool) or callable(effects)):
+        raise wrong("effects", effects, "True, False or a function")
+
+
+async def _carry_on(
+    session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
+) -> RunResult:
+    """Create the new run, if the effects ahead of it are allowed, and run it."""
+    ahead = forking.effects
+    if ahead and not (effects(ahead) if callable(effects) else effects):
+        raise _not_agreed(ahead)
+    assert session.journal is not None
+    name = id_of_run(new_id)
+    forking.write(session.journal, name)
+    session.learn(name)
+    if forking.folded.machine.result is not None:
+        return RunResult.of(conclude(session.journal, name), hides=session.hides)
+    log = StepLog(None)
+    outcome = await session.resume(name, terms, Observers(log=log), Watch())
+    return RunResult.of(outcome, log.results(), session.hides)
+
+
+def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:
+    summary = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
+    more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
+    return JournalError(
+        "JRN083",
+        f"steps ahead may change something outside: {summary}{more}",
+        way_out="say that it may happen: effects=True, or a function that is shown them and says yes",
+    )

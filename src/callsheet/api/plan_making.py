@@ -1,0 +1,126 @@
+"""Makes plans with the model or planner of an open session: for goals, RE-PLANs and failed graphs.
+
+In: goals, and the machine's `Compile` commands. Out: plans that were checked against the session's tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+
+from callsheet.api.checking import check_plan
+from callsheet.api.compiling import (
+    Compiled,
+    CompileFailed,
+    CompileOptions,
+    Request,
+    Verify,
+    compiled,
+    draft_for,
+    given_in_words,
+    no_model,
+    offered,
+)
+from callsheet.api.configuration import Configuration
+from callsheet.api.findings import Findings
+from callsheet.api.observers import Observers
+from callsheet.api.open_tools import OpenTools
+from callsheet.api.plan import Plan
+from callsheet.api.planning import no_planner, refused
+from callsheet.api.proving import objections_by
+from callsheet.api.requirements import facts_of
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import JSON
+from callsheet.ir import Plan as Steps
+from callsheet.machine import Compile, ToolFacts
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.models.failures import as_error
+from callsheet.ports.models.model import ModelFailed
+from callsheet.runtime.gateway import CompilePort
+
+Examine: TypeAlias = "Callable[[Plan, Mapping[str, object]], Awaitable[Findings]]"
+"""Checks a plan for a run with these variables."""
+
+
+class PlanMaking:
+    """Makes plans for the tools of a session."""
+
+    def __init__(self, kit: Configuration, tools: OpenTools, examine: Examine) -> None:
+        self._kit = kit
+        self._tools = tools
+        self._examine = examine
+
+    def compiler(self, observers: Observers) -> CompilePort:
+        """The port that makes the new plans of a run, and tells its observers of them."""
+
+        async def compile_again(
+            command: Compile, context: CallContext
+        ) -> tuple[Steps, Mapping[str, ToolFacts]]:
+            plan = await self._new_plan(command, context)
+            errors = (await self._examine(Plan(plan), command.variables)).errors
+            if errors:
+                raise CallsheetError(errors)
+            observers.compiled(command, plan)
+            return plan, facts_of(plan, self._tools.registry, self._kit.on_in_doubt, self._kit.agents)
+
+        return compile_again
+
+    async def _new_plan(self, command: Compile, context: CallContext) -> Steps:
+        """The plan of a RE-PLAN, or the steps that continue a failed graph."""
+        if command.progress is None:
+            if self._kit.replan is None:
+                raise ToolFailed("RE-PLAN needs a language model, and this run has none")
+            await self._tools.reach(None)
+            return await self._kit.replan(command, context, self._tools.registry)
+        if self._kit.planner is None:
+            raise no_planner()
+        await self._tools.reach(None)
+        given = command.variables
+
+        def check(plan: Steps) -> tuple[Diagnostic, ...]:
+            return check_plan(plan, self._tools.registry, given, means=self._kit.means)
+
+        return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
+
+    async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
+        """A checked dependency plan for a goal; model usage is charged to `call`.
+
+        Raises CallsheetError: PLN011 without a planner, PLN010 with the errors of the plan, or the error of
+        a model that gave no answer.
+        """
+        if self._kit.planner is None:
+            raise no_planner()
+        await self._tools.reach(None)
+
+        def check(plan: Steps) -> tuple[Diagnostic, ...]:
+            return check_plan(plan, self._tools.registry, means=self._kit.means)
+
+        tools = offered(self._tools.registry)
+        try:
+            plan = Plan(await self._kit.planner.create(goal, context, tools, call, check))
+        except ModelFailed as error:
+            raise as_error(error) from error
+        wrong = refused(plan, await self._examine(plan, {}))
+        if wrong is not None:
+            raise wrong
+        return plan
+
+    async def compile(
+        self,
+        goal: str,
+        context: str,
+        inputs: Mapping[str, JSON],
+        verify: Verify | None,
+        options: CompileOptions | None,
+    ) -> Compiled | CompileFailed:
+        """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
+        if self._kit.language is None:
+            raise no_model()
+        await self._tools.reach(None)
+        if verify is None and self._kit.policy is not None:
+            verify = objections_by(self._kit.policy, self._tools.registry, inputs)
+        request = Request(goal, offered(self._tools.registry), context, given_in_words(inputs))
+        draft = await draft_for(
+            request, self._kit.language, self._tools.registry, self._kit.means, verify=verify, options=options
+        )
+        return compiled(goal, draft, self._tools.registry)

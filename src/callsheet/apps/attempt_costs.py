@@ -1,0 +1,96 @@
+"""Sums up the costs of several attempts at goals, in total and per solved goal.
+
+Pure. In: attempts. Out: sums, and tokens, calls and time for each that reached its goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from callsheet.apps.comparing import Attempt
+
+CACHED_COUNTS = 0.1
+"""The weight of a cached token relative to a new one, about what providers charge."""
+
+
+class AverageCost(NamedTuple):
+    """The average cost of a solved goal, including the cost of failed attempts.
+
+    `tokens_cold` counts every token that was read or written, as without a cache; `tokens_warm` counts those
+    from the provider's cache at a tenth.
+    """
+
+    tokens_cold: float
+    tokens_warm: float
+    model_calls: float
+    calls: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptTotals:
+    """All attempts of one way: their number, how many solved the goal, and their total costs.
+
+    `answer` and `error` are those of the last attempt; the other fields are those of `Attempt`, summed up.
+    """
+
+    name: str
+    times: int
+    solved: int
+    answer: str
+    error: str
+    calls: int
+    model_calls: int
+    compiling: int
+    repairs: int
+    replans: int
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    seconds: float
+
+    @property
+    def fresh_tokens(self) -> int:
+        """Input tokens that were not in a cache."""
+        return self.input_tokens - self.cached_tokens
+
+    @property
+    def each(self) -> AverageCost | None:
+        """The cost per solved goal; None if none was solved."""
+        if not self.solved:
+            return None
+        new = self.fresh_tokens + self.output_tokens
+        return AverageCost(
+            (new + self.cached_tokens) / self.solved,
+            (new + CACHED_COUNTS * self.cached_tokens) / self.solved,
+            self.model_calls / self.solved,
+            self.calls / self.solved,
+            self.seconds / self.solved,
+        )
+
+
+def tally(ways: Sequence[Attempt]) -> AttemptTotals:
+    """Sum up the attempts of one way, of which there must be at least one.
+
+    >>> ways = [Attempt("plan", True, "a", input_tokens=100, cached_tokens=50), Attempt("plan", False, "b")]
+    >>> tally(ways).each
+    AverageCost(tokens_cold=100.0, tokens_warm=55.0, model_calls=0.0, calls=0.0, seconds=0.0)
+    """
+    return AttemptTotals(
+        name=ways[0].name,
+        times=len(ways),
+        solved=sum(way.is_solved for way in ways),
+        answer=ways[-1].answer,
+        error=ways[-1].error,
+        calls=sum(way.calls for way in ways),
+        model_calls=sum(way.model_calls for way in ways),
+        compiling=sum(way.compiling for way in ways),
+        repairs=sum(way.repairs for way in ways),
+        replans=sum(way.replans for way in ways),
+        input_tokens=sum(way.input_tokens for way in ways),
+        cached_tokens=sum(way.cached_tokens for way in ways),
+        output_tokens=sum(way.output_tokens for way in ways),
+        seconds=sum(way.seconds for way in ways),
+    )

@@ -1,0 +1,333 @@
+"""Carries out the commands of a conversation: answers messages, makes and runs plans.
+
+In: commands. Out: what is shown on a screen; every message and every plan is a run of the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from callsheet.api.compiling import Compiled
+from callsheet.apps.chat.budget import ConversationBudget
+from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanCommand
+from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, transcript
+from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
+from callsheet.apps.chat.screen import Screen
+from callsheet.apps.compiling import compiled_on
+from callsheet.apps.hosting.host import Host
+from callsheet.apps.hosting.recorded import recorded_outcome
+from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
+from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
+from callsheet.apps.operations.library import bound, text_of_stored
+from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.apps.wording.asks import lines_of
+from callsheet.authoring.compiler.result import Accounting
+from callsheet.diagnostics import CallsheetError, Source, render_all
+from callsheet.frontends.spelling import Syntax
+from callsheet.ir import JSON, Call, CallKind, call_kind
+from callsheet.machine import Spent, Status, Usage
+from callsheet.policy.model import Policy
+from callsheet.ports.tools import Registry
+from callsheet.runtime.answers import Answer, PendingAsk
+from callsheet.runtime.asking import Respondents
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.store.library import PlanLibrary, StoredPlan
+
+_COLUMNS = 100
+"""How wide a dry run is told."""
+_STOPPED = "stopped in the conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationOptions:
+    """How a conversation is held: whether its model may make plans, whether nobody is asked before calls."""
+
+    plan_tools: bool = False
+    yes: bool = False
+
+
+class Dialogue:
+    """A conversation on a host. `take` carries out one command after another.
+
+    The conversation and its plans use up `purse` together. Before a call that may change something, and
+    before a plan of the model, the person is asked, unless `manner.yes`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        library: PlanLibrary,
+        screen: Screen,
+        manner: ConversationOptions,
+        policy: Policy | None = None,
+    ) -> None:
+        self._host = host
+        self._library = library
+        self._screen = screen
+        self._manner = manner
+        self._policy = policy
+        self.budget = ConversationBudget(host.config.limits)
+        self.exchanges: tuple[Exchange, ...] = ()
+        self._last_run = ""
+        self._message_run = ""
+        """The run in which a message is answered."""
+        self._is_left = False
+
+    async def take(self, command: Command) -> None:
+        """Carry out a command; raises CallsheetError for what cannot be."""
+        match command:
+            case Message(text):
+                await self._answer(text)
+            case PlanCommand():
+                await self._plan_command(command)
+            case Plain("tools"):
+                registry = await self._registry()
+                self._screen.show("\n".join(f"@{name.lower()}" for name in self._offered(registry)) or "none")
+            case Plain("usage"):
+                self._screen.show(f"used {self.budget.used.describe()}\nleft {self.budget.describe()}")
+            case Plain("forget"):
+                self.exchanges = ()
+                self._screen.show("what was said is told no more")
+            case _:
+                self._screen.show(HELP)
+
+    def leave(self) -> None:
+        """The program ends: what stops now is not ended for good, but left to be resumed."""
+        self._is_left = True
+
+    # ------------------------------------------------------------ messages
+
+    async def _answer(self, message: str) -> None:
+        registry = await self._registry()
+        tools = self._offered(registry)
+        past = transcript(self.exchanges)
+        agent = None if self._policy is None else self._policy.agent
+        turns = MAX_TURNS if agent is None else min(MAX_TURNS, agent.max_turns)
+        text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
+        limits = self.budget.half() if self._manner.plan_tools else self.budget.left()
+        request = RunRequest(
+            text=text,
+            inputs={"message": message, **({"said": past} if past else {})},
+            limits=limits,
+            approve=self._careful(registry, tools),
+            listeners=self._listeners(of_plan=False),
+        )
+        with self.budget.reserving(limits):
+            started = await self._host.start(request)
+            self._message_run = started.run_id
+            outcome = await self._followed(started.run_id)
+        answer = self._shown(outcome)
+        if answer:
+            saw_data = _calls(outcome.usage) > 0
+            self.exchanges = (*self.exchanges, Exchange(message, answer, saw_data))
+
+    def _offered(self, registry: Registry) -> tuple[str, ...]:
+        """The tools that the model may call by itself."""
+        names = [
+            name for name in registry.names() if call_kind(name) is CallKind.TOOL and name not in PLAN_TOOLS
+        ]
+        allowed = self._host.tools.setup.settings.agent_tools
+        if allowed is not None:
+            names = [name for name in names if name in {each.upper() for each in allowed}]
+        if self._policy is not None:
+            agent = self._policy.agent
+            names = (
+                [] if agent is None else [name for name in names if name in {t.upper() for t in agent.tools}]
+            )
+        return (*names, *(PLAN_TOOLS if self._manner.plan_tools else ()))
+
+    def _careful(self, registry: Registry, tools: Iterable[str]) -> tuple[str, ...]:
+        """The tools before whose calls the person is asked; plans ask by themselves."""
+        if self._manner.yes:
+            return ()
+        found = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
+        return tuple(name for name, tool in found if tool is not None and not tool.spec.effect.only_reads)
+
+    # ------------------------------------------------------------ plans
+
+    async def made(self, goal: str) -> StoredPlan:
+        """A plan for a goal, kept in the library; raises CallsheetError where there is none."""
+        if self.budget.is_out_of_questions:
+            raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
+        box = await self._host.tools.for_plan(None)
+        box = replace(box, registry=box.registry.without(PLAN_TOOLS))
+        setup, library = self._host.tools.setup, self._library
+        made = await compiled_on(
+            box, goal, "", setup, library, lambda _: False, self._policy, say=self._screen.show
+        )
+        if made.result is not None:
+            taken = made.result.accounting
+            self.budget.add(Usage.of(_spent(taken), taken.calls))
+            if not isinstance(made.result, Compiled):
+                findings = made.result.findings
+                raise CallsheetError(findings.errors, findings.source)
+        if made.kept is not None:
+            return self._library.load(made.kept.id)
+        plan = made.plan
+        assert plan is not None
+        return self._library.save(replace(plan, id=None), text=made.text, tools=made.tools, goal=goal)
+
+    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+        """Run a plan that the model wants to be run, once the person has seen it and said yes."""
+        text = text_of_stored(self._library.load(plan_id), variables)
+        self._screen.draw(text.require())
+        if not self._manner.yes or (self._policy is not None and await self._saw_data()):
+            reply = await self._screen.ask(f"run {plan_id}? [y/N] ")
+            if not _is_yes(reply):
+                return None
+        return await self._run(text, variables)
+
+    async def _saw_data(self) -> bool:
+        """Whether the model that wants a plan now has seen what tools gave, in this message or before."""
+        if any(exchange.saw_data for exchange in self.exchanges):
+            return True
+        return _calls((await self._outcome_of(self._message_run)).usage) > 1
+
+    async def _run(self, text: PlanText, variables: Mapping[str, JSON]) -> RunOutcome:
+        plan = text.require()
+        registry = (await self._host.tools.for_plan(plan)).registry
+        called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
+        approve = self._careful(registry, called)
+        request = RunRequest(
+            text=text,
+            inputs=variables,
+            limits=self.budget.left(),
+            approve=approve,
+            listeners=self._listeners(of_plan=True),
+        )
+        return await self._followed((await self._host.start(request)).run_id)
+
+    async def _plan_command(self, command: PlanCommand) -> None:
+        match command.verb:
+            case "create":
+                stored = await self.made(command.subject)
+                self._screen.draw(stored.require())
+                self._screen.show(f"{stored.id} is kept; /plan run {stored.id} runs it")
+            case "list":
+                listed = [
+                    f"{each.id}  {each.goal or each.title or ''}".rstrip() for each in self._library.list()
+                ]
+                self._screen.show("\n".join(listed) or "no plan is kept")
+            case "show":
+                stored = self._library.load(command.subject)
+                self._screen.answer(stored.text)
+                self._screen.draw(stored.require())
+            case "run" if command.dry_run:
+                await self._dry_run(command)
+            case "run":
+                text = text_of_stored(self._library.load(command.subject), command.variables)
+                self._shown(await self._run(text, command.variables))
+            case "resume":
+                await self._resume(command.subject or self._last_run)
+            case _:
+                self._screen.show(f"{self._library.delete(command.subject)} is gone")
+
+    async def _dry_run(self, command: PlanCommand) -> None:
+        text = text_of_stored(self._library.load(command.subject), command.variables)
+        inputs = bound(text, command.variables, ())
+        setup = self._host.tools.setup
+        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
+        if ran.absent:
+            self._screen.show(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
+        self._screen.answer(ran.to_text(_COLUMNS))
+        if ran.remarks:
+            self._screen.show(render_all(ran.remarks, text.source))
+        if not ran.ok:
+            raise CallsheetError([d for d in ran.warnings if d.is_error], text.source)
+
+    async def _resume(self, run_id: str) -> None:
+        if not run_id:
+            raise CallsheetError.single(
+                "CFG210", "nothing was run in this conversation", help="/plan resume RUN"
+            )
+        found = self._host.journal.find_run(run_id).run_id
+        self.budget.leave_out(found, (await self._outcome_of(found)).usage)
+        await self._host.resume(found, ResumeOptions(listeners=self._listeners(of_plan=True)))
+        self._shown(await self._followed(found))
+
+    # ------------------------------------------------------------ runs
+
+    async def _followed(self, run_id: str) -> RunOutcome:
+        """Where the run stands when it goes on no more; who stops waiting ends it, unless they leave."""
+        self._last_run = run_id
+        try:
+            outcome = await self._host.outcome(run_id)
+        except asyncio.CancelledError:
+            if not self._is_left:
+                await asyncio.shield(self._stop(run_id))
+            raise
+        self.budget.count(run_id, outcome.usage)
+        return outcome
+
+    async def _stop(self, run_id: str) -> None:
+        await self._host.cancel(run_id, _STOPPED)
+        self.budget.count(run_id, (await self._outcome_of(run_id)).usage)
+
+    async def _outcome_of(self, run_id: str) -> RunOutcome:
+        """Where a run stands by its journal."""
+        return await self._host.beside(partial(recorded_outcome, self._host.journal, run_id))
+
+    def _shown(self, outcome: RunOutcome) -> str:
+        """Show where a run stands; gives the answer, if there is one."""
+        result = outcome.result
+        if result is None:
+            for ask in outcome.waiting:
+                self._screen.show("\n".join(lines_of(ask)))
+            for call in outcome.in_doubt:
+                self._screen.show(
+                    f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
+                )
+            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} carries it on")
+            return ""
+        if result.status is Status.DONE:
+            self._screen.answer(result.response or "")
+            return result.response or ""
+        self._screen.show(f"{result.status}: {result.error or result.response or ''}")
+        self._screen.show(f"callsheet show {outcome.run_id}")
+        return ""
+
+    def _listeners(self, *, of_plan: bool) -> Listeners:
+        return Listeners(partial(self._screen.note, of_plan=of_plan), Respondents(self._asked))
+
+    async def _asked(self, ask: PendingAsk) -> Answer | bool | None:
+        """What the person says to a question of a run; None leaves it to the inbox."""
+        *lines, _ = lines_of(ask)
+        self._screen.show("\n".join(lines))
+        if ask.kind == "approval":
+            reply = await self._screen.ask("allow this call? [y/N] ")
+            return None if reply is None else _is_yes(reply)
+        reply = await self._screen.ask("your answer: ")
+        return None if reply is None else Answer.of(reply)
+
+    async def _registry(self) -> Registry:
+        return (await self._host.tools.for_plan(None)).registry
+
+
+def _read(text: str, variables: Iterable[str]) -> PlanText:
+    return text_of(None, Source("<conversation>", text), syntax=Syntax.LTP, variables=variables)
+
+
+def _spent(taken: Accounting) -> Spent:
+    used = taken.usage
+    return Spent(
+        used.input_tokens,
+        used.output_tokens,
+        used.cost or 0.0,
+        used.cached_tokens,
+        used.tries,
+        int(used.cost is None),
+        used.seconds,
+    )
+
+
+def _calls(usage: Usage) -> int:
+    """How many calls of tools may have told a model something; making a plan tells it nothing."""
+    tools = (name for name in usage.calls_by_tool if call_kind(name) is CallKind.TOOL and name != PLAN_CREATE)
+    return sum(usage.calls_by_tool[name] for name in tools)
+
+
+def _is_yes(reply: str | None) -> bool:
+    return (reply or "").strip().lower() in ("y", "yes")

@@ -1,0 +1,205 @@
+"""The runs of a host: the running ones, the queue, and what follows when one stops.
+
+In: ids of runs in the journal. Out: which are queued or running, and the errors of those that could not run.
+To be used on the thread of the host's event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+
+from callsheet.apps.hosting.attempts import FORGIVEN_AFTER, MAX_ATTEMPTS, Attempts, given_up
+from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
+from callsheet.apps.hosting.hosted_run import HostedRun, Stage
+from callsheet.apps.hosting.left_runs import LeftRuns
+from callsheet.apps.hosting.preparing import HostConfig
+from callsheet.apps.hosting.requests import ResumeOptions
+from callsheet.apps.hosting.resuming import resume_in_host
+from callsheet.apps.hosting.wakeups import Wakeups
+from callsheet.apps.masking import Masker
+from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.doubt import RunOutcome
+from callsheet.runtime.launch import Watch
+from callsheet.store import Journal
+from callsheet.store.journal_paths import place_of
+from callsheet.store.ownership import is_owned
+
+_log = logging.getLogger("callsheet.hosting")
+_MOST_PROBLEMS = 1_000
+
+
+class RunQueue:
+    """Carries at most `most_running` runs at once, while at most `most_queued` wait.
+
+    `asks` returns the open questions of a run.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        config: HostConfig,
+        masker: Masker,
+        asks: Callable[[str], Awaitable[list[PendingAsk]]],
+        *,
+        most_running: int,
+        most_queued: int,
+    ) -> None:
+        self._journal = journal
+        self._config = config
+        self._masker = masker
+        self._most = most_running + most_queued
+        self._slots = asyncio.Semaphore(most_running)
+        self._runs: dict[str, HostedRun] = {}
+        self._problems: dict[str, CallsheetError] = {}
+        self._wakeups = Wakeups(asks, self.go_on)
+        self._attempts = Attempts(place_of(journal.path))
+        self._forgiving: asyncio.TimerHandle | None = None
+        self._collector = CollectorControl()
+        self._beginning = 0
+        """The number of runs that are being recorded now."""
+        self._is_closing = False
+
+    async def close(self, patience: float) -> None:
+        """Refuse further runs, wait `patience` seconds for the running ones, then interrupt them."""
+        self._is_closing = True
+        self._wakeups.stop()
+        if self._forgiving is not None:
+            self._forgiving.cancel()
+        under_way = [run.task for run in self._runs.values() if run.stage is Stage.RUNNING]
+        for run in tuple(self._runs.values()):
+            if run.stage is Stage.QUEUED:
+                await run.interrupt()
+        if patience > 0 and under_way:
+            await asyncio.wait(under_way, timeout=patience)
+        await asyncio.gather(*(run.interrupt() for run in tuple(self._runs.values())))
+        await self._wakeups.close()
+
+    # ------------------------------------------------------------ lookup
+
+    def get(self, run_id: str) -> HostedRun | None:
+        """The run if it is queued or running here, else None."""
+        return self._runs.get(run_id)
+
+    def all(self) -> list[HostedRun]:
+        """The runs that are queued or running here."""
+        return [*self._runs.values()]
+
+    def problem(self, run_id: str) -> CallsheetError | None:
+        """Why the last attempt to run it here failed; None if it did not."""
+        return self._problems.get(run_id)
+
+    # ------------------------------------------------------------ capacity
+
+    def check_open(self) -> None:
+        """Raise CallsheetError if no run is accepted: API016 when closing, API011 if the queue is full."""
+        if self._is_closing:
+            raise CallsheetError.single(
+                "API016",
+                "callsheet is shutting down and accepts no more runs",
+                help="try again when it is running again",
+            )
+        count = len(self._runs) + self._beginning
+        if count >= self._most:
+            raise CallsheetError.single(
+                "API011",
+                f"{count} runs are in progress or queued, which is the limit",
+                help="try again when some have ended",
+            )
+
+    @contextmanager
+    def reserved(self) -> Generator[None]:
+        """Reserve a place for a run while it is recorded; raises as `check_open` does."""
+        self.check_open()
+        self._beginning += 1
+        try:
+            yield
+        finally:
+            self._beginning -= 1
+
+    def hold(self, steps: int | None = None) -> CollectorHold:
+        """A hold on the garbage collector for a run of so many steps; None is treated as large."""
+        return CollectorHold(self._collector, steps)
+
+    # ------------------------------------------------------------ starting and resuming
+
+    def enqueue(
+        self,
+        run_id: str,
+        terms: ResumeOptions,
+        hold: CollectorHold | None = None,
+        *,
+        is_revived: bool = False,
+    ) -> None:
+        """Queue a run that is in the journal, unless the host has been closed meanwhile."""
+        hold = hold or self.hold()
+        if self._is_closing:
+            hold.release()
+            return
+        self._wakeups.cancel(run_id)
+        self._problems.pop(run_id, None)
+        if not is_revived:
+            self._attempts.forget(run_id)
+
+        async def work(watch: Watch) -> RunOutcome:
+            if is_revived:
+                self._attempts.begin(run_id)
+            return await resume_in_host(self._journal, run_id, terms, self._masker, watch, self._config, hold)
+
+        run = HostedRun(run_id, self._slots, work)
+        self._runs[run_id] = run
+        run.task.add_done_callback(lambda _: self._has_stopped(run))
+        run.task.add_done_callback(lambda _: hold.release())
+
+    def go_on(self, run_id: str, *, is_revived: bool = False) -> None:
+        """Resume a run that has stopped, unless something else is running it."""
+        if self._is_closing or run_id in self._runs:
+            return
+        if is_owned(place_of(self._journal.path), run_id):
+            return
+        self.enqueue(run_id, ResumeOptions(), is_revived=is_revived)
+
+    def revive(self, left: LeftRuns) -> LeftRuns:
+        """Resume the runs that an earlier host left, as far as there is room; returns what was done.
+
+        A run during which the server died repeatedly is not resumed.
+        """
+        counts = {run_id: self._attempts.count(run_id) for run_id in left.interrupted}
+        fatal = [run_id for run_id, count in counts.items() if count >= MAX_ATTEMPTS]
+        for run_id in fatal:
+            self._problems[run_id] = given_up(run_id, counts[run_id])
+        room = max(0, self._most - len(self._runs))
+        others = [run_id for run_id in left.interrupted if counts[run_id] < MAX_ATTEMPTS][:room]
+        for run_id in others:
+            self.go_on(run_id, is_revived=True)
+        for run_id, asks in left.waiting.items():
+            self._wakeups.schedule(run_id, asks)
+        self._forgiving = asyncio.get_running_loop().call_later(FORGIVEN_AFTER, self._attempts.forget_open)
+        return left._replace(interrupted=others, given_up=fatal)
+
+    def _has_stopped(self, run: HostedRun) -> None:
+        """Remove a run that has stopped, and start what follows from it."""
+        del self._runs[run.run_id]
+        self._attempts.close(run.run_id)
+        task = run.task
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            if task.result().result is None:
+                self._wakeups.schedule(run.run_id, task.result().waiting)
+            return
+        if not isinstance(error, CallsheetError):
+            _log.error("run %s has met a bug", run.run_id, exc_info=error)
+            error = CallsheetError.single(
+                "API013", f"a bug of callsheet has stopped the run: {type(error).__name__}: {error}"
+            )
+        else:
+            summary = "; ".join(f"{d.code}: {d.message}" for d in self._masker.error(error).diagnostics)
+            _log.warning("run %s cannot be resumed: %s", run.run_id, summary)
+        while len(self._problems) >= _MOST_PROBLEMS:
+            del self._problems[next(iter(self._problems))]
+        self._problems[run.run_id] = error

@@ -1,0 +1,143 @@
+"""The open documents of an editor, each parsed once per version, with their analyses.
+
+In: uris, texts, versions. Out: documents and analyses. What a text is follows from the language that the
+editor names, else from the suffix of its file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from callsheet.apps.lsp.analysis import Analysis, AnalysisContext, analyse, analyse_policy
+from callsheet.diagnostics import Source
+from callsheet.frontends.spelling import Syntax
+from callsheet.views.editor.document import PlanDocument, open_document
+from callsheet.views.editor.positions import Places, Units
+
+LANGUAGES = {
+    "ltp": Syntax.LTP,
+    "callsheet-micro": Syntax.MICRO,
+    "callsheet-dag": Syntax.DAG,
+    "callsheet-policy": None,
+}
+"""The languages that an editor may name; None is a policy."""
+_SUFFIXES = {
+    ".ltp": Syntax.LTP,
+    ".micro": Syntax.MICRO,
+    ".dag.json": Syntax.DAG,
+    ".dag.yaml": Syntax.DAG,
+    ".dag.yml": Syntax.DAG,
+}
+
+Language: TypeAlias = "Syntax | None"
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """One version of an open text. `plan` is None for a policy."""
+
+    uri: str
+    version: int | None
+    path: Path
+    places: Places
+    plan: PlanDocument | None
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return self.places.text
+
+    @property
+    def source(self) -> Source:
+        """The text with the name that messages show."""
+        return Source(self.path.name, self.text)
+
+
+@dataclass(slots=True)
+class OpenDocuments:
+    """The open texts, what they are held against, and the last analysis of each."""
+
+    here: AnalysisContext
+    units: Units = Units.UTF16
+    _sheets: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    _analyses: dict[str, Analysis] = field(default_factory=dict[str, Analysis])
+    _seen: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    """The version that each of the analyses is of."""
+
+    def put(
+        self, uri: str, path: str, text: str, version: int | None, language: str | None
+    ) -> DocumentVersion:
+        """Take in a version of a text."""
+        place = Path(path)
+        spelling = language_of(place, language)
+        plan = None if spelling is None else open_document(text, place.name, spelling, self.here.inputs)
+        sheet = DocumentVersion(uri, version, place, Places(text, self.units), plan)
+        self._sheets[uri] = sheet
+        return sheet
+
+    def sheet(self, uri: str) -> DocumentVersion | None:
+        """The newest version of a text that is open."""
+        return self._sheets.get(uri)
+
+    def plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
+        """The newest version of a text that is open, if it is a plan."""
+        sheet = self._sheets.get(uri)
+        return None if sheet is None or sheet.plan is None else (sheet, sheet.plan)
+
+    def open(self) -> tuple[DocumentVersion, ...]:
+        """All open texts."""
+        return tuple(self._sheets.values())
+
+    def analysed(self, sheet: DocumentVersion) -> Analysis:
+        """Look at a version of a text. Nothing here changes, so this may go on in a thread."""
+        if sheet.plan is None:
+            return Analysis(tuple(analyse_policy(sheet.text, sheet.path)))
+        return analyse(sheet.plan, self.here)
+
+    def keep(self, sheet: DocumentVersion, analysis: Analysis) -> bool:
+        """Remember what was found out about a version, if it is still the newest; says whether it is."""
+        if self._sheets.get(sheet.uri) is not sheet:
+            return False
+        self._analyses[sheet.uri] = analysis
+        self._seen[sheet.uri] = sheet
+        return True
+
+    def analysis(self, sheet: DocumentVersion) -> Analysis:
+        """What was found out last about a text, perhaps about a version before; else that of now."""
+        found = self._analyses.get(sheet.uri)
+        if found is None:
+            found = self._analyses[sheet.uri] = self.analysed(sheet)
+        return found
+
+    def analysed_now(self, sheet: DocumentVersion) -> Analysis:
+        """What was found out about this very version; places in an older one would be wrong."""
+        found = self._analyses.get(sheet.uri)
+        if found is None or self._seen.get(sheet.uri) is not sheet:
+            found = self.analysed(sheet)
+            self.keep(sheet, found)
+        return found
+
+    def close(self, uri: str) -> None:
+        """Forget a text."""
+        self._sheets.pop(uri, None)
+        self._analyses.pop(uri, None)
+        self._seen.pop(uri, None)
+
+
+def language_of(path: Path, named: str | None) -> Language:
+    """The spelling of a plan; None for a policy, which is a TOML file.
+
+    >>> str(language_of(Path("a.dag.json"), "json")), language_of(Path("policy.toml"), None)
+    ('dag', None)
+    """
+    if named in LANGUAGES:
+        return LANGUAGES[named]
+    name = path.name.lower()
+    for suffix, syntax in _SUFFIXES.items():
+        if name.endswith(suffix):
+            return syntax
+    if name.endswith(".toml"):
+        return None
+    return Syntax.DAG if name.endswith((".json", ".yaml", ".yml")) else Syntax.LTP

@@ -1,0 +1,42 @@
+"""The tools that edited plans are checked against: local ones, and those of named servers.
+
+In: a setup. Out: a registry, and who was not asked. Servers are started only where their configuration is
+named on the command line, and end as soon as they have said what they offer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from callsheet.api.requirements import absent_tools
+from callsheet.apps.session import Setup, local_tools, open_toolbox
+from callsheet.diagnostics import Diagnostic
+from callsheet.ir import Plan
+from callsheet.ports.tools import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """A registry, and where else a tool might be that nobody has asked, in words."""
+
+    registry: Registry
+    not_asked: str | None = None
+
+    def not_asked_for(self, plan: Plan, setup: Setup) -> str | None:
+        """Who was not asked, if the plan calls a tool that is not in the registry."""
+        return self.not_asked if absent_tools(plan, self.registry, setup.agents) else None
+
+
+def tools_here(setup: Setup) -> Tools:
+    """The tools that need no server. Raises CallsheetError for a file that cannot be loaded."""
+    from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - brings the servers' client
+
+    registry = local_tools(setup)
+    files = [*(setup.mcp_configs or discover())]
+    return Tools(registry, f"a server of {files[0]}" if files else None)
+
+
+async def tools_of_servers(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
+    """All tools, also those of the named servers, and what was wrong. Raises CallsheetError as above."""
+    async with open_toolbox(setup) as toolbox:
+        return Tools(toolbox.registry), toolbox.diagnostics

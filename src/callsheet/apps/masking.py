@@ -1,0 +1,189 @@
+"""Masks secrets in what a command shows of a run: progress, outcome, errors.
+
+In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in place of secrets. In the
+answer only known secrets are masked; elsewhere also what looks like a credential.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
+from io import TextIOBase
+from typing import Any, TextIO
+
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import JSON
+from callsheet.machine import Result
+from callsheet.machine.notes import Note
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.finder import Finder
+from callsheet.sealing.known import Known
+from callsheet.sealing.masking import hidden, mask_text, mask_value
+from callsheet.sealing.shapes import Shapes
+
+
+class _Changing(TextIOBase):
+    """A text stream that writes changed text to another one."""
+
+    def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
+        self._stream = stream
+        self._change = change
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The encoding of the underlying stream."""
+        return self._stream.encoding
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+class _Lines(_Changing):
+    """Changes and writes whole lines."""
+
+    _rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._stream.write(self._change("".join(f"{line}\n" for line in lines)))
+        return len(text)
+
+    def finish(self) -> None:
+        """Write the rest that has no line end."""
+        rest, self._rest = self._rest, ""
+        if rest:
+            self._stream.write(self._change(rest))
+
+
+class _Pieces(_Changing):
+    """Changes and writes each piece at once: a live display is drawn in parts of lines."""
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._change(text))
+        return len(text)
+
+
+class Masker:
+    """Masks the secrets known to one command; more can be added.
+
+    `shapes` are the patterns of credentials, None to mask known secrets only. With `shows_all` the result of
+    a run is not masked.
+    """
+
+    def __init__(self, shapes: Shapes | None, *, shows_all: bool = False) -> None:
+        self._finder = Finder(configured(in_environment(os.environ)), shapes)
+        self._shows_all = shows_all
+
+    def know(self, secrets: Known) -> None:
+        """Mask these secrets as well from now on."""
+        self._finder = self._finder.knowing(secrets)
+
+    @contextmanager
+    def over_prints(self) -> Generator[None]:
+        """Send standard output to standard error, masked line by line, and mask standard error by piece."""
+
+        def masked(text: str) -> str:
+            return mask_text(text, self._finder)
+
+        lines, pieces = _Lines(sys.stderr, masked), _Pieces(sys.stderr, masked)
+        try:
+            with redirect_stdout(lines), redirect_stderr(pieces):
+                yield
+        finally:
+            with suppress(OSError, ValueError):
+                lines.finish()
+
+    def observing(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
+        """An observer that masks notes and passes them on."""
+        return lambda note: observer(self.note(note))
+
+    def note(self, note: Note) -> Note:
+        """A note, masked."""
+        if note.is_secret:
+            return note._replace(detail=hidden(note.detail), value=hidden(note.value))
+        detail, value = mask_text(note.detail, self._finder), mask_value(note.value, self._finder)
+        return (
+            note
+            if (detail, value) == (note.detail, note.value)
+            else note._replace(detail=detail, value=value)
+        )
+
+    def outcome(self, outcome: RunOutcome) -> RunOutcome:
+        """The outcome of a run, masked."""
+        return replace(
+            outcome,
+            result=None if outcome.result is None else self._result(outcome.result),
+            in_doubt=tuple(map(self._doubt, outcome.in_doubt)),
+            unanswered=tuple(map(self._doubt, outcome.unanswered)),
+            waiting=tuple(map(self._ask, outcome.waiting)),
+            variables=None
+            if outcome.variables is None
+            else self._variables(outcome.variables, outcome.secret),
+        )
+
+    def error(self, error: CallsheetError) -> CallsheetError:
+        """Mask the diagnostics of an error in place, and return it."""
+        diagnostics = [self._diagnostic(d) for d in error.diagnostics]
+        if diagnostics != list(error.diagnostics):
+            error.diagnostics = tuple(diagnostics)
+            error.args = ("; ".join(f"{d.code}: {d.message}" for d in diagnostics),)
+        return error
+
+    def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+        """Diagnostics, masked."""
+        return tuple(map(self._diagnostic, found))
+
+    def _result(self, result: Result) -> Result:
+        if self._shows_all:
+            return result
+        variables = self._variables(result.variables, result.secret)
+        error, objection = result.error, result.objection
+        if objection is not None:
+            objection = objection._replace(message=mask_text(objection.message, self._finder))
+        if error is not None:  # it may contain data of the call that failed
+            error = hidden(error) if result.secret and objection is None else mask_text(error, self._finder)
+        response = mask_text(result.response, self._finder.without_shapes())
+        return replace(result, response=response, variables=variables, error=error, objection=objection)
+
+    def _variables(self, variables: Mapping[str, JSON], secret: frozenset[str]) -> dict[str, JSON]:
+        if self._shows_all:
+            return dict(variables)
+        return {
+            name: hidden(value) if name in secret else self._value(value) for name, value in variables.items()
+        }
+
+    def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:
+        return replace(call, args=self._value(call.args), why=mask_text(call.why, self._finder))
+
+    def _ask(self, ask: PendingAsk) -> PendingAsk:
+        return replace(
+            ask,
+            prompt=mask_text(ask.prompt, self._finder),
+            why=tuple(mask_text(reason, self._finder) for reason in ask.why),
+            options=tuple(self._value(option) for option in ask.options),
+            args=None if ask.args is None else self._value(ask.args),
+            inputs=tuple(self._value(value) for value in ask.inputs),
+            answer=tuple(self._value(value) for value in ask.answer),
+        )
+
+    def _value(self, value: Any) -> Any:
+        return mask_value(value, self._finder)
+
+    def _diagnostic(self, found: Diagnostic) -> Diagnostic:
+        message = mask_text(found.message, self._finder)
+        return found if message == found.message else replace(found, message=message)

@@ -1,0 +1,72 @@
+"""The declarations of the tools that plans are checked against, without running anything.
+
+In: a setup and a plan. Out: a registry, and whether a server was not queried. Servers are started only on
+request, and end before the result is returned.
+"""
+
+from __future__ import annotations
+
+from callsheet.api.checking import Providers
+from callsheet.apps.session import Setup, Toolbox, local_tools
+from callsheet.diagnostics import Diagnostic
+from callsheet.ir import Plan
+from callsheet.ports.tools import Registry
+
+
+class DeclaredTools:
+    """The tools of a setup; local ones are loaded once.
+
+    With an `opened` toolbox only its tools count, and no server is started.
+    """
+
+    def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:
+        self.setup = setup
+        self.local = local_tools(setup) if opened is None else opened.registry
+        self._opened = opened
+
+    @property
+    def means(self) -> Providers:
+        """Whether there is a model, an agent and a compiler."""
+        return self.setup.means
+
+    def tools_for(
+        self, plan: Plan, *, asks_servers: bool
+    ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
+        """The registry, diagnostics about opening it, and a phrase for servers that were not queried.
+
+        The tools that the plan's agents may call are included.
+        """
+        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - only where there is a plan
+        from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
+
+        agents = self.setup.agents
+        is_open = asks_servers and asks_for_all_tools(plan, agents)
+        if self._opened is not None:
+            return self.local, self._opened.diagnostics, None
+        if not is_open and not absent_tools(plan, self.local, agents):
+            return self.local, (), None
+        if asks_servers:
+            return *self._ask_servers(plan), None
+        from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - only where tools are missing
+
+        files = self.setup.mcp_configs or discover()
+        return self.local, (), f"a server of {files[0]}" if files else None
+
+    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
+        """Diagnostics for the tools that steps name for their agents."""
+        from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
+
+        return tuple(wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked))
+
+    def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
+        import asyncio  # noqa: PLC0415 - only where servers are asked
+
+        from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - as above
+        from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+
+        async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
+            needs = None if asks_for_all_tools(plan, self.setup.agents) else plan
+            async with open_toolbox(self.setup, needs, self.setup.agents) as toolbox:
+                return toolbox.registry, toolbox.diagnostics
+
+        return asyncio.run(ask())

@@ -1,0 +1,215 @@
+"""Splits a goal into parts, and gives the words by which tools for them can be found.
+
+Pure. In: a goal. Out: its clauses, and for a text its words with their synonyms and the words implied by
+shapes in it (a URL, a file name, a channel). This only helps to find tools: the model always gets the whole
+goal.
+"""
+
+from __future__ import annotations
+
+import re
+
+from callsheet.authoring.compiler.ranking import Wanted, stem, words_of
+
+MAX_PARTS = 12
+"""The most parts; further text belongs to the last one."""
+
+_FIRST_COUNTS = 1.5
+"""The weight of a part's first word, which is mostly the verb."""
+_GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
+_GENERAL_COUNTS = 0.7
+"""The weight of a verb that says little about what to do."""
+_MEANT_COUNTS = 0.5
+"""The weight of a word that a pronoun refers to."""
+_KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
+
+_JOINS = re.compile(
+    r"[.;:!?]+(?:\s+|$)|\n+|,\s+"
+    r"|,?\s+(?:and then|and also|and|then|but|afterwards|after that|otherwise|else)\s+",
+    re.IGNORECASE,
+)
+_ANSWERING = re.compile(
+    r"(?:please\s+)?(?:finally\s+|just\s+)?"
+    r"(?:(?:tell|show|give|send|list|report|read|bring)"
+    r"(?:\s+(?:it|that|them|both|all|(?:the|their|its)\s+\w+(?:\s+\w+)?)\s+to)?\s+(?:me|us)\b"
+    r"|let\s+(?:me|us)\s+(?:know|see)\b|(?P<quoting>answer|respond|reply)\b(?:\s+with\b)?)",
+    re.IGNORECASE,
+)
+"""How a part begins that only asks for the answer, which needs no tool."""
+_POINTING = re.compile(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
+_MANNER = re.compile(
+    r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
+)
+"""Words about the order of the parts, which ask for nothing."""
+_PLACE = re.compile(r"(?:in|on|at|for|from|within|under|inside)\s+\S+(?:\s+\S+)?\Z", re.IGNORECASE)
+"""A part that only says where or for whom."""
+_MOST_OF_ANSWER = 2
+_JOINED = re.compile(r"\A(?:(?:and|then|also|finally)\s+)+", re.IGNORECASE)
+_QUOTED = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^`\n]*`")
+_SQL = re.compile(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
+_PLACES = re.compile(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
+"""Paths, files, addresses and channels, whose words are names and not actions."""
+
+_ALIKE = (
+    "save store write keep put",
+    "tell notify inform message post report send share",
+    "mail email e-mail",
+    "remove delete erase drop",
+    "create make open new add start",
+    "find search look query",
+    "get fetch load read show give take download open",
+    "last latest newest recent log history",
+    "change update edit modify set adjust",
+    "run execute start",
+    "answer reply respond",
+    "picture image photo",
+    "calculate compute",
+    "list enumerate which",
+    "check verify test status",
+    "rename move",
+    "folder directory",
+    "schedule plan event calendar appointment meeting",
+    "person contact user",
+    "close finish complete end done",
+)
+"""Lines of words that are synonyms with regard to tools."""
+
+_SUMMED_UP = re.compile(
+    r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
+)
+"""Asks for a summary and not for arithmetic, as `sum up the prices` may."""
+_SUMMED_TEXT = re.compile(
+    r"\bsum(?:med|s)? up (?=(?:(?:the|this|that|my|each|every|all|of) )*(?:(?!in )\w+ )?"
+    r"(?:article|chapter|document|essay|file|letter|log|mail|message|note|page|report|review|story|text|thread)"
+    r"s?\b(?! (?:amount|cost|count|length|number|price|size|total))|what |\W*$)",
+    re.IGNORECASE,
+)
+"""The same before a kind of text, or without an object."""
+
+_ALL = re.compile(
+    r"\b(?:(?:each|every)\b(?! of (?:them|it|these|those)\b)|all (?:of )?(?:the |my )?\w+s\b)", re.IGNORECASE
+)
+_SIDE_BY_SIDE = re.compile(
+    r"\b(?:at the same time|at once|side by side|in parallel|parallel|concurrently|simultaneously)\b",
+    re.IGNORECASE,
+)
+
+_SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile(r"\bhttps?://", re.IGNORECASE), ("url web page", "fetch")),
+    (re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.\w+"), ("mail email address",)),
+    (re.compile(r"(?<![\w/.@*~-])(?:[\w*~.-]+/)*[\w*-]+\.[A-Za-z]\w{0,4}(?![\w.]|/)"), ("file path", "read")),
+    (re.compile(r"(?<!\w)#[A-Za-z]\w*"), ("channel", "message")),
+    (re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), ("date",)),
+    (re.compile(r"(?<![\w/])/\w+(?:/\w+)*"), ("path",)),
+    (re.compile(r"\bselect\s.+\sfrom\b", re.IGNORECASE), ("sql", "query database")),
+    (re.compile(r"\A\s*(?:which|what|who|how many)\b", re.IGNORECASE), ("list get show find",)),
+    (re.compile(r"\d\s*%|\d\s*[-+*/×]\s*\d"), ("compute",)),
+    (
+        re.compile(r"\b(?:USD|EUR|GBP|JPY|CHF|CNY|INR|dollars?|euros?)\b|[€$£¥]\s?\d"),
+        ("currency money", "convert"),
+    ),
+    (_ALL, ("list find search",)),
+    (re.compile(r"\b(?:newest|recent|unread|my)\s+\w+s\b", re.IGNORECASE), ("list find search",)),
+    (re.compile(r"\bhow (?:big|large|old|long)\b", re.IGNORECASE), ("info details", "get")),
+)
+"""Shapes in a goal that imply words for finding tools, though the goal does not use those words."""
+
+
+def _alike() -> dict[str, tuple[str, ...]]:
+    lines = [[stem(word) for word in line.split()] for line in _ALIKE]
+    words = dict.fromkeys(word for line in lines for word in line)
+    return {
+        word: tuple(dict.fromkeys(other for line in lines if word in line for other in line if other != word))
+        for word in words
+    }
+
+
+_ALIKE_OF = _alike()
+
+
+def parts_of(goal: str) -> list[str]:
+    """The parts of a goal in order, each a clause that asks for something; quoted texts stay whole.
+
+    Parts that only ask for the result of the others, or only say where, are left out unless they are alone.
+
+    >>> parts_of('Read a.txt, sum it up and mail "this, and that" to ann@example.com.')
+    ['Read a.txt', 'sum it up', 'mail "this, and that" to ann@example.com']
+    >>> parts_of("Read a.txt and tell me what it says")
+    ['Read a.txt']
+    """
+    held = [match.span() for pattern in (_QUOTED, _SQL) for match in pattern.finditer(goal)]
+    cuts = [
+        match.span()
+        for match in _JOINS.finditer(goal)
+        if not any(start < match.end() and match.start() < end for start, end in held)
+    ][: MAX_PARTS - 1]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(goal)]
+    parts = (goal[start:end].strip(" \t\r\n.,;:!?") for start, end in zip(starts, ends, strict=True))
+    parts = (_JOINED.sub("", part) for part in parts)
+    asked = [part for part in parts if words_of(_MANNER.sub(" ", part))]
+    return [part for part in asked if not _is_the_answer(part) and not _PLACE.match(part)] or asked
+
+
+def speaks_of_all(text: str) -> bool:
+    """Whether a text speaks of each of several things.
+
+    >>> speaks_of_all("Delete every file"), speaks_of_all("Delete a.txt")
+    (True, False)
+    """
+    return _ALL.search(text) is not None
+
+
+def is_side_by_side(goal: str) -> bool:
+    """Whether a goal asks for things to be done at the same time.
+
+    >>> is_side_by_side("Read a and b in parallel"), is_side_by_side("Read a and b")
+    (True, False)
+    """
+    return _SIDE_BY_SIDE.search(_QUOTED.sub(" ", goal)) is not None
+
+
+def _is_the_answer(part: str) -> bool:
+    """Whether a part does little more than ask for the answer: `tell me the result`."""
+    begins = _ANSWERING.match(part)
+    if begins is None:
+        return False
+    more = _QUOTED.sub(" ", part[begins.end() :])
+    return not more.strip() if begins["quoting"] else len(words_of(more)) <= _MOST_OF_ANSWER
+
+
+def wanted_by(text: str) -> list[Wanted]:
+    """The words that a text asks for, each with its synonyms, and those implied by its shapes.
+
+    Words in quotes, paths and addresses count little, because they do not say what to do.
+
+    >>> wanted_by("store it")
+    [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
+    >>> [*wanted_by("sum it up")[0]], [*wanted_by("sum up the prices")[0]]
+    (['summariz'], ['sum'])
+    """
+    plain = _SUMMED_UP.sub(r"summarize \1", _PLACES.sub(" ", _QUOTED.sub(" ", text)))
+    plain = _SUMMED_TEXT.sub("summarize ", plain)
+    weights = dict.fromkeys(words_of(plain), 1.0)
+    if weights:
+        first = next(iter(weights))
+        weights[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS
+    quoted = {word: _QUOTED_COUNTS for word in words_of(text) if word not in weights}
+    wanted: list[Wanted] = [
+        {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
+        for word, weight in {**weights, **quoted}.items()
+    ]
+    shapes = (words for shape, all_words in _SHAPES if shape.search(text) for words in all_words)
+    return [*wanted, *(dict.fromkeys(words_of(words), _SHAPE_COUNTS) for words in shapes)]
+
+
+def meant_by(part: str, before: str) -> list[Wanted]:
+    """What the pronoun in a part may refer to: the words of the previous part, without its verb.
+
+    >>> meant_by("archive each", "Search my mail"), meant_by("archive b.txt", "Search my mail")
+    ([{'mail': 0.5}], [])
+    """
+    if _POINTING.search(_QUOTED.sub(" ", part)) is None:
+        return []
+    words = words_of(_PLACES.sub(" ", _QUOTED.sub(" ", before)))
+    return [{word: _MEANT_COUNTS} for word in dict.fromkeys(words[1:])]

@@ -1,0 +1,253 @@
+"""Makes a forecast from the passages of a plan's steps: whether and how often each step acts.
+
+A step is certain to be reached if it dominates the end, that is, every path from the first step to the end
+goes through it. Paths that begin with a failure are ignored: what only they reach happens on failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from callsheet.ir import Action, Call, CallKind, Effect, Order, Plan, Replan, Step
+from callsheet.ir.components import strong_parts
+from callsheet.ir.dominators import NONE, immediate_dominators
+from callsheet.ir.precedence import Precedence
+from callsheet.machine.agents.allowance import (
+    MAX_AT_ONCE,
+    MAX_TURNS,
+    names_its_tools,
+    read_allowance,
+    tools_named,
+)
+from callsheet.machine.forecasting.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When
+from callsheet.machine.forecasting.knowledge import Knowledge, ModelUse
+from callsheet.machine.forecasting.partial_values import Fields, Foreseen, Items, Text, Unknown, is_known
+from callsheet.machine.forecasting.step_interpreter import PlanContext, StepOutcome
+from callsheet.machine.forecasting.units import Units
+
+_MOST_WAITED_FOR = 50
+_NEW_PLAN = ModelUse(least=1, most=2, tokens=0, is_whole=False)
+"""What RE-PLAN asks of a model each time: the question, and a repair where the new plan is wrong."""
+
+
+class Observations(NamedTuple):
+    """All that was seen of a plan. `order` has the original number of each step that was looked at."""
+
+    plan: Plan
+    setting: PlanContext
+    order: Sequence[int]
+    passages: Mapping[int, StepOutcome]
+    edges: Mapping[int, Mapping[int, bool]]
+    units: Units
+
+
+class _Reached(NamedTuple):
+    """How each unit is reached, and which of them may be reached again."""
+
+    when: dict[int, When]
+    again: frozenset[int]
+
+
+def assemble(sighting: Observations) -> Forecast:
+    """The forecast of what was seen: in text order, in a graph by levels as its pictures are."""
+    reached = _reached(sighting)
+    steps = [_step(sighting, place, reached) for place in range(sighting.setting.end)]
+    if sighting.plan.order is Order.DAG:
+        level = Precedence.of(sighting.plan).level
+        steps.sort(key=lambda step: (level[step.number], step.number))
+    else:
+        steps.sort(key=lambda step: step.number)
+    return Forecast(sighting.plan, tuple(steps), tuple(_unforeseen(steps, sighting.setting.knowledge)))
+
+
+def _reached(sighting: Observations) -> _Reached:
+    end = sighting.setting.end
+    entry = end + 1
+    every: list[list[int]] = [[] for _ in range(end + 2)]
+    usual: list[list[int]] = [[] for _ in range(end + 2)]
+    every[entry] = usual[entry] = [0] if end else []
+    for unit, edges in sighting.edges.items():
+        every[unit] = list(edges)
+        usual[unit] = [target for target, is_usual in edges.items() if is_usual]
+    above = immediate_dominators(usual, entry)
+    when: dict[int, When] = {}
+    for unit in sighting.units.heads:
+        if unit not in sighting.edges:
+            when[unit] = When.NEVER
+        else:
+            when[unit] = When.ON_FAILURE if above[unit] == NONE else When.MAYBE
+    on_every_way = above[end]
+    while on_every_way not in (NONE, entry):
+        when[on_every_way] = When.ALWAYS
+        on_every_way = above[on_every_way]
+    part_of = strong_parts(every, entry)
+    sizes: dict[int, int] = {}
+    for part in part_of:
+        sizes[part] = sizes.get(part, 0) + 1
+    again = frozenset(
+        unit for unit, edges in sighting.edges.items() if sizes[part_of[unit]] > 1 or unit in edges
+    )
+    return _Reached(when, again)
+
+
+def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast:
+    setting, number = sighting.setting, sighting.order[place]
+    step = setting.plan.steps[place]
+    head = sighting.units.head_of[place]
+    passage = sighting.passages.get(place)
+    if passage is None:
+        return StepForecast(
+            number=number,
+            step=step,
+            when=When.NEVER,
+            times=Times(),
+            total=Times(),
+            why_not="nothing leads to it",
+        )
+    when = _when(reached.when[head], passage)
+    repeats = head in reached.again
+    retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
+    action, knowledge = step.action, setting.knowledge
+    may_fail = passage.may_fail or isinstance(action, Replan)
+    tries = None if repeats else 1 + (retries if may_fail else 0)
+    effect, is_declared = _effect(step, knowledge)
+    has_result = passage.binding is not None
+    return StepForecast(
+        number=number,
+        step=step,
+        when=when,
+        times=passage.times,
+        total=passage.times.by(1 if reached.when[head] is When.ALWAYS else 0, tries),
+        visits=passage.visits,
+        items=passage.items,
+        is_per_item=passage.is_per_item,
+        repeats=repeats,
+        depends_on=_depends_on(sighting, step, passage),
+        effect=effect,
+        is_declared=is_declared,
+        models=_models(action, passage, knowledge),
+        agent=_agent(action, passage, knowledge) if isinstance(action, Call) else None,
+        needs_approval=isinstance(action, Call) and knowledge.needs_approval(action.tool),
+        is_assumed=step.id in knowledge.assumed,
+        is_computed=passage.is_computed and step.id not in knowledge.assumed,
+        result=passage.binding.value if passage.binding is not None else None,
+        has_result=has_result,
+        why_not=passage.why_not if when is When.NEVER else None,
+    )
+
+
+def _when(reached: When, passage: StepOutcome) -> When:
+    if passage.times.most == 0:
+        return When.NEVER
+    return When.MAYBE if reached is When.ALWAYS and not passage.times.least else reached
+
+
+def _effect(step: Step, knowledge: Knowledge) -> tuple[Effect | None, bool]:
+    """The effect of the step's call, and whether it was declared."""
+    if not isinstance(step.action, Call):
+        return None, True
+    match step.action.kind:
+        case CallKind.MODEL:
+            return Effect.LLM, True
+        case CallKind.TRANSFORM:
+            return Effect.PURE, True
+        case CallKind.AGENT:
+            tools = _tools_of_agent(step.action, knowledge)
+            reads = tools is not None and all(knowledge.facts[name].effect.only_reads for name in tools)
+            return (Effect.READ, True) if reads else (Effect.UNSAFE, tools is not None)
+        case CallKind.HUMAN:
+            return Effect.READ, True
+        case CallKind.TOOL:
+            fact = knowledge.facts.get(step.action.tool)
+            return (Effect.UNSAFE, False) if fact is None else (fact.effect, True)
+
+
+def _depends_on(sighting: Observations, step: Step, passage: StepOutcome) -> tuple[str, ...]:
+    steps = sighting.setting.plan.steps
+    read = [steps[number].id for number in passage.depends_on]
+    return tuple(dict.fromkeys([*(step.depends_on or ())[:_MOST_WAITED_FOR], *read]))
+
+
+def _models(call: Action, passage: StepOutcome, knowledge: Knowledge) -> ModelUse | None:
+    """What one visit asks of a model, estimated from the first visit."""
+    if isinstance(call, Replan):
+        return _NEW_PLAN
+    if not isinstance(call, Call) or call.kind not in (CallKind.MODEL, CallKind.AGENT) or not passage.visits:
+        return None
+    visit = passage.visits[0]
+    inputs = [_known_part(value) for value in visit.inputs]
+    arguments = {name: _known_part(value) for name, value in visit.arguments}
+    use = knowledge.ask_model(call.tool, inputs, arguments, _is_whole(visit))  # pyright: ignore[reportArgumentType]
+    if _tools_of_agent(call, knowledge) is None:
+        return use
+    return use._replace(most=_turns_of_agent(call, arguments))
+
+
+def _tools_of_agent(call: Call, knowledge: Knowledge) -> tuple[str, ...] | None:
+    """The tools that an agent driven by the machine may call; None for any other operation."""
+    fact = knowledge.facts.get(call.tool)
+    if call.kind is not CallKind.AGENT or fact is None or fact.loop is None:
+        return None
+    named = tools_named(call) if names_its_tools(call) else fact.loop.tools
+    return tuple(name for name in named or () if name in knowledge.facts)
+
+
+def _agent(call: Call, passage: StepOutcome, knowledge: Knowledge) -> AgentUse | None:
+    """What an agent may call in one visit, estimated from the first; its last turn can only answer."""
+    tools = _tools_of_agent(call, knowledge)
+    if tools is None or not passage.visits:
+        return None
+    arguments = {name: _known_part(value) for name, value in passage.visits[0].arguments}
+    read = read_allowance(tools, {name: arguments.get(name) for name in ("max_calls", "parallel")})  # pyright: ignore[reportArgumentType]
+    at_once = MAX_AT_ONCE if _is_given_unknown(call, arguments, "parallel") else read.at_once
+    most = (_turns_of_agent(call, arguments) - 1) * at_once if tools and not read.fault else 0
+    most = most if read.calls is None else min(most, read.calls)
+    return AgentUse(tuple((name, knowledge.facts[name].effect) for name in tools), most)
+
+
+def _is_given_unknown(call: Call, arguments: Mapping[str, Foreseen], name: str) -> bool:
+    return name in dict(call.named) and arguments.get(name) is None
+
+
+def _turns_of_agent(call: Call, arguments: Mapping[str, Foreseen]) -> int:
+    """How often the model of an agent driven by the machine is asked at most."""
+    if _is_given_unknown(call, arguments, "max_turns"):
+        return MAX_TURNS
+    read = read_allowance((), {"max_turns": arguments.get("max_turns")})  # pyright: ignore[reportArgumentType]
+    return 1 if read.fault else read.turns
+
+
+def _is_whole(visit: Visit) -> bool:
+    return all(map(is_known, visit.inputs)) and all(is_known(value) for _, value in visit.arguments)
+
+
+def _known_part(value: Foreseen) -> Foreseen:
+    """The value with unknown parts replaced by null, or left out of texts."""
+    match value:
+        case Unknown():
+            return None
+        case Text(parts=parts):
+            return "".join(part for part in parts if isinstance(part, str))
+        case Items(items=items):
+            return [_known_part(item) for item in items]  # pyright: ignore[reportReturnType]
+        case Fields(pairs=pairs):
+            return {key: _known_part(part) for key, part in pairs}  # pyright: ignore[reportReturnType]
+        case _:
+            return value
+
+
+def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
+    """What may happen in addition to the steps' own calls, in words."""
+    found: list[str] = []
+    for step in steps:
+        if step.when is When.NEVER:
+            continue
+        if isinstance(step.step.action, Replan):
+            found.append(f"{step.step.id}: what the new plan of RE-PLAN does")
+        elif isinstance(step.step.action, Call) and step.step.action.kind is CallKind.AGENT:
+            tools = _tools_of_agent(step.step.action, knowledge)
+            what = f"{step.step.id}: what the agent of @{step.step.action.tool} calls"
+            among = ", ".join(f"@{name}" for name in tools or ()) or "no tool"
+            found.append(what if tools is None else f"{what}, of {among}")
+    return found

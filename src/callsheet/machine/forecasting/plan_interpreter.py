@@ -1,0 +1,259 @@
+"""Abstract interpretation of a whole plan: visits every step that may be reached, each once.
+
+In: a plan, its inputs, what is known of the world. Out: a `Forecast`. Both branches of an undecided guard are
+followed and joined: a variable that differs between them is unknown from then on, so the work stays nearly
+linear in the size of the plan. In a loop, the variables that the loop sets are unknown wherever paths meet,
+so that one pass holds for every iteration.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import replace
+
+from callsheet.ir import JSON, Call, Order, Plan
+from callsheet.ir.collecting import collector_rests
+from callsheet.ir.components import strong_parts
+from callsheet.ir.flow import uses_of
+from callsheet.machine.closures import compile_value
+from callsheet.machine.forecasting.assembling import Observations, assemble
+from callsheet.machine.forecasting.forecast import Forecast
+from callsheet.machine.forecasting.knowledge import Knowledge
+from callsheet.machine.forecasting.step_interpreter import Exit, ExitCertainty, PlanContext, StepOutcome, look
+from callsheet.machine.forecasting.units import Units, units_of
+from callsheet.machine.forecasting.variables import Binding, Merger, VariableTable
+
+_LARGE = 1_000
+
+
+def foresee(
+    plan: Plan, inputs: Mapping[str, JSON] | None = None, knowledge: Knowledge | None = None
+) -> Forecast:
+    """What the plan would do with these inputs; nothing is called except transforms of known values.
+
+    The plan should be one that the checks found without errors; for another the forecast says what the
+    machine would make of it. Raises ValueError if the dependencies of a graph have a cycle.
+
+    >>> from callsheet.ir import Call, Literal, Output, Plan, Ref, Step
+    >>> read = Step("S1", Call("READ", named=(("path", Literal("a")),)), output=Output("text"))
+    >>> send = Step("S2", Call("SEND", named=(("text", Ref("text", ("title",))),)))
+    >>> for call in foresee(Plan((read, send))).calls():
+    ...     print(call.tool, *(f"{name}={value}" for name, value in call.visits[0].arguments))
+    READ path=a
+    SEND text=<READ result.title>
+    """
+    with collector_rests(len(plan.steps) >= _LARGE):
+        return _PlanInterpreter(plan, inputs or {}, knowledge or Knowledge()).forecast()
+
+
+class _PlanInterpreter:
+    """One pass over a plan."""
+
+    def __init__(self, plan: Plan, inputs: Mapping[str, JSON], knowledge: Knowledge) -> None:
+        self._original = plan
+        self._order = _order_of(plan)
+        if plan.order is Order.DAG:
+            plan = replace(plan, steps=tuple(plan.steps[n] for n in self._order), order=Order.TEXT)
+        self._plan = plan
+        slots: dict[str, int] = {}
+        for name in _names(plan, inputs):
+            slots.setdefault(name, len(slots))
+        number_of: dict[str, int] = {}
+        for number, step in enumerate(plan.steps):
+            number_of.setdefault(step.id, number)
+        self._setting = PlanContext(plan, slots, number_of, knowledge)
+        self._units: Units = units_of(plan)
+        setters: list[list[int]] = [[] for _ in slots]
+        for number, step in enumerate(plan.steps):
+            if step.output is not None and isinstance(step.action, Call):
+                setters[slots[step.output.var]].append(number)
+        self._merger = Merger(tuple(slots), setters)
+        self._initial = self._initial_table(inputs)
+        self._arriving: dict[int, list[VariableTable]] = {}
+        self._passages: dict[int, StepOutcome] = {}
+        self._edges: dict[int, dict[int, bool]] = {}
+        """From unit to unit: whether the edge can be taken without a failure."""
+
+    def forecast(self) -> Forecast:
+        """Visit the strongly connected parts in topological order."""
+        if self._plan.steps:
+            self._arriving[0] = [self._initial]
+        successors = self._units.successors
+        part_of = strong_parts(successors, len(successors) - 1)
+        members: dict[int, list[int]] = {}
+        for unit in self._units.heads:
+            members.setdefault(part_of[unit], []).append(unit)
+        for part in sorted((p for p in members if p >= 0), reverse=True):
+            units = members[part]
+            if len(units) == 1 and units[0] not in successors[units[0]]:
+                tables = self._arriving.pop(units[0], None)
+                if tables is not None:
+                    self._see_unit(units[0], self._merger.join(tables))
+            else:
+                self._see_loop(units)
+        sighting = Observations(
+            self._original, self._setting, self._order, self._passages, self._edges, self._units
+        )
+        return assemble(sighting)
+
+    def _see_loop(self, units: list[int]) -> None:
+        """Visit the units of a cycle, each once.
+
+        Where paths meet inside, everything that a unit of the cycle sets is unknown; a unit with a single
+        predecessor takes over what is known behind that.
+        """
+        entered = [unit for unit in units if unit in self._arriving]
+        if not entered:
+            return
+        inside = set(units)
+        setters: dict[int, set[int]] = {}
+        for unit in units:
+            for number in self._units.members(unit):
+                step = self._plan.steps[number]
+                if step.output is not None and isinstance(step.action, Call):
+                    setters.setdefault(self._setting.slots[step.output.var], set()).add(number)
+        table = self._merger.join([t for unit in entered for t in self._arriving.pop(unit)])
+        for slot, numbers in setters.items():
+            table = table.having(slot, self._merger.open(slot, {*table[slot].steps, *numbers}))
+        waiting = list(entered)
+        heapq.heapify(waiting)
+        seen: set[int] = set()
+        held: dict[int, list[VariableTable]] = {}
+        while waiting:
+            unit = heapq.heappop(waiting)
+            if unit in seen:
+                continue
+            seen.add(unit)
+            is_meeting = self._units.ways_in[unit] > 1 or unit in entered
+            self._see_unit(unit, table if is_meeting else self._merger.join(held[unit]))
+            for target in self._edges.get(unit, ()):
+                if target in inside and target not in seen:
+                    held[target] = self._arriving.pop(target)
+                    heapq.heappush(waiting, target)
+                elif target in inside:
+                    self._arriving.pop(target, None)
+
+    def _see_unit(self, unit: int, table: VariableTable) -> None:
+        """Visit a step, or the members of a group, which all see the same variables."""
+        numbers = self._units.members(unit)
+        if len(numbers) == 1:
+            passage = self._look(unit, table)
+            self._leave_step(unit, passage, table)
+            return
+        after = table
+        exits: list[Exit] = []
+        for number in numbers:
+            passage = self._look(number, table)
+            if unit in self._units.partial:
+                passage = _left_open(passage)
+                self._passages[number] = passage
+            after = self._committed(number, passage, after)
+            exits += passage.exits
+        is_open = True
+        for way_out in exits:
+            self._lead(unit, way_out.target, after, way_out.way)
+            if way_out.way is ExitCertainty.SURE:
+                is_open = False
+                break
+        if is_open:
+            self._lead(unit, numbers[-1] + 1, after, ExitCertainty.SURE)
+
+    def _look(self, number: int, table: VariableTable) -> StepOutcome:
+        passage = look(self._setting, number, table)
+        self._passages[number] = passage
+        return passage
+
+    def _leave_step(self, unit: int, passage: StepOutcome, table: VariableTable) -> None:
+        is_open = True
+        for way_out in passage.exits:
+            binding = passage.if_failed if way_out.has_failed else passage.binding
+            self._lead(unit, way_out.target, self._bound(unit, binding, table), way_out.way)
+            if way_out.way is ExitCertainty.SURE:
+                is_open = False
+        if is_open:
+            after = self._bound(unit, passage.binding, table, is_sure=passage.is_sure)
+            self._lead(unit, unit + 1, after, ExitCertainty.SURE)
+
+    def _bound(
+        self, number: int, binding: Binding | None, table: VariableTable, *, is_sure: bool = True
+    ) -> VariableTable:
+        """The table after a step has bound its variable, or may have."""
+        output = self._plan.steps[number].output
+        if binding is None or output is None:
+            return table
+        slot = self._setting.slots[output.var]
+        return table.having(slot, binding if is_sure else self._merger(slot, table[slot], binding))
+
+    def _committed(self, number: int, passage: StepOutcome, table: VariableTable) -> VariableTable:
+        """The table after a group member's output is stored; a failure does not stop its group."""
+        binding = passage.binding
+        output = self._plan.steps[number].output
+        if binding is not None and passage.if_failed is not None and output is not None:
+            ways = [way_out.way for way_out in passage.exits if way_out.has_failed]
+            if ExitCertainty.SURE in ways:
+                binding = passage.if_failed
+            elif ways:
+                binding = self._merger(self._setting.slots[output.var], binding, passage.if_failed)
+        return self._bound(number, binding, table, is_sure=passage.is_sure)
+
+    def _lead(self, unit: int, target: int, table: VariableTable, way: ExitCertainty) -> None:
+        head = self._units.head_of[target] if target < self._setting.end else target
+        edges = self._edges.setdefault(unit, {})
+        edges[head] = edges.get(head, False) or way is not ExitCertainty.FAILURE
+        self._arriving.setdefault(head, []).append(table)
+
+    def _initial_table(self, inputs: Mapping[str, JSON]) -> VariableTable:
+        slots = self._setting.slots
+        table = VariableTable.of(len(slots))
+        for name, value in self._plan.variables:
+            table = table.having(slots[name], Binding(compile_value(value, slots.__getitem__)([])))
+        for name, given in inputs.items():
+            table = table.having(slots[name], Binding(given))
+        return table
+
+
+def _left_open(passage: StepOutcome) -> StepOutcome:
+    """The passage of a group member that a jump into the group may skip."""
+    exits = tuple(
+        way_out._replace(way=ExitCertainty.MAYBE) if way_out.way is ExitCertainty.SURE else way_out
+        for way_out in passage.exits
+    )
+    visits = tuple(visit._replace(is_sure=False) for visit in passage.visits)
+    times = passage.times._replace(least=0)
+    return replace(passage, exits=exits, visits=visits, times=times, is_sure=False)
+
+
+def _names(plan: Plan, inputs: Mapping[str, JSON]) -> dict[str, None]:
+    """All variables of the plan, in a fixed order."""
+    names = dict.fromkeys([*(name for name, _ in plan.variables), *inputs])
+    for number, step in enumerate(plan.steps):
+        names.update((use.ref.name, None) for use in uses_of(step, number))
+        if step.output is not None:
+            names[step.output.var] = None
+    return names
+
+
+def _order_of(plan: Plan) -> list[int]:
+    """The steps in an order in which each follows its dependencies."""
+    if plan.order is Order.TEXT:
+        return list(range(len(plan.steps)))
+    number_of = {step.id: number for number, step in enumerate(plan.steps)}
+    waits = [{number_of[id_] for id_ in step.depends_on or () if id_ in number_of} for step in plan.steps]
+    followers: list[list[int]] = [[] for _ in plan.steps]
+    for number, before in enumerate(waits):
+        for other in before:
+            followers[other].append(number)
+    ready = [number for number, before in enumerate(waits) if not before]
+    left = [len(before) for before in waits]
+    order: list[int] = []
+    while ready:
+        number = heapq.heappop(ready)
+        order.append(number)
+        for follower in followers[number]:
+            left[follower] -= 1
+            if not left[follower]:
+                heapq.heappush(ready, follower)
+    if len(order) < len(plan.steps):
+        raise ValueError("steps of the plan wait for one another")
+    return order

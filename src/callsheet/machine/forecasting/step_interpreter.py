@@ -1,0 +1,393 @@
+"""Abstract interpretation of one step: what it would do with the given variables, and where it leads.
+
+In: a step, a table of variables, what is known of the world. Out: a `StepOutcome`. The rules are those of
+`machine.machine`, over values of which some are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from callsheet.ir import (
+    JSON,
+    Call,
+    CallKind,
+    Cast,
+    Goto,
+    Plan,
+    Replan,
+    Respond,
+    Step,
+    Terminate,
+    Value,
+)
+from callsheet.ir.flow import uses_of
+from callsheet.machine.compiling import fact_of, named_arguments
+from callsheet.machine.forecasting.evaluate import Scope, all_hold, decide, evaluate, opposite
+from callsheet.machine.forecasting.forecast import Times, Visit
+from callsheet.machine.forecasting.knowledge import Knowledge
+from callsheet.machine.forecasting.partial_values import (
+    Foreseen,
+    Unknown,
+    cast_foreseen,
+    emptiness,
+    is_known,
+    items_foreseen,
+    list_of,
+)
+from callsheet.machine.forecasting.variables import MOST_STEPS, Binding, VariableTable
+from callsheet.machine.values import cast_value
+
+MOST_VISITS = 20
+"""The most items of a FOREACH that are shown with their arguments."""
+_MOST_RESULTS = 1_000
+"""The result of a FOREACH over more items is taken to be unknown."""
+
+
+class ExitCertainty(Enum):
+    """How certain it is that an exit of a step is taken."""
+
+    SURE = "sure"
+    MAYBE = "maybe"
+    FAILURE = "failure"
+
+
+class Exit(NamedTuple):
+    """A way from a step to another than the next one; `has_failed` says that it follows a failure."""
+
+    target: int
+    way: ExitCertainty
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """What a step does at one point of a plan.
+
+    `binding` is what its variable is bound to where it succeeds, `if_failed` where it fails and
+    leads elsewhere; `is_sure` tells whether it is bound on every way.
+    """
+
+    visits: tuple[Visit, ...] = ()
+    times: Times = field(default_factory=Times)
+    items: Foreseen = None
+    is_per_item: bool = False
+    exits: tuple[Exit, ...] = ()
+    binding: Binding | None = None
+    if_failed: Binding | None = None
+    is_sure: bool = True
+    may_fail: bool = False
+    is_computed: bool = False
+    why_not: str | None = None
+    depends_on: tuple[int, ...] = ()
+
+
+class PlanContext(NamedTuple):
+    """The plan with what does not change while it is looked at."""
+
+    plan: Plan
+    slots: Mapping[str, int]
+    number_of: Mapping[str, int]
+    knowledge: Knowledge
+
+    @property
+    def end(self) -> int:
+        """The number behind the last step."""
+        return len(self.plan.steps)
+
+
+class _Outcome(NamedTuple):
+    """A call's value, and whether it fails; None if it may."""
+
+    value: Foreseen
+    fails: bool | None
+
+
+class _Item(NamedTuple):
+    """What the step does with one item, or without items: whether, and the variables of it."""
+
+    number: int | None
+    holds: bool | None
+    scope: Scope
+
+
+def look(setting: PlanContext, number: int, table: VariableTable) -> StepOutcome:
+    """What the step of this number does with these variables."""
+    step = setting.plan.steps[number]
+    slots = setting.slots
+
+    def scope(name: str) -> Foreseen:
+        return table[slots[name]].value
+
+    given = {setter for use in uses_of(step, number) for setter in table[slots[use.ref.name]].steps}
+    look_ = _StepInterpreter(setting, step, number, scope, tuple(sorted(given))[:MOST_STEPS])
+    match step.action:
+        case Call() as call:
+            return look_.at_call(call)
+        case Respond(values=values):
+            return look_.at_answer(values)
+        case Goto(target=target):
+            return look_.at_control((), setting.number_of.get(target, setting.end))
+        case Terminate(values=values):
+            return look_.at_control(values, setting.end)
+        case Replan(values=values):
+            return look_.at_replan(values)
+
+
+class _StepInterpreter:
+    """A look at one step."""
+
+    def __init__(
+        self, setting: PlanContext, step: Step, number: int, scope: Scope, depends_on: tuple[int, ...]
+    ) -> None:
+        self._setting = setting
+        self._step = step
+        self._number = number
+        self._scope = scope
+        self._depends_on = depends_on
+        self._source: Foreseen = None
+        self._found: Sequence[Foreseen] | None = ()
+        if step.foreach is not None:
+            self._source = evaluate(step.foreach.source, scope)
+            self._found = items_foreseen(self._source)
+
+    # ------------------------------------------------------------ items and conditions
+
+    def _acts(self) -> Iterator[_Item]:
+        """The times that the step acts or may, those left out whose condition does not hold."""
+        step = self._step
+        if step.foreach is None:
+            holds = True if step.condition is None else decide(step.condition, self._scope)
+            if holds is not False:
+                yield _Item(None, holds, self._scope)
+            return
+        found = self._found
+        for index, item in enumerate((_item_of(self._source),) if found is None else found):
+            scope = _with(self._scope, step.foreach.var, item)
+            holds = True if step.condition is None else decide(step.condition, scope)
+            if holds is not False:
+                yield _Item(index, None if found is None else holds, scope)
+
+    @property
+    def _is_per_item(self) -> bool:
+        return self._found is None
+
+    def _times(self, holds: Sequence[bool | None]) -> Times:
+        if self._is_per_item and holds:
+            return Times(0, None)
+        return Times(sum(h is True for h in holds), len(holds))
+
+    def _passage(
+        self,
+        holds: Sequence[bool | None],
+        visits: Sequence[Visit],
+        exits: Sequence[Exit] = (),
+        why_not: str | None = None,
+    ) -> StepOutcome:
+        if not holds and why_not is None:
+            no_items = self._step.foreach is not None and self._found is not None and not self._found
+            why_not = "there are no items" if no_items else "the condition does not hold"
+        return StepOutcome(
+            visits=tuple(visits),
+            times=self._times(holds),
+            items=self._source,
+            is_per_item=self._is_per_item,
+            exits=tuple(exits),
+            is_sure=self._step.foreach is not None or (bool(holds) and holds[0] is True),
+            why_not=why_not,
+            depends_on=self._depends_on,
+        )
+
+    # ------------------------------------------------------------ control
+
+    def at_answer(self, values: Sequence[Value]) -> StepOutcome:
+        """RESPOND: ends the run, unless all its values are empty and further steps follow."""
+        is_last = self._number + 1 == self._setting.end and self._step.foreach is None
+        visits: list[Visit] = []
+        ends: list[bool | None] = []
+        for index, holds, scope in self._acts():
+            inputs = tuple(evaluate(value, scope) for value in values)
+            is_empty = all_hold(emptiness(value) for value in inputs)
+            verdict = all_hold((holds, True if is_last else opposite(is_empty)))
+            if verdict is not False:
+                ends.append(verdict)
+                if len(visits) < MOST_VISITS:
+                    visits.append(Visit(index, inputs, (), verdict is True))
+        why_not = None if ends or self._step.condition is not None else "there is nothing to answer with"
+        passage = self._passage(ends, visits, self._ending(ends, self._setting.end), why_not)
+        return replace(passage, times=_once(ends))
+
+    def at_control(self, values: Sequence[Value], target: int) -> StepOutcome:
+        """GOTO and TERMINATE: the first item that may act, if there are items."""
+        holds: list[bool | None] = []
+        visits: list[Visit] = []
+        for index, verdict, scope in self._acts():
+            holds.append(verdict)
+            if len(visits) < MOST_VISITS:
+                inputs = tuple(evaluate(value, scope) for value in values)
+                visits.append(Visit(index, inputs, (), verdict is True))
+            if verdict is True:
+                break
+        passage = self._passage(holds, visits, self._ending(holds, target))
+        return replace(passage, times=_once(holds))
+
+    def at_replan(self, values: Sequence[Value]) -> StepOutcome:
+        """RE-PLAN: ends the plan, as what the new one does is unknown; ON_FAIL applies if there is none."""
+        passage = self.at_control(values, self._setting.end)
+        then = self._failure_target()
+        if then is None or not passage.exits:
+            return passage
+        return replace(passage, exits=(Exit(then, ExitCertainty.FAILURE, True), *passage.exits))
+
+    @staticmethod
+    def _ending(holds: Sequence[bool | None], target: int) -> list[Exit]:
+        if not holds:
+            return []
+        return [Exit(target, ExitCertainty.SURE if True in holds else ExitCertainty.MAYBE)]
+
+    def _failure_target(self) -> int | None:
+        on_fail = self._step.on_fail
+        if on_fail is None or on_fail.then is None:
+            return None
+        if isinstance(on_fail.then, Goto):
+            return self._setting.number_of.get(on_fail.then.target, self._setting.end)
+        return self._setting.end
+
+    # ------------------------------------------------------------ calls
+
+    def at_call(self, call: Call) -> StepOutcome:
+        """A call: its arguments, its outcome, and where a failure leads."""
+        positional, named = self._arguments(call)
+        holds: list[bool | None] = []
+        visits: list[Visit] = []
+        outcomes: list[_Outcome] = []
+        is_pure = call.kind is CallKind.TRANSFORM
+        is_assumed = self._step.id in self._setting.knowledge.assumed
+        for index, verdict, scope in self._acts():
+            holds.append(verdict)
+            shown, counted = len(visits) < MOST_VISITS, len(outcomes) < _MOST_RESULTS
+            if not shown and not (counted and is_pure):
+                if counted:
+                    outcomes.append(self._outcome(call, index, None))
+                continue
+            arguments = tuple((name, evaluate(value, scope)) for name, value in named)
+            if shown:
+                inputs = tuple(evaluate(value, scope) for value in positional)
+                visits.append(Visit(index, inputs, arguments, verdict is True))
+            if counted:
+                given = arguments if is_pure and not is_assumed else None
+                outcomes.append(self._outcome(call, index, given))
+        passage = self._passage(holds, visits)
+        outcome = self._assumed() if is_assumed else self._gathered(call, holds, outcomes)
+        return self._with_outcome(passage, holds, outcome)
+
+    def _arguments(self, call: Call) -> tuple[Sequence[Value], Sequence[tuple[str, Value]]]:
+        """The positional and the named arguments, by the machine's rules."""
+        if call.kind in (CallKind.MODEL, CallKind.AGENT):
+            return call.positional, call.named
+        return (), named_arguments(call, fact_of(call, self._setting.knowledge.facts))
+
+    def _outcome(
+        self, call: Call, index: int | None, arguments: tuple[tuple[str, Foreseen], ...] | None
+    ) -> _Outcome:
+        """The outcome of one call; a pure one whose arguments are all known is evaluated."""
+        if arguments is not None and all(is_known(value) for _, value in arguments):
+            computed = self._setting.knowledge.compute(call.tool, dict(arguments))
+            if computed is not None:
+                return _Outcome(computed.value, not computed.succeeds)
+        path = () if index is None or self._is_per_item else (index,)
+        return _Outcome(Unknown(f"{call.tool} result", self._step.id, path), None)
+
+    def _assumed(self) -> _Outcome:
+        value = self._setting.knowledge.assumed[self._step.id]
+        cast = self._cast()
+        if cast is None:
+            return _Outcome(value, False)
+        if self._step.foreach is None:
+            return _Outcome(cast_value(cast, value)[0], False)
+        if not isinstance(value, list) or cast is Cast.LIST:
+            return _Outcome(value, False)
+        items: list[JSON] = value
+        return _Outcome([cast_value(cast, item)[0] for item in items], False)
+
+    def _cast(self) -> Cast | None:
+        return self._step.output.cast if self._step.output is not None else None
+
+    def _gathered(self, call: Call, holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> _Outcome:
+        """The step's value, from the cast values of its calls, and whether it fails."""
+        cast = self._cast()
+        if self._step.foreach is None:
+            if not outcomes:
+                return _Outcome(None, False)
+            value, fails = outcomes[0]
+            return _Outcome(value if fails else cast_foreseen(cast, value), fails)
+        item_cast = None if cast is Cast.LIST else cast
+        fails = _any_fails(holds, outcomes)
+        if None in holds or self._is_per_item or len(holds) > len(outcomes):
+            fails = None if holds else False
+            return _Outcome(Unknown(f"{call.tool} result", self._step.id, (), "list"), fails)
+        values = [value if failed else cast_foreseen(item_cast, value) for value, failed in outcomes]
+        return _Outcome(list_of(values), fails)
+
+    def _with_outcome(
+        self, passage: StepOutcome, holds: Sequence[bool | None], outcome: _Outcome
+    ) -> StepOutcome:
+        """The passage with what its variable is bound to and where a failure leads."""
+        value, fails = outcome
+        if not holds and self._step.foreach is None:
+            return passage
+        target = self._failure_target()
+        exits: list[Exit] = []
+        if target is not None and holds and fails is not False:
+            way = (
+                ExitCertainty.FAILURE
+                if fails is None
+                else ExitCertainty.SURE
+                if holds[0] is True
+                else ExitCertainty.MAYBE
+            )
+            exits.append(Exit(target, way, True))
+        error: Foreseen = value
+        if fails is None or self._step.foreach is not None:
+            error = Unknown(f"{_tool(self._step)} error", self._step.id)
+        writes = self._step.output is not None
+        return replace(
+            passage,
+            exits=tuple(exits),
+            binding=Binding(value, (self._number,)) if writes else None,
+            if_failed=Binding(error, (self._number,)) if writes else None,
+            may_fail=fails is not False,
+            is_computed=bool(holds) and is_known(value) and fails is not None,
+        )
+
+
+def _item_of(source: Foreseen) -> Unknown:
+    """The placeholder for any item of an unknown list."""
+    if isinstance(source, Unknown):
+        return Unknown(f"item of {str(source)[1:-1]}", source.step)
+    return Unknown("item of a text")
+
+
+def _with(scope: Scope, name: str, value: Foreseen) -> Scope:
+    return lambda asked: value if asked == name else scope(asked)
+
+
+def _once(holds: Sequence[bool | None]) -> Times:
+    """How often a step acts that stops at the first item for which it acts."""
+    return Times(int(True in holds), int(bool(holds)))
+
+
+def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bool | None:
+    """Whether one of the items fails; None if that is not certain."""
+    found = [outcome.fails for outcome in outcomes]
+    if True in found and None not in holds:
+        return True
+    return None if None in found or True in found else False
+
+
+def _tool(step: Step) -> str:
+    assert isinstance(step.action, Call)
+    return step.action.tool

@@ -1,0 +1,94 @@
+"""Disables links in texts shown to people, which could carry private data out, and withholds errors.
+
+In: a text with the labelled arguments that it was made of, or the error of a step. Out: the text as it may be
+shown. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from callsheet.ir import JSON
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.policy.audiences import Audiences
+from callsheet.policy.calls import Argument, CallView, Hole, Judgement
+from callsheet.policy.disarming import Allowed, addresses_in, disarmed
+from callsheet.policy.judge import Judge
+from callsheet.policy.rules.base import leaves
+
+_FAILED = "failed: "
+
+
+def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
+    """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
+
+    Addresses written in the plan itself stay.
+    """
+    parts = [part for argument in arguments for leaf in leaves(argument) for part in leaf.parts]
+    label = join(part.label for part in parts if not isinstance(part, str) and part.label.may_link)
+    if label is LITERAL:
+        return text
+    own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
+    return disarmed(text, _allowed(label, audiences, own))
+
+
+def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audiences) -> dict[str, Any]:
+    """The arguments of a question, its prompt as it may be shown."""
+    prompt = args.get("prompt")
+    return args | {"prompt": shown(prompt, arguments, audiences)} if isinstance(prompt, str) else args
+
+
+def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: Audiences) -> dict[str, Any]:
+    """The arguments of a call that sends a message, its texts as they may be shown to the recipients."""
+    if (
+        rules is None
+        or all(argument.label.is_public for argument in call.arguments)
+        or not rules.is_message(call.tool)
+    ):
+        return args
+    read = rules.read_in(call)
+    arguments = {
+        argument.name: _each(args[argument.name], argument, audiences)
+        for argument in call.arguments
+        if argument.name in read and argument.name in args and not argument.label.is_public
+    }
+    return args | arguments if arguments else args
+
+
+def _each(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
+    """The value of an argument with every text in it, at any depth, as it may be shown."""
+    if isinstance(value, str):
+        return shown(value, (argument,), audiences)
+    if isinstance(value, list):
+        items = argument.items if len(argument.items) == len(value) else (argument,) * len(value)
+        return [_each(part, item, audiences) for part, item in zip(value, items, strict=True)]
+    if isinstance(value, dict):
+        members = {item.name: item for item in argument.items}
+        return {key: _each(part, members.get(key, argument), audiences) for key, part in value.items()}
+    return value
+
+
+def failure(
+    error: str,
+    label: Label,
+    way: Label,
+    step: str,
+    judge: Callable[[CallView], Judgement],
+    audiences: Audiences,
+) -> str:
+    """What may be said about a failure: its error, judged like an answer, or that it is withheld (POL180)."""
+    argument = Argument("0", (_FAILED, Hole("error", label, error)), label)
+    objections = judge(CallView(step, "TERMINATE", (argument,), way)).objections
+    if objections:
+        return f"POL180: its error is withheld: {objections[0].message}"
+    if label.is_public or not label.untrusted:
+        return error
+    return disarmed(error, _allowed(label, audiences, frozenset()))
+
+
+def _allowed(label: Label, audiences: Audiences, own: frozenset[str]) -> Allowed:
+    def may_know(host: str) -> bool:
+        return label.may_reach(audiences.of_host(host))
+
+    return Allowed(may_know, own)

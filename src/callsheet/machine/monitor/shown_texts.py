@@ -1,0 +1,139 @@
+"""Judges the texts that a run shows to people: answers, messages, errors, and texts in its calls.
+
+In: a text, and the labels of what it was made of. Out: the text as it may be shown, or RefusedByPolicy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from callsheet.ir import Plan, Terminate
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine.frames import Frame
+from callsheet.machine.monitor.admitted import Origins
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.monitor.implicit_flows import ImplicitFlows
+from callsheet.machine.monitor.judging import Judging
+from callsheet.machine.monitor.open_calls import OpenCalls
+from callsheet.machine.monitor.reads import argument_of
+from callsheet.machine.monitor.reads_cache import ReadsCache
+from callsheet.machine.monitor.sanitizing import asked, failure, sent, shown
+from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
+from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.policy.audiences import Audiences
+from callsheet.policy.calls import Argument, CallView
+
+RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
+
+
+class ShownTexts:
+    """Judges the texts of one program, by the labels that its monitor keeps."""
+
+    __slots__ = (
+        "_audiences",
+        "_deciding",
+        "_judging",
+        "_plan",
+        "_reading",
+        "_rules",
+        "_underway",
+        "_variables",
+    )
+
+    def __init__(
+        self,
+        plan: Plan,
+        enforcement: Enforcement,
+        judging: Judging,
+        reading: ReadsCache,
+        deciding: ImplicitFlows,
+        variables: VariableLabels,
+        underway: OpenCalls,
+    ) -> None:
+        self._plan = plan
+        self._rules = rules = enforcement.rules
+        self._audiences = (
+            Audiences(enforcement.policy.audiences) if rules is None else rules.setting.audiences
+        )
+        self._judging = judging
+        self._reading = reading
+        self._deciding = deciding
+        self._variables = variables
+        self._underway = underway
+
+    def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
+        """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
+        if kind is Kind.ASK:
+            return asked(args, call.arguments, self._audiences)
+        return sent(args, call, self._rules, self._audiences)
+
+    def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
+        """Judge the `text` of an answer or a TERMINATE; gives it as it may be shown.
+
+        Raises RefusedByPolicy.
+        """
+        reads = self._reading.reads(code)
+        is_end = isinstance(self._plan.steps[code.number].action, Terminate)
+        arguments = tuple([make(slots, self._variables.labels) for make in reads.arguments])
+        self._judge(code, TERMINATE if is_end else RESPOND, arguments, self._variables.read(reads.slots)[1])
+        return shown(text, arguments, self._audiences)
+
+    def message(self, frame: Frame, slots: list[Any], text: str) -> str:
+        """Judge the message of an ON_FAIL TERMINATE; gives it as it may be shown.
+
+        `slots` must hold the error and the item. Raises RefusedByPolicy.
+        """
+        code = frame.code
+        labels = list(self._variables.labels)
+        if frame.items is not None:
+            labels[code.loop_slot] = self._underway.loops[frame.prefix][0]
+        label, origins = self._underway.results.get(frame.prefix, PLAIN)
+        if code.out_slot != NOWHERE:
+            labels[code.out_slot] = label
+        arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
+        decided_by = self._deciding.noted.get(code.number, LITERAL)
+        self._judge(code, TERMINATE, arguments, origins, decided_by)
+        return shown(text, arguments, self._audiences)
+
+    def failure(self, frame: Frame | None, error: str) -> str:
+        """What a run's answer may say about a failed step: its error, or that it is withheld.
+
+        Without a frame, a planner gave no plan for a graph; its error may reveal all variables.
+        """
+        deciding = self._deciding
+        if frame is None or frame.code.kind is Kind.REPLAN:
+            label, way = join(known for known, _ in self._variables.by_name().values()), deciding.base
+            return failure(error, label, way, REPLAN, self._judging.judge, self._audiences)
+        label, way = self.told_by_failure(frame)
+        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
+
+    def told_by_failure(self, frame: Frame) -> tuple[Label, Label]:
+        """The labels of what the error of a failed step reveals, and of what decided that there is one."""
+        deciding, known, underway = self._deciding, self._variables, self._underway
+        number = frame.code.number
+        known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
+        label = known_of[0].join(underway.loops.get(frame.prefix, PLAIN)[0])
+        return label, deciding.about(number).join(deciding.noted.get(number, LITERAL))
+
+    def implied(self, text: str, slot: int | None = None) -> str:
+        """Judge the implied answer of a plan that ended without RESPOND; gives it as it may be shown.
+
+        It is the value of the variable in `slot`, or the value stored last. Raises RefusedByPolicy.
+        """
+        known = self._variables
+        label, origins = known.last if slot is None else (known.labels[slot], known.origins[slot])
+        arguments = (argument_of("0", text, label),)
+        call = CallView(origins[-1] if origins else "", RESPOND, arguments, self._deciding.base)
+        self._judging.judge_shown(call, origins)
+        return shown(text, arguments, self._audiences)
+
+    def _judge(
+        self,
+        code: StepCode,
+        what: str,
+        arguments: tuple[Argument, ...],
+        origins: Origins,
+        way: Label = LITERAL,
+    ) -> None:
+        call = CallView(code.id, what, arguments, self._deciding.about(code.number).join(way))
+        self._judging.judge_shown(call, origins)

@@ -1,0 +1,69 @@
+"""Converts a monitor's labels to JSON data and back, for snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from callsheet.ir.labels import LITERAL, Label, read_label
+from callsheet.machine.monitor.admitted import Admitted, Origins
+from callsheet.machine.monitor.monitor import Monitor
+from callsheet.policy.canon import policy_hash
+
+_Told: TypeAlias = "tuple[Label, Origins]"
+
+
+def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
+    """All labels of a run as JSON data; variables without label and origins are left out."""
+    variables, underway = monitor.variable_labels, monitor.underway
+    labelled = zip(variables.labels, variables.origins, strict=True)
+    return {
+        "slots": [
+            [slot, *_to_json(item)] for slot, item in enumerate(labelled) if item[0] != LITERAL or item[1]
+        ],
+        "extra": {name: _to_json(item) for name, item in variables.extra.items()},
+        "noted": [[number, str(label)] for number, label in monitor.deciding.noted.items()],
+        "presence": {name: str(label) for name, label in variables.presence.items()},
+        "calls": {key: admitted.to_json() for key, admitted in underway.calls.items()},
+        "talks": {key: _to_json(item) for key, item in underway.talks.items()},
+        "loops": {prefix: _to_json(item) for prefix, item in underway.loops.items()},
+        "results": {prefix: _to_json(item) for prefix, item in underway.results.items()},
+        "last": _to_json(variables.last),
+        "literal": str(monitor.literal),
+        "policy": policy_hash(monitor.enforcement.policy),
+        "base": str(monitor.deciding.base),
+        "anew": monitor.is_anew,
+    }
+
+
+def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
+    """Restore a monitor from JSON data.
+
+    Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
+    """
+    if data["policy"] != policy_hash(monitor.enforcement.policy):
+        raise ValueError("it is of a run under another policy")
+    monitor.literal = read_label(data["literal"])
+    noted = {number: read_label(label) for number, label in data["noted"]}
+    monitor.resume_plan(read_label(data["base"]), noted, is_anew=bool(data["anew"]))
+    variables, underway = monitor.variable_labels, monitor.underway
+    count = len(variables.labels)
+    variables.labels, variables.origins = [LITERAL] * count, [()] * count
+    for slot, *item in data["slots"]:
+        variables.labels[slot], variables.origins[slot] = _from_json(item)
+    variables.extra = {name: _from_json(item) for name, item in data["extra"].items()}
+    variables.presence = {name: read_label(label) for name, label in data["presence"].items()}
+    underway.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
+    underway.talks = {key: _from_json(item) for key, item in data["talks"].items()}
+    underway.loops = {prefix: _from_json(item) for prefix, item in data["loops"].items()}
+    underway.results = {prefix: _from_json(item) for prefix, item in data["results"].items()}
+    variables.last = _from_json(data["last"])
+
+
+def _to_json(item: _Told) -> list[Any]:
+    return [str(item[0]), list(item[1])]
+
+
+def _from_json(data: list[Any]) -> _Told:
+    label, origins = data
+    return read_label(label), tuple(origins)

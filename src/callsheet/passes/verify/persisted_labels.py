@@ -1,0 +1,89 @@
+"""The labels that runs have left on files, facts and notes, as known when verification starts.
+
+In: the stored labels of places, and calls. Out: the label of what a call may read there, in addition to the
+one the policy gives the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
+from callsheet.policy.calls import CallView
+from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
+
+_FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
+
+
+@dataclass(frozen=True, slots=True)
+class PersistedLabels:
+    """The labels of files in a workspace, facts in a memory, and notes of a run.
+
+    `files` are by normalised file key. `anywhere` is the label of data that may be in any file. `facts` is
+    the join over all facts that may be found. `notes` are by key.
+    """
+
+    files: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    anywhere: Label = LITERAL
+    facts: Label = LITERAL
+    notes: Mapping[str, Label] = field(default_factory=dict[str, Label])
+
+    def read_by(self, tool: str, calls: Iterable[CallView]) -> Label:
+        """The label of what the calls of a step may read; `tool` is its folded name."""
+        if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
+            return self.facts
+        if tool == "GET_WM" and self.notes:
+            return join(label for call in calls for label in self._noted(call))
+        if tool in _FILES and (self.files or self.anywhere is not LITERAL):
+            return self.anywhere.join(join(label for call in calls for label in self._in_files(tool, call)))
+        return LITERAL
+
+    def of_places(self, places: Iterable[str]) -> Label:
+        """The join of the labels of these places, given by name."""
+        label = LITERAL
+        for place in places:
+            kind, _, name = place.partition(":")
+            if place == MEMORY:
+                label = label.join(self.facts)
+            elif place in (ALL_FILES, ALL_NOTES):
+                label = label.join(join((self.files if kind == "file" else self.notes).values()))
+            elif kind == "file":
+                label = label.join(self._in_file(name))
+            label = label.join(self.anywhere) if kind == "file" else label
+        return label
+
+    def _in_file(self, path: str) -> Label:
+        """The label stored for a file and for the folders that contain it."""
+        return join(self.files.get(name, LITERAL) for name in with_folders(path))
+
+    def _noted(self, call: CallView) -> Iterator[Label]:
+        key = call.argument("key")
+        text = None if key is None else key.text
+        yield from self.notes.values() if text is None else (self.notes.get(note_key(text), LITERAL),)
+
+    def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
+        path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
+        if path is None or tool == "SEARCH_FILES" or tool in CODE:
+            below = f"{path}/" if path else ""
+            yield from (label for name, label in self.files.items() if name.startswith(below))
+            yield self._in_file(path or "")
+        else:
+            yield self._in_file(path)
+
+
+NOTHING_LEFT = PersistedLabels()
+
+
+def _path(call: CallView, *, is_folder: bool) -> str | None:
+    """The path that a call names; None if it is not statically known."""
+    argument = call.argument("path")
+    if argument is None:
+        return "" if is_folder else None
+    if argument.text is None:
+        return None
+    try:
+        return file_key(workspace_path(argument.text)) if argument.text or not is_folder else ""
+    except PathRefused:
+        return None

@@ -1,0 +1,192 @@
+"""Runs calls concurrently on an event loop, with extra tasks only for those that wait.
+
+In: commands. Out: their events, as they arrive. A worker is a task that takes one command after another as
+long as each ends without waiting; when a call waits, its worker waits with it and more workers are hired for
+the rest. So every call runs in one task from start to end, as time-outs and cancel scopes require, and a
+thousand calls that never wait cost one task, which has ended when `start` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from typing import Any, TypeAlias
+
+from callsheet.machine import Event
+from callsheet.ports.timeouts import give_up
+from callsheet.runtime.eager import begin_now
+from callsheet.runtime.gateway import Carried
+
+Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
+"""Makes the coroutine that carries out a command."""
+
+_PATIENCE = 5.0
+"""Seconds that calls have to end when they are cancelled."""
+_SECONDS_BETWEEN_YIELDS = 0.002
+_HIRED_AT_ONCE = 2
+"""How many workers a waiting one hires; with two, n waiting calls start in log n turns of the loop."""
+
+
+class ConcurrentCalls:
+    """The calls of one run: how many are `under_way`, and the events that have `arrived`."""
+
+    def __init__(self, begin: Begin) -> None:
+        self.arrived: list[Event] = []
+        self._begin = begin
+        self._waiting: deque[Carried] = deque()
+        self.under_way = 0
+        self._is_starting = False
+        self._workers: set[asyncio.Task[None]] = set()
+        self._arrival: asyncio.Future[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is under way and no event has arrived."""
+        return not self.under_way and not self.arrived
+
+    def start(self, commands: Iterable[Carried]) -> None:
+        """Start calls in this order; those that never wait may have arrived on return.
+
+        It works for a limited time; `is_behind` says whether some calls remain to be started.
+        """
+        waiting, arrived = self._waiting, self.arrived
+        before, had = len(waiting), len(arrived)
+        waiting.extend(commands)
+        if not waiting:
+            return
+        self.under_way += len(waiting) - before
+        self._is_starting = True
+        try:
+            worker = begin_now(self._begin_all())
+        finally:
+            self._is_starting = False
+            self.under_way -= len(arrived) - had
+        if not worker.done():
+            self._keep(worker)
+            self._hire_more()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether calls wait to be started."""
+        return bool(self._waiting)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no worker has anything left to do."""
+        return not self._workers and not self._waiting
+
+    async def arrival(self) -> None:
+        """Wait until an event arrives or `wake` is called."""
+        self._arrival = asyncio.get_running_loop().create_future()
+        await self._arrival
+        self._arrival = None
+
+    def collect(self) -> list[Event]:
+        """Return and clear the events that have arrived."""
+        batch, self.arrived = self.arrived, []
+        return batch
+
+    def deliver(self, event: Event) -> None:
+        """Let an event arrive that comes from outside the crew."""
+        self.arrived.append(event)
+        self.wake()
+
+    def wake(self) -> bool:
+        """Wake the waiter of `arrival`, even without an event; return whether anybody waits."""
+        arrival = self._arrival
+        if arrival is not None and not arrival.done():
+            arrival.set_result(None)
+        return arrival is not None
+
+    async def dismiss(self) -> None:
+        """Cancel the calls under way; one that does not end is abandoned after a while."""
+        self._waiting.clear()
+        self.under_way = 0
+        workers: set[asyncio.Future[Any]] = {worker for worker in self._workers if not worker.done()}
+        self._workers.clear()
+        if workers:
+            await give_up(workers, _PATIENCE)
+
+    def _keep(self, worker: asyncio.Task[None]) -> None:
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+
+    def _hire_more(self) -> None:
+        """Hire workers for the queue; they start in a later turn, or each would start inside the previous
+        one.
+        """
+        for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
+            self._keep(asyncio.create_task(self._work()))
+
+    async def _begin_all(self) -> None:
+        """Carry out the queue on behalf of `start`, which detects whether this has to wait.
+
+        Nothing is done here to detect it, so the case without waits is the cheapest.
+        """
+        waiting, begin, arrived = self._waiting, self._begin, self.arrived
+        now = time.monotonic
+        until = now() + _SECONDS_BETWEEN_YIELDS
+        while self._is_starting and waiting:
+            event = await begin(waiting.popleft())
+            if not self._is_starting:
+                self.arrived.append(event)
+                self.under_way -= 1
+                break
+            arrived.append(event)
+            if now() > until:
+                return
+        if not self._is_starting:
+            await self._work()
+
+    async def _work(self) -> None:
+        waiting, begin, arrived, ended = self._waiting, self._begin, self.arrived, 0
+        now = time.monotonic
+        until = now() + _SECONDS_BETWEEN_YIELDS
+        while waiting:
+            call = begin(waiting.popleft())
+            try:
+                awaited = call.send(None)
+            except StopIteration as end:  # it never waited, so nothing was scheduled
+                event: Event = end.value
+            else:
+                self.under_way -= ended
+                ended = 0
+                self._hire_more()
+                self.wake()
+                event = await _rest(call, awaited)
+                arrived = self.arrived
+            arrived.append(event)
+            ended += 1
+            if now() > until:
+                self.under_way -= ended
+                ended = 0
+                self.wake()
+                await asyncio.sleep(0)
+                arrived = self.arrived
+                until = now() + _SECONDS_BETWEEN_YIELDS
+        self.under_way -= ended
+        self.wake()
+
+
+@types.coroutine
+def _rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
+    """Await the remainder of a call that waits for something."""
+    while True:
+        try:
+            sent = yield awaited
+        except GeneratorExit:
+            call.close()
+            raise
+        except BaseException as error:
+            try:
+                awaited = call.throw(error)
+            except StopIteration as end:
+                return end.value
+        else:
+            try:
+                awaited = call.send(sent)
+            except StopIteration as end:
+                return end.value

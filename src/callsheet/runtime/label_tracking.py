@@ -1,0 +1,131 @@
+"""Tracks the labels of files, facts and notes that a run's calls write and read.
+
+In: a call before it is made, and its outcome. Out: labels noted in the store before the call leaves; the
+outcome with the label of what it has read. `begin` and `labelled` raise one of `UNAVAILABLE` if the store
+cannot be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from os.path import expanduser, isdir, realpath
+from os.path import join as join_path
+from typing import TypeAlias
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine import CallTool, Failed, Succeeded, to_text
+from callsheet.policy.composing import edited
+from callsheet.policy.judge import Judge
+from callsheet.policy.paths import is_pattern, workspace_path
+from callsheet.policy.rules.opened_files import opened_by
+from callsheet.runtime.gateway import Outcome
+from callsheet.runtime.places import ANYWHERE, RunWorkspace, WrittenPlace, kept_by, program_of, read_by
+from callsheet.store.database import UNAVAILABLE
+from callsheet.store.labels import EVERYWHERE, LabelStore, Writing, notes_of
+
+Writings: TypeAlias = "Sequence[tuple[WrittenPlace, Writing]]"
+
+
+def real_path(path: str) -> str:
+    """The target of a host path after resolving links and `~`."""
+    return realpath(expanduser(path)) if "\x00" not in path else path
+
+
+class LabelTracker:
+    """The labels of what one run writes to a workspace, the memory and its notes."""
+
+    def __init__(self, judge: Judge, labels: LabelStore, root: str, run_id: str) -> None:
+        self._judge = judge
+        self._sources = judge.setting.sources
+        self._memory = judge.policy.memory
+        self._labels = labels
+        self._root = root
+        self._here = RunWorkspace(root, self._is_folder, real_path)
+        self._run_id = run_id
+        self._notes = notes_of(run_id)
+
+    def begin(self, command: CallTool) -> Writings:
+        """Note what a call is about to write; returns what to pass to `end`."""
+        traits = self._judge.traits(command.tool)
+        kept = kept_by(command.tool, command.args, traits, self._here)
+        copied = self._copied_by(command, kept) if kept else LITERAL
+        begun = ((one, self._begin(one, self._left_by(command, one, copied))) for one in kept)
+        return [(one, writing) for one, writing in begun if writing is not None]
+
+    def end(self, writings: Writings, outcome: Outcome) -> None:
+        """Complete the writes of a call; if its outcome is unknown, its places keep the raised label."""
+        is_known = isinstance(outcome, Succeeded) or (isinstance(outcome, Failed) and not outcome.unsettled)
+        if not is_known:
+            return
+        with suppress(*UNAVAILABLE):  # the places keep the higher label
+            for kept, writing in writings:
+                replaced = kept.replaces and isinstance(outcome, Succeeded) and writing.root != ""
+                self._labels.end(writing, replaced=replaced)
+
+    def labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
+        """An outcome with the label known for the places that it was read from."""
+        traits = self._judge.traits(command.tool)
+        read = read_by(command.tool, command.args, outcome.value, traits, self._here)
+        if read is None:
+            return outcome
+        if read.facts is not None:
+            return outcome._replace(label=self._remembered("", read.facts))
+        if read.note is not None:
+            return outcome._replace(label=self._remembered(self._notes, (read.note,)))
+        found = self._known(read.paths, are_folders=read.is_folder)
+        by_name = [self._sources.file(path, on_host=False) for path in read.files]
+        known = by_name if found is None else [found, *by_name]
+        return outcome._replace(label=join(known)) if known else outcome
+
+    def _begin(self, kept: WrittenPlace, taken: Label) -> Writing | None:
+        store, run = self._labels, self._run_id
+        if kept.facts:
+            store.add("", kept.facts, taken, run)
+            return None
+        if kept.path == ANYWHERE:
+            store.add(self._root, (EVERYWHERE,), taken, run)
+            return None
+        if kept.note is not None:
+            return store.begin(self._notes, kept.note, taken, run)
+        return store.begin(self._root, kept.path, taken, run, kept.spelling)
+
+    def _left_by(self, command: CallTool, kept: WrittenPlace, copied: Label) -> Label:
+        """The label of what a call is about to write; for an edit, the file's own label counts too."""
+        taken = command.label or LITERAL
+        if command.tool == "EDIT_FILE":
+            known = self._known((kept.path,)) or LITERAL
+            around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
+            return edited(taken, around, [to_text(value) for value in command.args.values()])
+        return taken if kept.path == ANYWHERE else taken.join(copied)
+
+    def _copied_by(self, command: CallTool, kept: Sequence[WrittenPlace]) -> Label:
+        """The join of the labels of all files that a call copies."""
+        paths = next((one.copied for one in kept if one.copied), ())
+        program = program_of(command.tool, command.args, command.step)
+        if program is None:
+            by_policy = join(self._sources.file(path, on_host=False) for path in paths)
+        else:
+            by_policy = opened_by(self._judge.setting, program.tool, program)
+        if not paths:
+            return by_policy
+        places = ["" if is_pattern(path) else path for path in paths]  # a pattern stands for any file
+        return by_policy.join(self._known(places, are_folders=True) or LITERAL)
+
+    def _known(self, paths: Sequence[str], *, are_folders: bool = False) -> Label | None:
+        """The join of the labels noted for files, or for everything below folders; None without any."""
+        below = [self._labels.below(self._root, path) for path in paths] if are_folders else []
+        found = (self._labels.of_files(self._root, paths), *below)
+        known = [label for label in found if label is not None]
+        return join(known) if known else None
+
+    def _remembered(self, root: str, names: tuple[str, ...]) -> Label:
+        """The label of facts and notes; the policy's label for memory if nothing is noted about one."""
+        labels = [LITERAL]
+        for name in names:
+            label = self._labels.of(root, (name,))
+            labels.append(self._memory if label is None else label)
+        return join(labels)
+
+    def _is_folder(self, path: str) -> bool:
+        return bool(self._root) and isdir(join_path(self._root, path))

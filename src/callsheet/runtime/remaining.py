@@ -1,0 +1,101 @@
+"""Verifies the remaining part of a run's plan, for a run that is to go on under another policy.
+
+In: the state of the run, a policy. Out: the verdict over everything it may still do, with the current labels
+of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.machine import Machine
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, RunPosition, Verdict, verify
+from callsheet.policy.model import Policy
+from callsheet.store.database import UNAVAILABLE
+from callsheet.store.errors import JournalError
+from callsheet.store.folded import Folded
+from callsheet.store.label_transfer import has_labels, open_labels
+from callsheet.store.labels import EVERYWHERE, LabelStore, Noted, notes_of
+from callsheet.store.nested_workspaces import Nesting
+
+
+def prove_rest(folded: Folded, policy: Policy, left: PersistedLabels, *, can_ask: bool = True) -> Verdict:
+    """Verify the rest of a run's plan against a policy; raises ValueError for a run without labels.
+
+    A partly finished block is verified as a whole. Files and facts have the labels that the policy gives
+    them, joined with those in `left`.
+    """
+    machine = folded.machine
+    monitor = machine.monitor
+    if monitor is None:
+        raise ValueError("the run has no policy, so its values have no labels")
+    known = machine.variables()
+    held = policy.without_steps() if monitor.is_anew else policy
+    return verify(
+        machine.program.plan,
+        replace(held, planner=held.planner.join(monitor.literal)),
+        inputs={name: label for name, (label, _) in monitor.variables().items() if name in known},
+        parameters={name: fact.parameters for name, fact in folded.facts.items()},
+        can_ask=can_ask,
+        position=_position_of(machine),
+        left=left,
+    )
+
+
+def left_in(store: LabelStore, root: str, run_id: str) -> PersistedLabels:
+    """The labels noted for places that a run may read: workspace files, facts that it stored itself, its
+    notes.
+
+    Which facts of other runs it finds is not known before; until they are read, they have the policy's label
+    for memory. A run that has not begun has the id "". Raises one of `UNAVAILABLE`.
+    """
+    notes, every = notes_of(run_id), store.entries()
+    files = _files_in(root, every, store.near(root)) if root else {}
+    facts = join(noted.label for noted in store.entries(run_id) if noted.root == "") if run_id else LITERAL
+    known = {noted.name: noted.label for noted in every if noted.root == notes}
+    anywhere = files.pop(EVERYWHERE, LITERAL)
+    return PersistedLabels(files, anywhere, facts, known)
+
+
+def _files_in(root: str, every: Iterable[Noted], nearby: Iterable[Nesting]) -> dict[str, Label]:
+    """The labels noted for the files of a workspace, also those noted in workspaces above and below."""
+    others = {other.root: other for other in nearby}
+    files: dict[str, Label] = {}
+    for noted in every:
+        other = others.get(noted.root)
+        name = noted.name if noted.root == root else None if other is None else other.here(noted.name)
+        if name is not None:
+            files[name] = files.get(name, LITERAL).join(noted.label)
+    return files
+
+
+def left_before(journal: Path, root: str) -> PersistedLabels:
+    """The labels noted for files that a new run with this journal and workspace would find; creates no file.
+
+    Raises JournalError (JRN010) if they cannot be read.
+    """
+    if not root or not has_labels(journal):
+        return NOTHING_LEFT
+    try:
+        with open_labels(journal) as store:
+            return left_in(store, root, "")
+    except UNAVAILABLE as error:
+        raise JournalError(
+            "JRN010", f"the labels of files beside {journal} cannot be read: {error}"
+        ) from error
+
+
+def _position_of(machine: Machine) -> RunPosition:
+    monitor, schedule = machine.monitor, machine.schedule
+    assert monitor is not None
+    count = len(machine.program.steps)
+    return RunPosition(
+        next=0 if schedule is not None else min(machine.pc, count),
+        done=frozenset() if schedule is None else frozenset(schedule.numbers_done()),
+        ways={number: monitor.deciding.about(number) for number in range(count)},
+        presence=dict(monitor.variable_labels.presence),
+        values=machine.variables(),
+    )

@@ -1,0 +1,140 @@
+"""Determines the paths of a journal's files, and refuses unsuitable locations.
+
+In: paths. Out: paths, or a JournalError for a network file system, whose locks are unreliable, and for a
+device, a pipe or a socket. Nothing is opened here but the kernel's mount table.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from callsheet.store.errors import JournalError
+
+_NETWORK = frozenset(
+    {
+        *("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
+        *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
+    }
+)
+ROOM = 1024 * 1024
+"""Bytes that must be free on the disk to claim a run."""
+_MOUNTS = Path("/proc/self/mounts")
+
+
+class JournalPaths(NamedTuple):
+    """The files of one journal: the database and what is beside it."""
+
+    database: Path
+    write_lock: Path
+    """Held by the process that is in a write transaction."""
+    run_locks: Path
+    """A folder with one lock file for each run that a process owns."""
+    blobs: Path
+    """A folder with the values over 256 KiB, by their hash."""
+
+
+def place_of(path: Path) -> JournalPaths:
+    """The files of the journal at `path`, made absolute; raises JournalError as `beside_journal`."""
+    database = Path(os.path.abspath(path))
+    return JournalPaths(
+        database,
+        beside_journal(database, "write-lock", "."),
+        beside_journal(database, "runs", "."),
+        beside_journal(database, "blobs", "."),
+    )
+
+
+def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
+    """The path of a file beside the database, named after it; raises JournalError (JRN010) for `/`."""
+    if not database.name:
+        raise JournalError(
+            "JRN010",
+            f"the journal {database} cannot be used: it is a folder",
+            way_out="name a file: set CALLSHEET_JOURNAL or --journal",
+        )
+    return database.with_name(f"{database.name}{joint}{what}")
+
+
+def is_special(path: Path) -> bool:
+    """Whether the path is a device, a pipe or a socket, which must not be replaced; raises OSError."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def refuse_special(path: Path) -> None:
+    """Raise JournalError (JRN010) for a device, a pipe or a socket: it would be replaced, or block."""
+    if is_special(path):
+        raise JournalError(
+            "JRN010",
+            f"the journal {path} cannot be used: it is a device or a pipe, not a file",
+            way_out="name a file; a run that is not to be recorded has --no-journal",
+        )
+
+
+def is_absent(path: Path) -> bool:
+    """Whether nothing is there. False if access is denied: opening the path then says why."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ENOTDIR)
+    return False
+
+
+def require_room(place: JournalPaths) -> None:
+    """Raise OSError if the disk has no room for what a run may write soon; leaves no file behind."""
+    path = place.database.with_name(f"{place.database.name}.{os.getpid()}.room")
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        path.unlink()
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(fd, 0, ROOM)
+        else:
+            os.write(fd, bytes(ROOM))
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def default_journal_path() -> Path:
+    """The journal used when none is named: $CALLSHEET_JOURNAL, else in the user's data folder."""
+    named = os.environ.get("CALLSHEET_JOURNAL")
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only where no journal is named
+
+    return Path(user_data_dir("callsheet", appauthor=False)) / "journal.db"
+
+
+def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
+    """Raise JournalError (JRN011) if `path` is on a network file system, as far as the system tells.
+
+    `mounts` is the kernel's table; where there is none (outside Linux) nothing is refused.
+    """
+    try:
+        table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return
+    kind = _file_system_of(os.path.realpath(path), table)
+    if kind in _NETWORK:
+        raise JournalError(
+            "JRN011",
+            f"{path} is on a network file system ({kind}); a journal there could be damaged",
+            way_out="keep the journal on a local disk: set CALLSHEET_JOURNAL or --journal",
+        )
+
+
+def _file_system_of(real_path: str, table: str) -> str | None:
+    """The file system type of the mount that contains the path: the one with the longest mount point."""
+    best, kind = "", None
+    for line in table.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), fields[1])
+        leads_there = real_path == point or real_path.startswith(point.rstrip("/") + "/")
+        if leads_there and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

@@ -1,0 +1,407 @@
+"""Saves, finds, loads and deletes the plans of a library by id.
+
+In: an id or an unambiguous prefix, with `@N` for version N; plans. Out: stored plans, or CallsheetError
+with a PLN code. Each save adds a version; the newest is in the folder itself. Plans are files, not rows,
+so that they can be edited, and reviewed in a pull request. Machines may share the files in a common store.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
+from callsheet.frontends.spelling import Syntax, format_as, read_as
+from callsheet.ir import JSON, Order, Plan
+from callsheet.ir.calling import called_names
+from callsheet.store.library.errors import another, broken, taken, unknown
+from callsheet.store.library.files import Files, FolderFiles
+from callsheet.store.library.ids import check_plan_id, new_plan_id
+from callsheet.store.library.params import Param, fitted
+from callsheet.store.library.record import VersionRecord, hash_of
+from callsheet.store.library.stored import Imported, Listed, Purpose, StoredPlan, goal_of
+from callsheet.store.library.versions import Versions
+
+_SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
+_SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
+VARIABLE = "CALLSHEET_PLANS"
+"""The variable with the folder of the plan library, instead of the one in the user's data folder."""
+
+
+def default_plans_folder() -> Path:
+    """The folder used when none is named: $CALLSHEET_PLANS, else in the user's data folder."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_data_dir  # noqa: PLC0415 - only for the default
+
+    return Path(user_data_dir("callsheet", appauthor=False)) / "plans"
+
+
+class PlanLibrary:
+    """The plans of one folder, which is created when the first plan is saved."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        files: Files | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        place = default_plans_folder() if folder is None else wanted_path("folder", folder)
+        self._files = files or FolderFiles(place)
+        self._clock = clock
+        self._versions = Versions(self._files)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the plans; None if they are in a shared store."""
+        return self._files.folder if isinstance(self._files, FolderFiles) else None
+
+    @property
+    def address(self) -> str:
+        """The location of the plans for messages: a folder, or the address of a store."""
+        return self._files.address
+
+    # ------------------------------------------------------------ looking
+
+    def ids(self) -> tuple[str, ...]:
+        """The sorted ids of all plans; raises CallsheetError (PLN004) if the folder cannot be read."""
+        with self._readable():
+            return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._plans()))
+
+    def list(self) -> list[Listed]:
+        """All plans, ordered by id, including those whose text has errors."""
+        return [self._listed(plan_id) for plan_id in self.ids()]
+
+    def find(self, text: str) -> str:
+        """The id with this text as an unambiguous prefix, or the text itself if it is an id.
+
+        Raises CallsheetError: PLN001 for an invalid id, PLN002 if no plan or more than one matches.
+        """
+        check_plan_id(text)
+        known = self.ids()
+        if text in known:
+            return text
+        near = [plan_id for plan_id in known if plan_id.startswith(text)]
+        if len(near) == 1:
+            return near[0]
+        if near:
+            shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
+            raise unknown(f"more than one plan begins with {text}: {shown}", "give more of the id")
+        similar = did_you_mean(text, known)
+        way_out = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
+        raise unknown(f"there is no plan {text} in {self.address}", way_out)
+
+    def load(self, text: str) -> StoredPlan:
+        """The plan with an id or a prefix of one, parsed according to its suffix; `ID@N` is version N of it.
+
+        Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`,
+        PLN004 if a file cannot be read, PLN021 for an unknown version.
+        """
+        name, at, number = wanted("text", text, str, "the id of a plan").partition("@")
+        plan_id = self.find(name)
+        if at:
+            with self._readable():
+                record = self._versions.read(plan_id, _number(text, number))
+            place = self._versions.place(plan_id, record.version)
+            return StoredPlan(plan_id, place, record.syntax, record.parsed(), record)
+        with self._readable():
+            record = self._versions.newest(plan_id)
+        stored = self._current(plan_id, () if record is None else record.params)
+        edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
+        return replace(stored, record=record, is_edited=edited)
+
+    def versions(self, text: str) -> tuple[VersionRecord, ...]:
+        """All versions of a plan, in order; raises CallsheetError as `load`."""
+        plan_id = self.find(text)
+        with self._readable():
+            return self._versions.all(plan_id)
+
+    def purposes(self) -> list[Purpose]:
+        """The goals of the plans, except for plans that cannot be read or have none.
+
+        The newest version of each plan is read, or its file if it has no version. Raises CallsheetError
+        (PLN004) for a folder that cannot be read.
+        """
+        found: list[Purpose] = []
+        for plan_id in self.ids():
+            try:
+                record = self._versions.newest(plan_id)
+                goal = None if record is None else record.goal or goal_of(record.parsed())
+                goal = goal if record is not None else self._current(plan_id).goal
+            except (CallsheetError, OSError):
+                continue
+            if goal:
+                found.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
+        return found
+
+    def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
+        """The plan in its file; in Micro-CLI a bare word may be one of the parameters."""
+        with self._readable():
+            files = [(name, syntax) for each, name, syntax in self._plans() if each == plan_id]
+            if len(files) != 1:
+                names = " and ".join(name for name, _ in files) or "nothing"
+                raise broken(f"{self.address} has {names} for the plan {plan_id}", "leave one file of them")
+            ((name, syntax),) = files
+            place = self._files.place(name)
+            try:
+                found = self._files.read(name).decode("utf-8-sig", "surrogatepass")
+            except UnicodeDecodeError as error:
+                raise broken(f"{place} is not UTF-8 text (byte {error.start})", "repair the file") from error
+        variables = [param.name for param in params]
+        return StoredPlan(plan_id, place, syntax, read_as(syntax, found, place, variables=variables))
+
+    # ------------------------------------------------------------ changing
+
+    def save(  # noqa: PLR0913 - the data stored with a plan
+        self,
+        plan: Plan,
+        plan_id: str | None = None,
+        *,
+        text: str | None = None,
+        syntax: Syntax | None = None,
+        replaces: bool = False,
+        params: Iterable[Param] | None = None,
+        tools: Mapping[str, str | None] | None = None,
+        goal: str | None = None,
+        compiled: Mapping[str, JSON] | None = None,
+    ) -> StoredPlan:
+        """Store a plan with an id, by default its own, else one made from its title or goal.
+
+        A plan of dependencies is stored as a JSON plan with the id in it; a plan in text order as its
+        `text` in its `syntax`, with all comments, or formatted as LTP text. With `replaces`
+        an existing plan gets a new version, unless nothing changed; if its file was edited, that is
+        recorded as a version first. `params` are the parameters of the plan (by default those of the
+        previous version that it still reads), `tools` the hashes of the declarations of the tools that it
+        calls, `goal` its goal, `compiled` data from its compiler. Raises CallsheetError: PLN001, PLN003 for
+        an id that is taken unless it `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
+        """
+        wanted("plan", plan, Plan, "the steps of a plan (its .ir)")
+        if goal is not None:
+            wanted("goal", goal, str, "a text")
+        given = plan_id or plan.id
+        if given is not None:
+            check_plan_id(given)
+        given_params = None if params is None else fitted(params, plan)
+        with self._writable():
+            known = self.ids()
+            name = new_plan_id(plan.title or plan.goal or "", known) if given is None else given
+            if name in known and not replaces:
+                raise taken(name, "take another id, or replace it: --replace")
+            spelling, content = _written(plan, name, text, syntax)
+            before = self._record_edits(name) if name in known else None
+            record = VersionRecord(
+                name,
+                1 if before is None else before.version + 1,
+                self._clock(),
+                spelling,
+                content,
+                hash_of(plan),
+                _without_surrogates(goal or (None if before is None else before.goal)),
+                _still_read(before, plan) if given_params is None else given_params,
+                dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
+                None if compiled is None else wanted_names("compiled", compiled),
+            )
+            self._put(name, record, is_new=before is None or not record.says_the_same(before))
+        return self.load(name)
+
+    def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
+        """Write the text of a version to the plan's file and, if it is new, the record of the version."""
+        file = f"{name}{_SUFFIXES[record.syntax]}"
+        self._files.write(file, record.text)
+        self._files.remove(other for other in self._names(name) if other != file)
+        if is_new:
+            self._versions.write(name, record)
+
+    def _record_edits(self, name: str) -> VersionRecord | None:
+        """The newest version; if the file has been edited and is a plan, a new version with its text."""
+        stored = self.load(name)
+        newest, plan = stored.record, stored.result.plan
+        if plan is None or not (newest is None or stored.is_edited):
+            return newest
+        record = VersionRecord(
+            name,
+            1 if newest is None else newest.version + 1,
+            self._clock(),
+            stored.syntax,
+            stored.text,
+            hash_of(plan),
+            None if newest is None else newest.goal,
+            _still_read(newest, plan),
+            {tool: stored.tools.get(tool) for tool in called_names(plan)},
+            None,
+            is_by_hand=True,
+        )
+        self._versions.write(name, record)
+        return record
+
+    def settled(self, text: str) -> tuple[VersionRecord, ...]:
+        """All versions of a plan, after recording an edited file as a version; raises as `save` does."""
+        with self._writable():
+            plan_id = self.find(text)
+            self._record_edits(plan_id)
+            return self._versions.all(plan_id)
+
+    def take_in(self, plans: Mapping[str, tuple[VersionRecord, ...]]) -> list[Imported]:
+        """Import versions by id, all of them or none; existing versions are kept.
+
+        Raises CallsheetError: PLN027 if a different plan has the id, PLN004.
+        """
+        taken: list[Imported] = []
+        with self._writable():
+            known = self.ids()
+            here = {name: self._versions.all(name) if name in known else () for name in plans}
+            for name, records in plans.items():
+                self._require_same(name, records, here[name], is_known=name in known)
+            for name, records in plans.items():
+                new = records[len(here[name]) :]
+                if new:
+                    self._put(name, records[-1], is_new=False)
+                for record in new:
+                    self._versions.write(name, record)
+                taken.append(Imported(name, len(new), max(len(records), len(here[name]))))
+        return taken
+
+    def _require_same(
+        self,
+        name: str,
+        records: tuple[VersionRecord, ...],
+        here: tuple[VersionRecord, ...],
+        *,
+        is_known: bool,
+    ) -> None:
+        """Refuse versions that do not continue those in this library."""
+        if not is_known:
+            return
+        for one, other in zip(here, records, strict=False):
+            if replace(one, id=other.id) != other:
+                raise another(name, f"version {one.version} differs")
+        if not here:
+            raise another(name, "its file was added by hand and has no versions")
+        if len(records) > len(here) and self.load(name).is_edited:
+            raise another(name, f"its file has changed since version {here[-1].version}")
+
+    def delete(self, text: str) -> str:
+        """Delete the plan with an id or a prefix of one and all its versions; its runs are kept.
+
+        Returns its id.
+        """
+        with self._writable():
+            name = self.find(text)
+            self._files.remove(self._names(name))
+            self._versions.remove(name)
+        return name
+
+    def rename(self, old: str, new: str) -> StoredPlan:
+        """Rename the plan with an id or a prefix of one; raises as `save` does.
+
+        The text of a plan of dependencies contains its id, so it becomes a new version.
+        """
+        check_plan_id(new)
+        with self._writable():
+            stored = self.load(old)
+            if stored.id == new:
+                return stored
+            if new in self.ids():
+                raise taken(new, "take another id, or delete that plan first")
+            suffix = _SUFFIXES[stored.syntax]
+            self._versions.move(stored.id, new)
+            if stored.syntax is Syntax.DAG:
+                text = format_as(Syntax.DAG, replace(stored.require(), id=new))
+                self._files.write(f"{new}{suffix}", text)
+                self._files.remove([f"{stored.id}{suffix}"])
+                self._record_edits(new)
+            else:
+                self._files.move(f"{stored.id}{suffix}", f"{new}{suffix}")
+        return self.load(new)
+
+    # ------------------------------------------------------------ files
+
+    def _plans(self) -> Iterator[tuple[str, str, Syntax]]:
+        """The files that are plans: id, file name, syntax."""
+        for name in self._files.names():
+            stem, dot, suffix = name.rpartition(".")
+            syntax = _SYNTAXES.get(dot + suffix)
+            if syntax is None:
+                continue
+            try:
+                yield check_plan_id(stem), name, syntax
+            except CallsheetError:
+                continue  # not a plan
+
+    def _names(self, plan_id: str) -> list[str]:
+        return [name for each, name, _ in self._plans() if each == plan_id]
+
+    def _listed(self, plan_id: str) -> Listed:
+        try:
+            stored = self.load(plan_id)
+        except CallsheetError:
+            return Listed(plan_id, self._files.place(plan_id), Syntax.DAG, None, None, None)
+        plan = stored.result.plan
+        part = plan or stored.result.partial
+        goal = part.goal if stored.record is None else stored.record.goal or part.goal
+        count = None if plan is None else len(plan.steps)
+        more = stored.version, stored.is_edited, stored.params
+        return Listed(plan_id, stored.place, stored.syntax, part.title, goal, count, *more)
+
+    @contextmanager
+    def _writable(self) -> Generator[None]:
+        try:
+            with self._files.locked():
+                yield
+        except OSError as error:
+            raise self._unusable("changed", error) from error
+
+    @contextmanager
+    def _readable(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._unusable("read", error) from error
+
+    def _unusable(self, use: str, error: OSError) -> CallsheetError:
+        message = error.strerror or str(error)
+        way_out = "name another folder: --plans DIR"
+        if self.folder is None:
+            way_out = "check that it runs and accepts your login, or name a folder: --plans DIR"
+        return broken(f"the plans in {self.address} cannot be {use}: {message}", way_out)
+
+
+def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> tuple[Syntax, str]:
+    """The syntax and the text in which a plan is stored."""
+    if plan.order is Order.DAG:
+        return Syntax.DAG, format_as(Syntax.DAG, replace(plan, id=name))
+    if text is not None and (syntax is Syntax.LTP or syntax is Syntax.MICRO):
+        return syntax, text if text.endswith("\n") else f"{text}\n"
+    return Syntax.LTP, format_as(Syntax.LTP, plan)
+
+
+def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
+    """The parameters of the previous version that the plan still reads."""
+    kept: list[Param] = []
+    for param in () if before is None else before.params:
+        try:
+            kept += fitted([param], plan)
+        except CallsheetError:
+            continue
+    return tuple(kept)
+
+
+def _number(text: str, number: str) -> int:
+    """The version number typed after the @."""
+    if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
+        raise CallsheetError.single(
+            "PLN021", f"{text[:80]!a} names no version of a plan", help="write ID@N, such as triage@3"
+        )
+    return int(number)
+
+
+def _without_surrogates(text: str | None) -> str | None:
+    """The text with lone surrogates replaced, as UTF-8 cannot encode them."""
+    return None if text is None else text.encode("utf-8", "replace").decode("utf-8")

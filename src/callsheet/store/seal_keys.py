@@ -1,0 +1,169 @@
+"""The keys that a journal's secrets are sealed with, kept outside the journal in a file or the environment.
+
+In: the user's configuration folder, or CALLSHEET_SEAL_KEY. Out: keys, generated when the first secret is
+sealed; or a JournalError that says what is wrong with them. A key file has one key a line: the first one
+seals, and all can unseal.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read_key
+from callsheet.sealing.opening import WrongKey
+from callsheet.store.errors import JournalError
+
+VARIABLE = "CALLSHEET_SEAL_KEY"
+"""The variable with the key itself, as a secret manager passes it; then no file is read."""
+FILE_VARIABLE = "CALLSHEET_SEAL_KEY_FILE"
+"""The variable with the path of the key file, instead of the one in the configuration folder."""
+_MOST_BYTES = 64 * 1024
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class KeyStore:
+    """The keys of this user, in the file `path`; by default the environment's, or the user's own."""
+
+    def __init__(self, path: Path | None = None, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = os.environ if environ is None else environ
+        self._path = path
+        self._ring: KeyRing | None = None
+
+    @property
+    def path(self) -> Path:
+        """The key file, which need not exist."""
+        if self._path is None:
+            self._path = default_key_file(self._environ)
+        return self._path
+
+    def sealing(self) -> KeyRing:
+        """The keys to seal with; one is generated if there is none. Raises JournalError (SEC003)."""
+        ring = self._found()
+        if ring is None:
+            try:
+                _make(self.path)
+            except OSError as error:
+                raise _unusable(self.path, f"it cannot be made: {error.strerror or error}") from error
+            ring = self._found()
+            if ring is None:
+                raise _unusable(self.path, "it went away")
+        return ring
+
+    def opening(self) -> KeyRing:
+        """The keys to unseal with. Raises JournalError: SEC001 if there is none, SEC003 for a bad file."""
+        ring = self._found()
+        if ring is None:
+            raise JournalError(
+                "SEC001",
+                f"values of the run are sealed, and their key is missing: there is no {self.path}",
+                way_out=f"restore the key, or set {VARIABLE}; the run is unchanged",
+            )
+        return ring
+
+    def _found(self) -> KeyRing | None:
+        if self._ring is None:
+            given = self._environ.get(VARIABLE)
+            self._ring = _read(self.path) if given is None else _given(given)
+        return self._ring
+
+
+def default_key_file(environ: Mapping[str, str]) -> Path:
+    """The key file that the environment names, else the one in the user's configuration folder."""
+    named = environ.get(FILE_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    from platformdirs import user_config_path  # noqa: PLC0415 - only where a secret is sealed
+
+    return user_config_path("callsheet", appauthor=False) / "seal.key"
+
+
+def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalError:
+    """The error for an event whose secrets cannot be unsealed (SEC002, SEC004)."""
+    if isinstance(error, WrongKey):
+        return JournalError(
+            "SEC002",
+            f"values of run {run_id} were sealed with the key {error.name}, and here is "
+            + ", ".join(error.have),
+            way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
+        )
+    return JournalError(
+        "SEC004",
+        f"a sealed value in event {seq} of run {run_id} cannot be opened: {error}",
+        way_out="restore the journal from a copy: `callsheet runs verify` shows whether it was changed",
+    )
+
+
+def _given(text: str) -> KeyRing:
+    try:
+        return KeyRing.of([read_key(text)])
+    except ValueError as error:
+        raise JournalError("SEC003", f"the key in {VARIABLE} cannot be used: {error}", _HOW) from error
+
+
+_HOW = "create a new one: python3 -c 'import secrets; print(secrets.token_hex(32))'"
+
+
+def _read(path: Path) -> KeyRing | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(path, f"it cannot be read: {error.strerror}") from error
+    with os.fdopen(fd, "rb") as file:
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            raise _unusable(path, "it is not a plain file")
+        if mode & _OTHERS:
+            raise _unusable(path, "it is accessible to other users", f"chmod 600 {path}")
+        text = file.read(_MOST_BYTES)
+    try:
+        lines = text.decode("utf-8").splitlines()
+        return KeyRing.of([read_key(line) for line in lines if line.strip() and not line.startswith("#")])
+    except ValueError as error:
+        raise _unusable(path, str(error)) from error
+
+
+def _make(path: Path) -> None:
+    """Create a key file with a new key, atomically; one that another process created meanwhile is kept."""
+    missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in missing:
+        _sync(made.parent)
+    text = f"# What the secrets in journals are sealed with. Without it they stay closed.\n{_new_key()}\n"
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with suppress(FileNotFoundError):
+        unfinished.unlink()
+    fd = os.open(unfinished, flags, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(unfinished, path)
+        _sync(path.parent)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    """Sync a folder: if its key file were lost, everything sealed with it would be too."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _new_key() -> str:
+    return key_text(os.urandom(KEY_BYTES))
+
+
+def _unusable(path: Path, why: str, way_out: str | None = None) -> JournalError:
+    return JournalError("SEC003", f"the file of keys {path} cannot be used: {why}", way_out or _HOW)

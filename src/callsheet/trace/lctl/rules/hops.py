@@ -1,0 +1,177 @@
+"""Rules from hop to hop (X01-X15, M03, M07): what a document keeps of its parents.
+
+In a merge, a lost fact is M03 and a lost entry M07; a confidence has risen if it is above those of all
+branches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.hops import Hop, modified_since
+from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact
+
+_MOST_CANDIDATES = 50
+"""The number of entries with one step and agent among which an equal one is searched."""
+
+
+def check_hop(hop: Hop, notes: Notes) -> None:
+    """All rules about a document and its parents."""
+    if not hop.parents:
+        return
+    _check_chain(hop, notes)
+    _check_trace(hop, notes)
+    _check_critical(hop, notes)
+    _check_facts(hop, notes)
+
+
+# ---------------------------------------------------------------- chain
+
+
+def _check_chain(hop: Hop, notes: Notes) -> None:
+    chain = hop.body.chain
+    for before in (parent.chain for parent in hop.parents):
+        if chain.id is not None and before.id is not None and chain.id != before.id:
+            notes.add("X01", f"the chain was {before.id[:40]!r}, and is {chain.id[:40]!r}", "chain", "id")
+            break
+    steps = [parent.chain.step for parent in hop.parents if parent.chain.step is not None]
+    if steps and chain.step is not None:
+        if chain.step <= max(steps):
+            notes.add("X02", f"chain.step is {chain.step} after {max(steps)}", "chain", "step")
+        elif chain.step > max(steps) + 1:
+            notes.add("X03", f"chain.step is {chain.step} after {max(steps)}", "chain", "step")
+    for before in (parent.chain for parent in hop.parents):
+        if chain.source is not None and before.target is not None and chain.source != before.target:
+            message = f"{before.target[:40]!r} was addressed, {chain.source[:40]!r} hands on"
+            notes.add("X10", message, "chain")
+            break
+
+
+# ---------------------------------------------------------------- trace
+
+
+def _check_trace(hop: Hop, notes: Notes) -> None:
+    """X04 or M07, X05, X06: whether the trace has the entries of the parents, unchanged."""
+    if hop.body.is_minimal:
+        return
+    for parent in hop.parents:
+        kept: defaultdict[tuple[int | None, str | None], list[tuple[int, Entry]]] = defaultdict(list)
+        for place, entry in enumerate(hop.body.entries):
+            kept[entry.step, entry.agent].append((place, entry))
+        for entry in parent.entries:
+            same = kept[entry.step, entry.agent]
+            if not same:
+                message = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
+                notes.add("M07" if hop.is_merge else "X04", message, "trace")
+                continue
+            best = next((n for n, (_, now) in enumerate(same[:_MOST_CANDIDATES]) if now == entry), 0)
+            place, now = same.pop(best)
+            _check_entry(entry, now, place, notes)
+
+
+def _check_entry(before: Entry, now: Entry, place: int, notes: Notes) -> None:
+    who = f"step {now.step} of {(now.agent or 'nobody')[:40]}"
+    if before.action != now.action:
+        notes.add("X05", f"{who} is reworded", "trace", place, "action")
+    changed = [
+        name
+        for name, one, other in (
+            ("confidence", before.confidence, now.confidence),
+            ("facts_added", set(before.facts_added), set(now.facts_added)),
+            ("facts_modified", set(before.facts_modified), set(now.facts_modified)),
+            ("facts_at_failure", set(before.facts_at_failure or ()), set(now.facts_at_failure or ())),
+        )
+        if one != other
+    ]
+    if changed:
+        notes.add("X06", f"{who} was rewritten: {', '.join(changed)}", "trace", place)
+
+
+# ---------------------------------------------------------------- facts
+
+
+def lost_facts(hop: Hop) -> list[str]:
+    """The facts that a parent carries as critical and the document does not carry at all."""
+    if "facts" in hop.body.extra:
+        return []
+    return list(
+        dict.fromkeys(
+            fact
+            for parent in hop.parents
+            for fact in parent.critical
+            if fact in parent.facts and fact not in hop.body.facts
+        )
+    )
+
+
+def _check_critical(hop: Hop, notes: Notes) -> None:
+    """X07 or M03, X08, X09: facts of the parents that are lost, no longer critical or dropped."""
+    document = hop.body
+    lost = lost_facts(hop)
+    for fact in lost:
+        message = f"the critical fact {fact[:40]} is lost"
+        notes.add("M03" if hop.is_merge else "X07", message, "facts", fact=fact)
+    critical, handed_on = frozenset(document.critical), frozenset(document.handed_on)
+    was_critical = dict.fromkeys(fact for parent in hop.parents for fact in parent.critical)
+    for fact in was_critical:
+        if fact in document.facts and fact not in critical and not isinstance(document, DebugDocument):
+            place = "context" if fact in handed_on else "on no list"
+            notes.add("X08", f"{fact[:40]} was critical, and is {place}", "handoff", fact=fact)
+    if "facts" in document.extra:
+        return
+    for fact in dict.fromkeys(fact for parent in hop.parents for fact in parent.facts):
+        if fact not in document.facts and fact not in was_critical:
+            notes.add("X09", f"{fact[:40]} was dropped", "facts", fact=fact)
+
+
+def _check_facts(hop: Hop, notes: Notes) -> None:
+    modified = modified_since(hop.body, hop.parents)
+    for fact in hop.body.facts.values():
+        before = [parent.facts[fact.id] for parent in hop.parents if fact.id in parent.facts]
+        if before:
+            if fact.id not in modified:
+                _check_unlisted_changes(fact, before, notes)
+            _check_value(fact, before, fact.id in modified, notes)
+
+
+def _check_unlisted_changes(fact: Fact, before: list[Fact], notes: Notes) -> None:
+    """X11, X12: parts that changed without facts_modified; each may be that of any parent."""
+    path = ("facts", fact.id)
+    if fact.text is not None and all(old.text not in (None, fact.text) for old in before):
+        text = f"the text of {fact.id[:40]} changed without facts_modified"
+        notes.add("X11", text, *path, "text", fact=fact.id)
+    for name in ("source", "step"):
+        value = getattr(fact, name)
+        if value is not None and all(getattr(old, name) not in (None, value) for old in before):
+            text = f"the {name} of {fact.id[:40]} changed without facts_modified"
+            notes.add("X12", text, *path, name, fact=fact.id)
+
+
+def raised_facts(document: Body, parents: tuple[Body, ...]) -> frozenset[str]:
+    """The facts whose value is above what any parent stated, with an entry that lists them as modified."""
+    modified = modified_since(document, parents)
+    return frozenset(
+        fact.id
+        for fact in document.facts.values()
+        if fact.id in modified and _is_raised(fact, [p.facts[fact.id] for p in parents if fact.id in p.facts])
+    )
+
+
+def _is_raised(fact: Fact, before: list[Fact]) -> bool:
+    known = [old.confidence for old in before if old.confidence is not None]
+    return fact.confidence is not None and bool(known) and fact.confidence > max(known)
+
+
+def _check_value(fact: Fact, before: list[Fact], is_modified: bool, notes: Notes) -> None:
+    """X13, X14, X15: stated confidences that have risen or fallen."""
+    known = [old.confidence for old in before if old.confidence is not None]
+    if fact.confidence is None or not known:
+        return
+    path = ("facts", fact.id, "confidence")
+    if _is_raised(fact, before):
+        message = f"{fact.id[:40]} rose from {max(known):g} to {fact.confidence:g}"
+        notes.add("X14" if is_modified else "X13", message, *path, fact=fact.id)
+    elif fact.confidence < min(known):
+        message = f"{fact.id[:40]} sank from {min(known):g} to {fact.confidence:g}"
+        notes.add("X15", message, *path, fact=fact.id)

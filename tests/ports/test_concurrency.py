@@ -1,0 +1,148 @@
+"""At most N calls run concurrently; waiting ones start in the order of arrival."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from callsheet import Limits, Plan, Runtime, tool
+from callsheet.diagnostics import CallsheetError, Source
+from callsheet.ir import JSON, Call, Literal, Order, Step
+from callsheet.ir import Plan as Steps
+from callsheet.ports.calls import CallContext
+from callsheet.ports.concurrency import Slots
+from callsheet.ports.mcp.config import parse_config
+
+
+class Counter:
+    """A handler that knows how many of its calls were under way at once, and their order."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.order: list[int] = []
+
+    async def __call__(self, args: dict[str, Any], context: CallContext) -> JSON:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self.order.append(args["x"])
+        await asyncio.sleep(0.002)
+        self.now -= 1
+        return args["x"]
+
+
+async def test_calls_share_slots_in_the_order_in_which_they_come() -> None:
+    counter = Counter()
+    handler = Slots(3).sharing(counter)
+    calls = [handler({"x": n}, CallContext("r", "S1.0.1")) for n in range(20)]
+    assert await asyncio.gather(*calls) == list(range(20))
+    assert (counter.most, counter.order) == (3, list(range(20)))
+
+
+def test_slots_hold_on_every_loop_anew() -> None:
+    slots = Slots(1)
+    for _ in range(2):
+        counter = Counter()
+        handler = slots.sharing(counter)
+
+        async def both(handler: Any = handler) -> None:
+            await asyncio.gather(*(handler({"x": n}, CallContext("r", "k")) for n in range(3)))
+
+        asyncio.run(both())
+        assert counter.most == 1
+
+
+async def test_a_call_that_is_cancelled_gives_its_slot_back() -> None:
+    handler = Slots(1).sharing(Counter())
+    waiting = [asyncio.create_task(handler({"x": n}, CallContext("r", "k"))) for n in range(3)]  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    waiting[1].cancel()
+    assert await waiting[2] == 2
+
+
+LOOP = "S1: ?FOREACH ($i IN [1, 2, 3, 4, 5, 6]) THEN @LOOK ($i) > $all"
+EARLY = "\n".join(f"S{n}: @LOOK ({n})" for n in range(1, 7))
+
+
+def graph(*calls: tuple[str, int]) -> Plan:
+    """A plan of steps none of which waits for another."""
+    steps = [Step(str(x), Call(name, (), (("x", Literal(x)),)), depends_on=()) for name, x in calls]
+    return Plan(Steps(tuple(steps), Order.DAG))
+
+
+GRAPH = graph(*(("LOOK", n) for n in range(1, 7)))
+
+
+@pytest.mark.parametrize("plan", [LOOP, EARLY, GRAPH])
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_tool_is_held_to_its_limit_however_it_is_called(plan: Any, declared: bool) -> None:
+    now = most = 0
+
+    @tool(effect="read", max_concurrent=2 if declared else None)
+    async def look(x: int) -> int:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.005)
+        now -= 1
+        return x
+
+    caps = {} if declared else {"look": 2}
+    limits = Limits(schedule="auto", max_concurrency=6, max_concurrency_by_tool=caps)
+    result = await Runtime([look], limits=limits).run(plan)
+    assert (result.status, most) == ("done", 2)
+
+
+async def test_steps_that_wait_for_a_tool_keep_none_of_another_from_starting() -> None:
+    """In a graph with two steps at once, one tool held to one call leaves the other slot to others."""
+    order: list[str] = []
+    quick_ones = asyncio.Event()
+
+    @tool(effect="read")
+    async def slow(x: int) -> int:
+        await asyncio.wait_for(quick_ones.wait(), 60)
+        order.append(f"slow{x}")
+        return x
+
+    @tool(effect="read")
+    async def quick(x: int) -> int:
+        order.append(f"quick{x}")
+        if x == 4:
+            quick_ones.set()
+        return x
+
+    plan = graph(("SLOW", 1), ("SLOW", 2), ("QUICK", 3), ("QUICK", 4))
+    limits = Limits(max_concurrency=2, max_concurrency_by_tool={"SLOW": 1})
+    result = await Runtime([slow, quick], limits=limits).run(plan)
+    assert (result.status, order) == ("done", ["quick3", "quick4", "slow1", "slow2"])
+
+
+def test_a_limit_of_none_at_once_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Slots(0)
+    with pytest.raises(ValueError, match="max_concurrency_by_tool must be at least 1: for LOOK it is 0"):
+        Limits(max_concurrency_by_tool={"look": 0})
+    with pytest.raises(CallsheetError, match="max_concurrent is 0"):
+
+        @tool(max_concurrent=0)
+        def look() -> None: ...
+
+
+def config(extension: str) -> Any:
+    text = f'{{"mcpServers": {{"s": {{"command": "x", "callsheet": {extension}}}}}}}'
+    return parse_config(Source("mcp.json", text), Path(), {}).servers[0]
+
+
+def test_a_server_and_its_tools_have_limits_in_the_configuration() -> None:
+    server = config('{"max_concurrent": 4, "effects": {"draw": {"effect": "read", "max_concurrent": 1}}}')
+    assert server.max_concurrent == 4
+    assert server.rules["draw"].max_concurrent == 1
+
+
+@pytest.mark.parametrize("wrong", ["0", "true", '"two"', "1.5"])
+def test_a_limit_that_is_none_is_pointed_at(wrong: str) -> None:
+    with pytest.raises(CallsheetError, match='"max_concurrent" must be a whole number of at least 1'):
+        config(f'{{"max_concurrent": {wrong}}}')

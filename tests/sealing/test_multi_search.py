@@ -1,0 +1,49 @@
+"""Searching many texts at once finds what searching for each one finds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.growth import seconds
+
+from callsheet.sealing.known import Known
+from callsheet.sealing.multi_search import PrefixIndex
+
+LETTERS = st.text("ab\u00e9", min_size=1, max_size=4)
+
+
+@given(st.lists(LETTERS, max_size=8, unique=True), st.text("ab\u00e9", max_size=30))
+def test_they_are_found_wherever_they_stand(texts: list[str], text: str) -> None:
+    each = sorted((at, one) for one in texts for at in range(len(text)) if text.startswith(one, at))
+    assert sorted(PrefixIndex(texts).found_in(text)) == each
+    encoded, data = [one.encode() for one in texts], text.encode()
+    assert {one for _, one in PrefixIndex(encoded).found_in(data)} == {one for one in encoded if one in data}
+
+
+def many(count: int) -> Known:
+    return Known.of([f"token-{number:06}-of-some-length" for number in range(count)], "declared")
+
+
+def test_a_text_takes_no_longer_where_many_are_looked_for() -> None:
+    text = "nothing of them " * 200
+    few, all_of_them = many(100), many(3_000)
+    for known in (few, all_of_them):
+        assert next(known.found_in("token-000007-of-some-length")) == (0, 27, "declared")
+        assert known.may_be_in(b'{"value":"token-000007-of-some-length"}')
+    took = min(seconds(lambda: list(few.found_in(text))) for _ in range(5))
+    assert min(seconds(lambda: list(all_of_them.found_in(text))) for _ in range(5)) < 5 * took + 0.001
+
+
+def one_by_one(count: int) -> Known:
+    """So many secrets, each known once something was looked through for those before it."""
+    known = Known()
+    for number in range(count):
+        assert not known.may_be_in(b'{"value":"nothing of them"}')
+        known += Known.of([f"token-{number:06}-of-some-length"], "declared")
+    return known
+
+
+def test_what_is_added_now_and_then_takes_time_for_itself() -> None:
+    assert one_by_one(50).may_be_in(b'{"value":"token-000001-of-some-length"}')
+    few = min(seconds(lambda: one_by_one(100)) for _ in range(3))
+    assert min(seconds(lambda: one_by_one(400)) for _ in range(3)) < 9 * few + 0.1

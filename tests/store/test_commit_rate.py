@@ -1,0 +1,35 @@
+"""Which rates of commits use a synced tail."""
+
+from __future__ import annotations
+
+from itertools import chain, repeat
+
+from callsheet.store.commit_rate import ENOUGH, NEAR, CommitRate
+
+
+def _quick(*gaps: float) -> list[bool]:
+    """What is said of each commit, the first and those that come so many seconds after one another."""
+    now = 100.0
+
+    def clock() -> float:
+        return now
+
+    pace = CommitRate(clock)
+    said = [pace.step()]
+    for gap in gaps:
+        now += gap
+        said.append(pace.step())
+    return said
+
+
+def test_only_after_many_quick_commits_is_one_quick() -> None:
+    assert _quick(*repeat(NEAR / 2, ENOUGH + 3)) == [False] * ENOUGH + [True] * 4
+
+
+def test_one_that_comes_late_begins_anew() -> None:
+    gaps = chain(repeat(0.0, ENOUGH), [2 * NEAR], repeat(0.0, ENOUGH))
+    assert _quick(*gaps) == [False] * ENOUGH + [True] + [False] * ENOUGH + [True]
+
+
+def test_those_that_come_far_apart_are_never_quick() -> None:
+    assert not any(_quick(*repeat(2 * NEAR, 100)))

@@ -1,0 +1,64 @@
+"""The location of a journal: network file systems, the environment, relative paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from callsheet.store import Journal, JournalError, default_journal_path
+from callsheet.store.journal_paths import refuse_network_file_system
+
+_MOUNTS = """\
+/dev/sda1 / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+//nas/share /mnt/my\\040share cifs rw 0 0
+/dev/sdb1 /home/local ext4 rw 0 0
+broken
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path: Path) -> Path:
+    table = tmp_path / "mounts"
+    table.write_text(_MOUNTS)
+    return table
+
+
+@pytest.mark.parametrize("path", ["/home/me/journal.db", "/mnt/my share/x/journal.db"])
+def test_a_network_file_system_is_refused(path: str, mounts: Path) -> None:
+    with pytest.raises(JournalError, match="JRN011"):
+        refuse_network_file_system(Path(path), mounts)
+
+
+@pytest.mark.parametrize("path", ["/var/journal.db", "/home/local/journal.db", "/homes/journal.db"])
+def test_a_local_file_system_is_taken(path: str, mounts: Path) -> None:
+    refuse_network_file_system(Path(path), mounts)
+
+
+def test_where_mounts_cannot_be_told_nothing_is_refused(tmp_path: Path) -> None:
+    refuse_network_file_system(Path("/home/me/journal.db"), tmp_path / "nothing")
+
+
+def test_the_environment_names_the_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CALLSHEET_JOURNAL", str(tmp_path / "mine.db"))
+    assert default_journal_path() == tmp_path / "mine.db"
+
+
+def test_without_it_the_journal_is_in_the_users_data_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("CALLSHEET_JOURNAL", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_journal_path().name == "journal.db"
+    assert default_journal_path().parent.name == "callsheet"
+
+
+def test_a_relative_path_is_meant_from_where_it_was_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Journal.open(Path("j #1?.db")) as journal:
+        monkeypatch.chdir("/")
+        assert journal.path == tmp_path / "j #1?.db"
+        assert journal.runs() == []
