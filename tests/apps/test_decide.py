@@ -79,7 +79,7 @@ def test_decisions_that_cannot_be_are_refused_and_change_nothing(killed):
         "status": "interrupted",
         "in_doubt": [],
     }
-    assert "is decided already: skip" in killed("decide", "r", "S1", "skip").stderr
+    assert "has been decided already: skip" in killed("decide", "r", "S1", "skip").stderr
 
 
 def test_a_python_tool_killed_after_its_effect_gets_the_same_key_again(machine):

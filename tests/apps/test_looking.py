@@ -171,7 +171,7 @@ def test_doctor_tells_what_is_broken(machine):
     ("address", "said"),
     [
         ("postgresql://nobody@/x?host=/nowhere", "cannot be used"),
-        ("mysql://x", "no address of a shared store"),
+        ("mysql://x", "not the address of a shared store"),
     ],
 )
 def test_doctor_tells_of_a_shared_store_that_cannot_be_used(machine, monkeypatch, address, said):

@@ -268,7 +268,7 @@ def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(ho
     home("plan", "save", "p.json", "--as", "look")
     (refused,) = home.json("plan", "resume", "look")["diagnostics"]
     assert refused["code"] == "PLN029"
-    assert refused["message"] == "the plan look has changed since its run began: step 1, step 2 is new"
+    assert refused["message"] == "the plan look has changed since its run started: step 1, step 2 is new"
     assert home("plan", "resume", "look").exit_code == 2
     done = home.json("plan", "resume", "look", "--accept-changed-plan")
     assert (done["status"], done["response"]) == ("done", "here")

@@ -136,7 +136,7 @@ def test_the_error_of_a_step_that_goes_on_is_worth_nothing_and_not_handed_on(mac
     )
     document = emitted(machine, "--step", "S1")
     assert (document.facts["F1"].confidence, document.handed_on) == (0.0, ())
-    assert "is needed and is not handed on" in document.lists.warnings[0]
+    assert "is needed and is not passed on" in document.lists.warnings[0]
     after = emitted(machine)
     assert after.entries[2].action == "called @ADD; decided by $a (F1)"
     assert after.facts["F2"].confidence == 0.95

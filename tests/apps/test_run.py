@@ -206,7 +206,7 @@ def test_a_missing_model_fails_the_step_and_was_foretold(machine):
     plan = machine.plan('S1: @LLM_SUMMARIZE ("x") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan)
     assert "warning RUN010" in result.stderr
-    assert "this run was given none" in result.stdout
+    assert "this run has none" in result.stdout
 
 
 def test_a_run_id_is_used_once(machine):

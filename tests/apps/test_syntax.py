@@ -74,7 +74,7 @@ def test_a_bare_word_that_only_the_command_line_sets_is_warned_about(machine):
     machine.write("p.micro", "respond city\n")
     result = machine("run", "p.micro", "--var", "city=Oslo")
     assert result.stdout == "Oslo\n"
-    assert "warning MIC103: city is a variable here, because the run is given it" in result.stderr
+    assert "warning MIC103: city is a variable here, because the run gets it" in result.stderr
     assert "help: write $city" in result.stderr
     assert machine("run", "p.micro").stdout == "city\n"
 

@@ -24,7 +24,7 @@ _ANSWERS: tuple[Any, ...] = (
     {"output": {1: (2, {3})}},
     {"success": True, "output": math.nan},
     {"success": True, "output": object()},
-    "unknown structure",
+    "no known shape",
     None,
     ValueError("raised"),
 )

@@ -81,13 +81,13 @@ def test_a_result_of_mcp_is_what_it_holds(said):
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
 )
 def test_an_answer_in_no_known_shape_is_a_failure(answer):
-    with pytest.raises(ToolFailed, match="unknown structure"):
+    with pytest.raises(ToolFailed, match="no known shape"):
         read_answer(answer)
 
 
 @pytest.mark.parametrize("content", ["text", ["text"], [{}], None])
 def test_content_that_is_not_of_mcp_is_no_known_shape(content):
-    with pytest.raises(ToolFailed, match="unknown structure"):
+    with pytest.raises(ToolFailed, match="no known shape"):
         read_answer({"content": content})
 
 

@@ -88,7 +88,7 @@ async def test_what_is_not_in_doubt_is_not_decided(journal: Journal) -> None:
     await start(journal, GROUP, {"PAY": Route(Bank(lost=2).pay)}, ToolFacts())
     assert "no call 'S9' of this run is in doubt" in str(refusal(journal, "S9"))
     decide_calls(journal, "pay", ["S1"], Decision.SKIP)
-    assert "S1.0.1 is decided already: skip" in str(refusal(journal, "S1"))
+    assert "S1.0.1 has been decided already: skip" in str(refusal(journal, "S1"))
     assert "JRN030" in str(refusal(journal, "S2", "S1"))
     decide_calls(journal, "pay", ["S2"], Decision.FAIL)
     assert "run pay has ended (done)" in str(refusal(journal, "S2"))

@@ -134,7 +134,7 @@ async def test_a_call_within_its_timeout_succeeds() -> None:
     ("command", "words"),
     [
         (CALL._replace(tool="NOWHERE"), "no tool is called @NOWHERE"),
-        (CallModel("S1.0.1", "S1", "LLM_EXTRACT", [], {}), "@LLM_EXTRACT asks a language model"),
+        (CallModel("S1.0.1", "S1", "LLM_EXTRACT", [], {}), "@LLM_EXTRACT needs a language model"),
         (RunAgent("S1.0.1", "S1", "AGENT_SOLVE", [], {}), "@AGENT_SOLVE needs an agent"),
         (Compile("S1.0.1", "S1", "why", {}), "RE-PLAN needs a language model"),
     ],

@@ -48,5 +48,5 @@ def test_a_machine_that_waits_for_nothing_launched_is_an_error_of_the_test() -> 
     run = simulation("S1: @A ()", {})
     machine = Machine(compile_plan(plan_of("S1: @A ()"), FACTS))
     machine.feed(Started({}))
-    with pytest.raises(RuntimeError, match="never launched"):
+    with pytest.raises(RuntimeError, match="never started"):
         Simulation(machine, run._respond).go_on([])

@@ -82,5 +82,5 @@ def test_one_token_is_signed_for_each_task_and_none_for_a_task_that_nobody_began
 
 
 def test_a_policy_that_lets_no_agent_work_signs_no_token_for_one_that_was_at_work() -> None:
-    with pytest.raises(TokenRefused, match="lets no agent work"):
+    with pytest.raises(TokenRefused, match="allows no agents"):
         tokens(None, used()).token_of("S2.0.1")

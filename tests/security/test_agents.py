@@ -239,7 +239,7 @@ async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(
     outcome = await world.resume()
     assert outcome.result is not None
     assert outcome.result.error == (
-        "the agent has no right to go on: the time that the policy gives it is over ([dynamic] agent.seconds)"
+        "the agent's token is not valid: the time that the policy gives it is over ([dynamic] agent.seconds)"
     )
 
 

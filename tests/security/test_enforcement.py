@@ -413,7 +413,7 @@ async def test_who_is_refused_a_new_plan_is_told_the_rule_and_what_its_planner_w
     error = outcome.result.error or ""
     assert "RUN051: S1: POL103 private data" in error
     assert "($n → S1" in error
-    assert error.endswith("all that the new plan says itself counts as T/priv, as what its planner was told")
+    assert error.endswith("literals of the new plan have the label T/priv of the planner's prompt")
 
 
 PUBLIC = {"memory": read_label("T/pub"), "replan": ReplanRule()}

@@ -103,7 +103,7 @@ async def test_the_error_of_a_failed_step_that_a_planner_is_told_is_in_all_that_
     )
     result = await here.runtime.run(GRAPH)
     assert result.status is RunStatus.FAILED
-    assert "all that the new plan says itself counts as U/priv" in (result.error or "")
+    assert "literals of the new plan have the label U/priv of the planner's prompt" in (result.error or "")
     assert here.sent == []
 
 

@@ -86,7 +86,7 @@ async def test_who_accepts_changed_tools_does_not_change_the_pins_of_the_policy(
     policy = servers.policy(pinned)
     await servers.stop(LOOKS, policy)
     servers.fs.declare(OTHER_LOOK)
-    with pytest.raises(CallsheetError, match="POL007: fs/look is not the tool"):
+    with pytest.raises(CallsheetError, match="POL007: fs/look has changed since the policy was written"):
         await servers.go_on(policy, accept_changed_tools=True)
     assert servers.fs.calls == []
     renewed = servers.policy(pinned.replace(pin_of(LOOK), pin_of(OTHER_LOOK)), "renewed.toml")

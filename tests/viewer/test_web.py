@@ -62,7 +62,7 @@ async def test_the_code_of_the_address_is_good_once_and_leaves_it(browser: Brows
     await second.page.wait_for_selector(".sign-in")
     await second.page.fill("#secret", "wrong" * 10)
     await second.page.click("text=Sign in")
-    assert "neither the token nor a code" in await second.text("[role=alert]")
+    assert "neither the token nor a valid code" in await second.text("[role=alert]")
     await second.page.fill("#secret", TOKEN)
     await second.page.click("text=Sign in")
     await second.page.wait_for_selector(".page")

@@ -36,7 +36,7 @@ def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
-    monkeypatch.setattr(comparing, "_WORTH", 1)
+    monkeypatch.setattr(comparing, "_LEAST_SKIPPED", 1)
     monkeypatch.setattr(windows, "_FIRST_STAGE", 1)
     monkeypatch.setattr(windows, "_GROWTH", 1)
 

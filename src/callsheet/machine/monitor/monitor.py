@@ -29,6 +29,7 @@ from callsheet.machine.monitor.refusal import RefusedByPolicy, check_seen, objec
 from callsheet.machine.monitor.shown_texts import REPLAN, ShownTexts
 from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
+from callsheet.machine.questions import ASK
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
@@ -272,11 +273,14 @@ class Monitor:
     def admit_inner(self, call: InnerCall, *, is_asked: bool) -> None:
         """Judge a call that an agent asks for; raises RefusedByPolicy.
 
-        Its arguments, and that it is made, have the label of everything that the agent's model has seen.
+        Its arguments, and that it is made, have the label of everything that the agent's model has seen. That
+        a question is asked reveals nothing: the links and images in it are disabled.
         """
         label, origins = self.underway.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, way = call.code, self.deciding.about(call.talk.code.number).join(label)
+        code, way = call.code, self.deciding.about(call.talk.code.number)
+        if code.tool != ASK:
+            way = way.join(label)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
         self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
