@@ -87,7 +87,7 @@ class _Open(NamedTuple):
 
 
 class OpenQuestions:
-    """The `open` questions of a run that is being driven, by key; answers are delivered to its crew."""
+    """The `open` questions of a run in progress, by key; answers arrive among the events of its calls."""
 
     def __init__(self, people: People, concurrent: ConcurrentCalls) -> None:
         self._people = people

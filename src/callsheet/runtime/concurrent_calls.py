@@ -90,7 +90,7 @@ class ConcurrentCalls:
         return batch
 
     def deliver(self, event: Event) -> None:
-        """Let an event arrive that comes from outside the crew."""
+        """Add an event that does not come from one of the calls."""
         self.arrived.append(event)
         self.wake()
 

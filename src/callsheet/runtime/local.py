@@ -2,7 +2,7 @@
 
 In: a machine and its open commands. Out: its result. The recorder, if any, gets every intent before the call
 leaves and every outcome before anything depends on it. A single call is awaited in place; concurrent ones are
-carried out by a crew.
+carried out by `ConcurrentCalls`.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ class LocalDriver:
         return following
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
-        """The commands for the crew; questions are passed to the desk."""
+        """The commands to carry out as calls; questions are passed to the open questions."""
         if _ONLY_CALLS.issuperset(map(type, commands)):  # as nearly always
             return cast("Sequence[Carried]", commands)
         calls: list[Carried] = []

@@ -21,10 +21,10 @@ class ConversationBudget:
 
     A run that stops and is carried on is told of with all that it has used: only what is new is counted.
 
-    >>> purse = ConversationBudget(Limits(max_calls=10))
-    >>> purse.count("r", Usage(calls=2))
-    >>> purse.count("r", Usage(calls=3))
-    >>> purse.used.calls, purse.left()["max_calls"]
+    >>> budget = ConversationBudget(Limits(max_calls=10))
+    >>> budget.count("r", Usage(calls=2))
+    >>> budget.count("r", Usage(calls=3))
+    >>> budget.used.calls, budget.left()["max_calls"]
     (3, 7)
     """
 

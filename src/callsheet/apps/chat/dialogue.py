@@ -52,7 +52,7 @@ class ConversationOptions:
 class Dialogue:
     """A conversation on a host. `take` carries out one command after another.
 
-    The conversation and its plans use up `purse` together. Before a call that may change something, and
+    The conversation and its plans share one `budget`. Before a call that may change something, and
     before a plan of the model, the person is asked, unless `manner.yes`.
     """
 

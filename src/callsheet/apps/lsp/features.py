@@ -1,6 +1,6 @@
 """The LSP requests about a position or document, each answered by a function of `views.editor`.
 
-In: a server and its desk. Out: nothing; the requests are registered.
+In: a server and its open documents. Out: nothing; the requests are registered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from callsheet.views.editor.outline import folds, outline
 
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:
-    """Let the server answer all requests from this desk."""
+    """Register the handlers of all requests."""
     _register_places(server, documents)
     _register_text(server, documents)
     writing.register(server, documents)

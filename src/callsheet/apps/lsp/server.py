@@ -29,7 +29,7 @@ RELOAD = "callsheet.reloadTools"
 
 @dataclass(slots=True)
 class ServerState:
-    """The server with its desk, and the tasks that go on."""
+    """The server with its open documents and running tasks."""
 
     server: LanguageServer
     documents: OpenDocuments

@@ -1,6 +1,6 @@
 """The LSP requests for inlay hints and semantic colours.
 
-In: a server and its desk. Out: nothing; the requests are registered.
+In: a server and its open documents. Out: nothing; the requests are registered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEGEND = lsp.SemanticTokensLegend([*TYPES], [*MODIFIERS])
 
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:
-    """Let the server answer these requests from this desk."""
+    """Register the handlers of these requests."""
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def _(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:

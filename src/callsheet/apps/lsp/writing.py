@@ -1,6 +1,6 @@
 """The LSP requests that edit a text: completion, renaming, fixes.
 
-In: a server and its desk. Out: nothing; the requests are registered.
+In: a server and its open documents. Out: nothing; the requests are registered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REFUSED = -32803
 
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:
-    """Let the server answer these requests from this desk."""
+    """Register the handlers of these requests."""
     _register_completion(server, documents)
     _register_renaming(server, documents)
     _register_repairs(server, documents)

@@ -59,7 +59,7 @@ def check_text(
 ) -> Checked:
     """Check a text; `inputs` are the names of variables that the run will get.
 
-    Without a `shelf` tools are not checked. A tool that is not on it is looked up on servers only with
+    Without `declared` tools are not checked. A tool that is not among them is looked up on servers only with
     `asks_servers`; otherwise it is a warning. If the text has errors, the steps that could be parsed are
     still checked.
 

@@ -58,8 +58,8 @@ def prove_text(
     """Prove the plan in a text against a policy.
 
     `approved` are ids of steps that a person has approved; `can_ask` says whether a person can be asked
-    during the run. Servers are queried for tools that are not on the `shelf` only with `asks_servers`. Files
-    that earlier runs of the `journal` wrote have the labels that are stored beside it.
+    during the run. Servers are queried for tools that are not among the `declared` ones only with
+    `asks_servers`. Files that earlier runs of the `journal` wrote have the labels that are stored beside it.
     """
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
