@@ -69,7 +69,7 @@ _TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/
 class _Around:
     """The context of a command.
 
-    `is_anywhere`: the script mentions the file. `is_fed`: the command receives the file's content. `said`:
+    `is_anywhere`: the script mentions the file. `is_fed`: the command receives the file's content. `received`:
     the literal texts it receives. `own`: the script's functions.
     """
 
@@ -79,7 +79,7 @@ class _Around:
     is_fed: bool
     own: frozenset[str]
     depth: int
-    text: tuple[str, ...] = ()
+    received: tuple[str, ...] = ()
 
     def run_in(self, program: str, language: str | None, file: Named | None = None) -> bool:
         """Whether a nested program runs the file; its substitutions are analysed separately."""
@@ -118,7 +118,7 @@ def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
             return True
         if command.joint in _PIPES:
             around = replace(
-                around, is_fed=fed.is_fed or _is_about(command, fed), said=_output_texts(command, around)
+                around, is_fed=fed.is_fed or _is_about(command, fed), received=_output_texts(command, around)
             )
         elif not (command.words and command.words[0] in _COMPOUND) and command.joint != "(":
             around = start
@@ -127,7 +127,9 @@ def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
 
 def _output_texts(command: Command, around: _Around) -> tuple[str, ...]:
     """The literal texts that a command may write to its output."""
-    spoken = (" ".join(command.words[1:]),) if command.words[:1] in (["echo"], ["printf"]) else around.text
+    spoken = (
+        (" ".join(command.words[1:]),) if command.words[:1] in (["echo"], ["printf"]) else around.received
+    )
     return (*command.output_texts, *spoken)
 
 
@@ -156,7 +158,7 @@ def _command_runs(command: Command, around: _Around) -> bool:
     if not starts:
         return around.is_fed and any(word in _ONE_BY_ONE for word in words)
     if command.output_texts:
-        around = replace(around, said=(*command.output_texts, *around.text))
+        around = replace(around, received=(*command.output_texts, *around.received))
     if any(_runs_by_name(words[place.at :], place, around) for place in starts):
         return True
     return _takes_as_program(words, starts[-1], around)
@@ -268,7 +270,7 @@ def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: 
     file = around.file
     if any(_after(operands, file)):
         return True
-    is_fed = around.is_fed or (around.is_anywhere and any(map(_EXPANDS.search, around.text)))
+    is_fed = around.is_fed or (around.is_anywhere and any(map(_EXPANDS.search, around.received)))
     for at, word in enumerate(operands):
         if does_not_run(verb, word) or word == "-m":
             return False
@@ -280,7 +282,7 @@ def _interpreter_runs(verb: str, operands: Sequence[str], place: Place, around: 
         if not word.startswith(("-", "+")):
             return _is_script(word, around)
     language = language_of(verb)
-    return is_fed or any(around.run_in(text, language) for text in around.text)
+    return is_fed or any(around.run_in(text, language) for text in around.received)
 
 
 def _code_runs(verb: str, code: str, given: Sequence[str], place: Place, around: _Around) -> bool:
