@@ -69,8 +69,8 @@ _TAKES_INPUT = re.compile(r"\b(?:read|mapfile|readarray)\b|\$\(|`|stdin|/dev/fd/
 class _Around:
     """The context of a command.
 
-    `is_anywhere`: the script mentions the file. `is_fed`: the command receives the file's content. `received`:
-    the literal texts it receives. `own`: the script's functions.
+    `is_anywhere`: the script mentions the file. `is_fed`: the command receives the file's content.
+    `received`: the literal texts it receives. `own`: the script's functions.
     """
 
     file: Named
