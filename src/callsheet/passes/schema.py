@@ -171,7 +171,7 @@ class _Context:
     def __init__(self, root: Mapping[str, Any], value: Value | None = None) -> None:
         self.root = root
         self._left = _MOST_LOOKS + (0 if value is None else _LOOKS_OF_A_PLACE * _places(value))
-        self._text: dict[int, tuple[bool, JSON]] = {}
+        self._literals: dict[int, tuple[bool, JSON]] = {}
 
     def look(self) -> bool:
         """Count one comparison; False once the budget is spent."""
@@ -180,9 +180,9 @@ class _Context:
 
     def literal_of(self, value: Value) -> tuple[bool, JSON]:
         """`literal_json` of a part of the value, computed once."""
-        if id(value) not in self._text:
-            self._text[id(value)] = literal_json(value)
-        return self._text[id(value)]
+        if id(value) not in self._literals:
+            self._literals[id(value)] = literal_json(value)
+        return self._literals[id(value)]
 
 
 def _places(value: Value) -> int:

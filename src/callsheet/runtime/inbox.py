@@ -184,7 +184,7 @@ class Opening:
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
         self._run_id = run_id
-        self._data: set[str] = set()
+        self._warned: set[str] = set()
 
     def __call__(self) -> list[Letter]:
         """The letters as they are now."""
@@ -192,8 +192,8 @@ class Opening:
 
     def _warn(self, error: JournalError) -> None:
         (found,) = error.diagnostics
-        if found.message not in self._data:
-            self._data.add(found.message)
+        if found.message not in self._warned:
+            self._warned.add(found.message)
             self._journal.warn(f"{found.code}: {found.message} ({found.help})")
 
 

@@ -63,7 +63,9 @@ def stand_from(
     *,
     in_part: bool = False,
 ) -> Folded:
-    """The run after these events, the first of which is a snapshot; raises Unfit if that cannot be used.
+    """The run after these events, the first of which is a snapshot.
+
+    Raises UnusableSnapshot if the snapshot cannot be used.
 
     `program` is the compiled plan, if there is one already. Else it is compiled, with `in_part` only for the
     steps that are reached, which suffices if the run is not resumed.

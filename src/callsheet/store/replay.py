@@ -149,7 +149,7 @@ def restored(
     read: Read = read_plainly,
     program: Program | None = None,
 ) -> Folded:
-    """A run restored from the body of a snapshot; raises Unfit if that cannot be used.
+    """A run restored from the body of a snapshot; raises UnusableSnapshot if that cannot be used.
 
     `read` decodes the bytes of an event's body. `program` may be the program of the run's first plan, if it
     was compiled before.

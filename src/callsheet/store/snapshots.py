@@ -288,7 +288,7 @@ def _decision(word: str) -> Decision | TookPlace:
 class Given:
     """Decodes the values of a body; `give` is for `state_from_json`.
 
-    Raises Unfit if the events that the body refers to are not those at the time of the snapshot.
+    Raises UnusableSnapshot if the events that the body refers to are not those at the time of the snapshot.
     """
 
     def __init__(

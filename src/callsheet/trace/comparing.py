@@ -248,8 +248,8 @@ class _Comparison:
                 if is_done:
                     return _Segment(diff, is_alike, goes_on)
                 if most is not None and len(before) + len(diff.differing) > most and (before or diff.is_firm):
-                    data = diff.alike + sum(pair.old is not None for pair in diff.differing)
-                    return _Segment(diff._replace(upto=(old.seq, new.seq)), open=len(visits) - data)
+                    pairs_before = diff.alike + sum(pair.old is not None for pair in diff.differing)
+                    return _Segment(diff._replace(upto=(old.seq, new.seq)), open=len(visits) - pairs_before)
             size *= _GROWTH
 
     def _next_divergence(self, one: _Cursor, other: _Cursor) -> tuple[_Cursor, _Cursor] | None:

@@ -55,7 +55,7 @@ class _Clock:
         self._since: dict[str, float] = {}
         self._waits: dict[str, int] = {}
         """The process in which each step began, for steps of which no call has left."""
-        self._text: list[PlayedNote] = []
+        self._notes: list[PlayedNote] = []
 
     def sees(self, event: Event) -> None:
         """Take the next event; a step whose first call leaves in a later process counts as begun then."""
@@ -75,8 +75,8 @@ class _Clock:
         elif note.kind in (NoteKind.FINISHED, NoteKind.SKIPPED):
             since = self._since.pop(note.step, None)
             took = None if since is None or note.kind is NoteKind.SKIPPED else max(0.0, self.now - since)
-        self._text.append(PlayedNote(note, took))
+        self._notes.append(PlayedNote(note, took))
 
     def taken(self) -> tuple[PlayedNote, ...]:
-        notes, self._text = tuple(self._text), []
+        notes, self._notes = tuple(self._notes), []
         return notes

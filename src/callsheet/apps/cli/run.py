@@ -232,8 +232,8 @@ def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings |
     if start.state is not None:
         from callsheet.apps.cli.state_file import read_state  # noqa: PLC0415 - only where there is one
 
-        done, data = read_state(start.state, text.require())
-        inputs = data | inputs
+        done, recorded = read_state(start.state, text.require())
+        inputs = recorded | inputs
     inputs = bound(text, inputs, arguments.variables)
     return Job(
         text=text,

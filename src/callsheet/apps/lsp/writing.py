@@ -62,8 +62,10 @@ def _register_renaming(server: LanguageServer, documents: OpenDocuments) -> None
         try:
             edits = rename(plan, convert.offset_of(sheet.places, params.position), params.new_name)
         except CallsheetError as error:
-            text = error.diagnostics[0]
-            raise JsonRpcException(f"{text.message} ({text.code}): {text.help}", _REFUSED) from None
+            diagnostic = error.diagnostics[0]
+            raise JsonRpcException(
+                f"{diagnostic.message} ({diagnostic.code}): {diagnostic.help}", _REFUSED
+            ) from None
         return lsp.WorkspaceEdit(changes={sheet.uri: convert.text_edits(sheet.places, edits)})
 
 

@@ -48,8 +48,11 @@ async def _dry_run(server_context: ServerContext, args: given.DryRunArguments, c
         policy=server_context.policy,
         journal=server_context.host.journal.path,
     )
-    data: Prediction = await asyncio.to_thread(predict, text, declared, options)
-    return Reply(with_findings(data.data.to_text(_COLUMNS), data.diagnostics, text.source), data.to_json())
+    prediction: Prediction = await asyncio.to_thread(predict, text, declared, options)
+    return Reply(
+        with_findings(prediction.dry_run.to_text(_COLUMNS), prediction.diagnostics, text.source),
+        prediction.to_json(),
+    )
 
 
 async def _rerun(server_context: ServerContext, args: given.RerunArguments, caller: Caller) -> Answer:
@@ -112,17 +115,17 @@ async def _branched(
     return await wait_for_run(run) if waits else started_reply(run)
 
 
-def _says_yes(text: ElicitResult | None) -> bool:
-    return text is not None and text.action == "accept" and (text.content or {}).get("agree") is True
+def _says_yes(result: ElicitResult | None) -> bool:
+    return result is not None and result.action == "accept" and (result.content or {}).get("agree") is True
 
 
 def _form(made: forking.Forking) -> Form:
-    data = [f"A new run from {made.parent.run_id}, up to event {made.at}, may change something outside:"]
-    data += [f"  {each.step} @{each.tool} ({each.effect})" for each in made.effects[:_MOST_EFFECTS]]
+    lines = [f"A new run from {made.parent.run_id}, up to event {made.at}, may change something outside:"]
+    lines += [f"  {each.step} @{each.tool} ({each.effect})" for each in made.effects[:_MOST_EFFECTS]]
     left = len(made.effects) - _MOST_EFFECTS
-    data += [f"  and {left} more"] if left > 0 else []
+    lines += [f"  and {left} more"] if left > 0 else []
     field = {"type": "boolean", "title": "Allow it"}
-    return Form("\n".join(data), {"type": "object", "properties": {"agree": field}, "required": ["agree"]})
+    return Form("\n".join(lines), {"type": "object", "properties": {"agree": field}, "required": ["agree"]})
 
 
 BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (

@@ -28,8 +28,8 @@ class Progress:
 
     def __init__(self, plan: Plan, reported: int = 0) -> None:
         self._plan, self._actions = plan, _actions(plan)
-        self._ended, self._data = 0, reported
-        self._text: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
+        self._ended, self._reported = 0, reported
+        self._updates: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def note(self, note: Note) -> None:
         """Hear what happened; a run that is taken up tells what happened before once more."""
@@ -40,15 +40,15 @@ class Progress:
             return
         word = "done" if outcome is StepOutcome.OK else outcome
         self._ended += 1
-        if self._ended > self._data and self._text.qsize() < _MOST_WAITING:
-            self._data = self._ended
+        if self._ended > self._reported and self._updates.qsize() < _MOST_WAITING:
+            self._reported = self._ended
             action = self._actions.get(note.step, "")
-            self._text.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
+            self._updates.put_nowait((self._ended, f"{note.step} {word}: {action}".removesuffix(": ")))
 
     @property
     def reported(self) -> int:
         """How many steps the client has heard of."""
-        return self._data
+        return self._reported
 
     def from_start(self) -> None:
         """Expect to hear everything from the start of the run again."""
@@ -64,14 +64,14 @@ class Progress:
         task = asyncio.create_task(self._tell_all(caller))
         try:
             yield
-            self._text.put_nowait(None)
+            self._updates.put_nowait(None)
             await task
         finally:
             task.cancel()
 
     async def _tell_all(self, caller: Caller) -> None:
         total = len(self._plan.steps)
-        while (update := await self._text.get()) is not None:
+        while (update := await self._updates.get()) is not None:
             ended, message = update
             try:
                 await caller.report_progress(ended, total if ended <= total else None, message)

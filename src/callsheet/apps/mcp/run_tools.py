@@ -47,9 +47,9 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
         found = found_runs(journal, args.status or None, args.limit)
         return [run_row(journal, info, shown) for info, shown in found]
 
-    data = await server_context.host.beside(look)
-    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in data]
-    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": data})
+    rows = await server_context.host.beside(look)
+    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in rows]
+    return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": rows})
 
 
 async def _cancel(server_context: ServerContext, args: given.CancelArguments, caller: Caller) -> Reply:

@@ -88,8 +88,8 @@ def _verdict(proved: Proved) -> list[str]:
     name = proved.proof.policy.name
     if not proved.ok:
         return [f"not proved against {name}"]
-    data = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
-    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in data]
+    obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
+    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
     return [f"proved against {name}", *(["the run sees to:"] if duties else []), *duties]
 
 

@@ -77,8 +77,8 @@ async def wait_for_run(run: ToolRun) -> Answer:
                 requests = {name: form.request() for name, form in forms.items()}
                 state = json.dumps({"run_id": run.run_id, "told": run.progress.reported})
                 return InputRequiredResult(input_requests=dict(requests), request_state=state)
-            text = {name: await run.caller.ask(form) for name, form in forms.items()}
-            taken, wrong = await take_answers(run.server_context.host, run.run_id, text, run.caller.name)
+            results = {name: await run.caller.ask(form) for name, form in forms.items()}
+            taken, wrong = await take_answers(run.server_context.host, run.run_id, results, run.caller.name)
             if not taken:
                 return _reply(run, await run.server_context.host.outcome(run.run_id), wrong)
             await go_on(run)
@@ -121,11 +121,11 @@ def started_reply(run: ToolRun) -> Reply:
 
 def _reply(run: ToolRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
     """The reply with the state of a run; an error if its plan has failed."""
-    message = (*run.diagnostics, *wrong)
-    data = outcome_json(outcome, run.server_context.host.journal.path, to_json(message))
+    diagnostics = (*run.diagnostics, *wrong)
+    data = outcome_json(outcome, run.server_context.host.journal.path, to_json(diagnostics))
     text = "\n".join(map(without_controls, _lines(run, outcome)))
     has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
-    return Reply(with_findings(text, message, None), data, has_failed, run_links(run.run_id))
+    return Reply(with_findings(text, diagnostics, None), data, has_failed, run_links(run.run_id))
 
 
 def _lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:

@@ -40,14 +40,14 @@ class Prediction:
     """What a plan would do; `ok` is False if the policy refuses it."""
 
     text: PlanText
-    data: DryRun
+    dry_run: DryRun
     ok: bool
     diagnostics: tuple[Diagnostic, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The prediction as data, in the form of `callsheet dry-run --json`."""
         rows = to_json(self.diagnostics, self.text.source)
-        return {"ok": self.ok, "plan": self.text.source.name, **self.data.to_json(), "diagnostics": rows}
+        return {"ok": self.ok, "plan": self.text.source.name, **self.dry_run.to_json(), "diagnostics": rows}
 
 
 def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions) -> Prediction:
@@ -57,15 +57,15 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     checked = check_text(text, declared, inputs)
     if not checked.ok:
         raise CallsheetError(checked.diagnostics, text.source)
-    message = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
+    warnings = tuple(d for d in checked.diagnostics if d.severity is Severity.WARNING)
     facts = facts_of(plan, declared.local, agents=declared.setup.agents)
     asks = (*declared.setup.settings.approve, *options.approve)
-    data = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
+    dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
     if options.policy is None:
-        return Prediction(text, data, True, message)
+        return Prediction(text, dry_run, True, warnings)
     proved = prove_text(
         text, options.policy, declared, inputs, approved=options.approved, journal=options.journal
     )
     if proved.proof is not None:
-        data = data.under(proved.proof)
-    return Prediction(text, data, proved.ok, (*message, *proved.diagnostics))
+        dry_run = dry_run.under(proved.proof)
+    return Prediction(text, dry_run, proved.ok, (*warnings, *proved.diagnostics))

@@ -70,8 +70,8 @@ class _Writer(NamedTuple):
                 can_name = self.is_naming and bool(rule.filler) and name not in grammar.tokens
                 known = len(named)
                 text = written[id(rule.node)] = self._written(rule.node, named if can_name else None)
-                for message, its_name in islice(named.items(), known, None):
-                    yield f"{its_name}{self.is_}{self.quoted(message)}"
+                for spelled, its_name in islice(named.items(), known, None):
+                    yield f"{its_name}{self.is_}{self.quoted(spelled)}"
             if rule.filler:
                 text = text.replace(_LOWER_HOLE, rule.filler).replace(_UPPER_HOLE, rule.filler.upper())
             yield f"{self.name_of(name)}{self.is_}{text}"

@@ -59,12 +59,12 @@ class Judging:
 
     def _shown(self, arguments: tuple[Argument, ...], origins: Origins) -> dict[str, JSON]:
         """What a person who approves is told of the arguments with labels."""
-        data: dict[str, JSON] = {}
+        labels: dict[str, JSON] = {}
         for argument in arguments:
             if argument.label != LITERAL:
                 came: JSON = [*self._origins_of(argument, origins)]
-                data[argument.name] = {"label": str(argument.label), "from": came}
-        return data
+                labels[argument.name] = {"label": str(argument.label), "from": came}
+        return labels
 
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
         found: Origins = NONE

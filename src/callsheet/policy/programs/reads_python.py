@@ -135,7 +135,7 @@ class _Known:
         self._branches = branches
         self._texts: dict[str, list[str]] = {}
         self._written: dict[str, ast.expr] = {}
-        self._data, self._named_once = set[str](), set[str]()
+        self._yielded, self._named_once = set[str](), set[str]()
         passing: set[str] = set()
         for node in nodes:
             for target, value in _bound(node):
@@ -218,8 +218,8 @@ class _Known:
             yield ("" if is_one_text or isinstance(given, ast.JoinedStr) else "/").join(own)
         held = [name for name in names if self._texts.get(name)]
         for name in held:
-            if name not in self._data:  # once for all calls
-                self._data.add(name)
+            if name not in self._yielded:  # once for all calls
+                self._yielded.add(name)
                 yield from self._texts[name]
         if not own and not held and is_surely:
             yield NOT_KNOWN

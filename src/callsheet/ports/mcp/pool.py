@@ -232,7 +232,9 @@ class _Server:
         connection = self._connection
         if connection is None or connection.ended:
             return None
-        declarations = {name: data for name, data in connection.declarations.items() if is_plain(name)}
+        declarations = {
+            name: declaration for name, declaration in connection.declarations.items() if is_plain(name)
+        }
         return SeenServer(identity_of(self.config), Reported(*connection.reported), declarations)
 
     def doubts(self) -> list[Diagnostic]:

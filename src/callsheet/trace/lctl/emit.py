@@ -70,7 +70,7 @@ class _Carried(NamedTuple):
     facts: dict[str, Fact]
     critical: list[str]
     context: list[str]
-    data: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
     """Ids of facts that are not carried any more and that a trace or another fact names."""
 
 
@@ -155,7 +155,7 @@ def merged(branches: Sequence[Hop]) -> _Carried:
         facts,
         [fact for fact in fit if fact in critical],
         [fact for fact in fit if fact not in critical],
-        frozenset(fact for branch in kept for fact in branch.data),
+        frozenset(fact for branch in kept for fact in branch.written),
     )
 
 
@@ -260,8 +260,8 @@ def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     }
     fit = [fact for fact in document.handed_on if fact in facts and not is_blocked(facts[fact].confidence)]
     critical = frozenset(document.critical)
-    data = frozenset((*_written(document), *_derived_from(facts.values())))
-    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical], data)
+    written = frozenset((*_written(document), *_derived_from(facts.values())))
+    return _Carried(facts, [f for f in fit if f in critical], [f for f in fit if f not in critical], written)
 
 
 def _derived_from(facts: Iterable[Fact]) -> Iterable[str]:
@@ -277,7 +277,7 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
     facts = dict(kept.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
     _refuse_clashes(facts, work)
-    _refuse_unknown_parents({*facts, *kept.data, *(fact for known in before for fact in known)}, work)
+    _refuse_unknown_parents({*facts, *kept.written, *(fact for known in before for fact in known)}, work)
     for fact in work.modified:
         capped = lowest([fact.confidence, facts[fact.id].confidence])
         facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)

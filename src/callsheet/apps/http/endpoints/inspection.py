@@ -69,8 +69,8 @@ def number(text: str) -> int:
 async def diff(req: ApiRequest[Empty, bodies.DiffQuery]) -> Response:
     """Where two runs first diverge, and what follows from it."""
     host, run_id, other = req.state.host, req.path["run_id"], req.query.other
-    data = await host.beside(lambda: diff_json(host.journal, host.info(run_id), host.info(other)))
-    return json_response(data)
+    differences = await host.beside(lambda: diff_json(host.journal, host.info(run_id), host.info(other)))
+    return json_response(differences)
 
 
 async def journal(req: ApiRequest[Empty, bodies.JournalQuery]) -> Response:

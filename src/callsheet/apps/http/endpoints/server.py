@@ -46,8 +46,8 @@ async def get_policy(req: ApiRequest[Empty, Empty]) -> Response:
     policy = req.state.host.config.policy
     data: dict[str, Any] | None = None
     if policy is not None:
-        text = replace(policy, files=())
-        data = {"name": policy.name, "policy": policy_to_json(text), "hash": policy_hash(text)}
+        shown = replace(policy, files=())
+        data = {"name": policy.name, "policy": policy_to_json(shown), "hash": policy_hash(shown)}
     return json_response({"in_force": data, "shipped": list(SHIPPED)})
 
 

@@ -41,25 +41,25 @@ async def stream_run(req: ApiRequest[Empty, bodies.EventsQuery]) -> Response:
 
 def _after(req: ApiRequest[Empty, bodies.EventsQuery]) -> int:
     """The last event that the client has, from its header, else from its query."""
-    data = req.request.headers.get("last-event-id", "").strip()
-    if not data:
+    last_id = req.request.headers.get("last-event-id", "").strip()
+    if not last_id:
         return req.query.after
-    if not (data.isascii() and data.isdigit() and len(data) <= 16):
+    if not (last_id.isascii() and last_id.isdigit() and len(last_id) <= 16):
         raise Problem("API008", "Last-Event-ID must be the number of an event")
-    return int(data)
+    return int(last_id)
 
 
 async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGenerator[bytes]:
     events = state.host.watch(run_id, after)
     try:
         yield _RETRY
-        async for data in _with_heartbeats(events, state):
-            if data is None:
+        async for event in _with_heartbeats(events, state):
+            if event is None:
                 yield _ALIVE
-            elif isinstance(data, RunState):
-                yield _message({"status": data.status, "events": data.events}, name="standing")
+            elif isinstance(event, RunState):
+                yield _message({"status": event.status, "events": event.events}, name="standing")
             else:
-                yield _message(event_json(data), number=data.seq)
+                yield _message(event_json(event), number=event.seq)
         if state.stopping.is_set():
             return
         info = state.host.info(run_id)

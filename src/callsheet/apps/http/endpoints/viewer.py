@@ -34,8 +34,8 @@ async def get_document(req: ApiRequest[Empty, bodies.DocumentQuery]) -> Response
         return report_document(host.journal, run_id, MADE_BY, showing, query.other).to_json()
 
     def looked_at() -> tuple[str, bytes]:
-        name, data = state.documents.changes_since((run_id, query.other), query.base, made)
-        return name, json_bytes(data)
+        name, document = state.documents.changes_since((run_id, query.other), query.base, made)
+        return name, json_bytes(document)
 
     name, told = await host.beside(looked_at)
     return Response(told, 200, {"ETag": f'"{name}"'}, JSON_TYPE)

@@ -50,17 +50,17 @@ async def discover(
 
     `challenge` is the response with which the server refused a request.
     """
-    data = await _protected_resource(name, url, guard, challenge)
-    chosen = _issuer(name, data, issuer)
+    stated = await _protected_resource(name, url, guard, challenge)
+    chosen = _issuer(name, stated, issuer)
     metadata = await _authorization_server(name, url, guard, chosen)
     if metadata is None:
-        if data is None and not issuer:
+        if stated is None and not issuer:
             return None
         raise unusable(name, f"its authorization server {plain(chosen or url)} gives no metadata")
     for endpoint in _endpoints(metadata):
         await guard.judge(endpoint)
-    resource = resource_url_from_server_url(url) if data is None else str(data.resource)
-    return AuthorizationServer(resource, str(metadata.issuer), metadata, _scope(challenge, data, metadata))
+    resource = resource_url_from_server_url(url) if stated is None else str(stated.resource)
+    return AuthorizationServer(resource, str(metadata.issuer), metadata, _scope(challenge, stated, metadata))
 
 
 async def _protected_resource(

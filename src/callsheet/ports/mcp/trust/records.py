@@ -138,14 +138,14 @@ def _read_server(data: object, where: str) -> PinnedServer:
 
 def _read_tool(data: object, where: str) -> PinnedTool:
     entry = _table(data, where, ("standing", "since", "pin", "declaration"))
-    state = _text(entry["standing"], f"{where}.standing")
-    if state not in list(RecordReason):
+    reason = _text(entry["standing"], f"{where}.standing")
+    if reason not in list(RecordReason):
         raise WrongRecord(f"{where}.standing must be one of {', '.join(RecordReason)}")
     declaration = entry["declaration"]
     if not isinstance(declaration, dict):
         raise WrongRecord(f"{where}.declaration must be an object")
     since = _text(entry["since"], f"{where}.since")
-    tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(state), since)
+    tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(reason), since)
     if entry["pin"] != tool.pin:
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     return tool

@@ -130,8 +130,8 @@ async def wait_for(
     handle, pause, look_at = handle_of(reached, run_id), _PAUSE, 0.0
     watching = None if observer is None else Watching(observer)
     while True:
-        position, unheard = await _status_of(handle)
-        if position == _ENDED or (position == RESTING and not waits):
+        status, unheard = await _status_of(handle)
+        if status == _ENDED or (status == RESTING and not waits):
             history = await _brought(reached, journal, run_id)
             if watching is not None:
                 watching.notify(history)

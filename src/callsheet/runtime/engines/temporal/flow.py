@@ -105,7 +105,7 @@ class PlanRun:
         self._plan_facts: dict[str, ToolFacts] = {}
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
-        self._data: str = workflow.memo_value(MEMO, RUNNING)
+        self._published: str = workflow.memo_value(MEMO, RUNNING)
         self._rested = 0.0
         self._began = workflow.now()
 
@@ -183,7 +183,7 @@ class PlanRun:
     def resume(self) -> None:
         """Repeat model calls that got no answer."""
         self._outside.ask_models_again()
-        self._tell_standing()
+        self._publish_status()
 
     # ------------------------------------------------------------ the machine
 
@@ -228,19 +228,19 @@ class PlanRun:
 
     async def _arrivals(self) -> list[Event]:
         """Wait for events; while only people are waited for, the run's clock is stopped."""
-        self._tell_standing()
+        self._publish_status()
         rests, since = self._rests(), workflow.now()
         await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
         if rests:
             self._rested += (workflow.now() - since).total_seconds()
         return list(self._arrived)
 
-    def _tell_standing(self) -> None:
+    def _publish_status(self) -> None:
         """Publish in the memo whether only people can continue the run; reading it needs no worker."""
-        position = RESTING if self._rests() else RUNNING
-        if position != self._data:
-            self._data = position
-            workflow.upsert_memo({MEMO: position})
+        status = RESTING if self._rests() else RUNNING
+        if status != self._published:
+            self._published = status
+            workflow.upsert_memo({MEMO: status})
 
     def _rests(self) -> bool:
         """Whether nothing is under way and only people can continue the run."""
