@@ -252,6 +252,38 @@ def test_a_fork_is_under_the_policy_of_its_parent(machine):
     assert labels["a"] == "T/pub"
 
 
+FILES = """
+schema = 1
+[sources]
+"file:docs/**" = { conf = "pub", integrity = "T" }
+"file:box/**" = { conf = "priv" }
+[tools."@CHAT"]
+returns = "T/pub"
+destructive = false
+"""
+
+
+def test_an_edited_plan_is_proved_with_the_labels_that_earlier_runs_left(machine):
+    policy = machine.write("policy.toml", FILES)
+    for name in ("docs", "box"):
+        (machine.folder / name).mkdir()
+        machine.write(f"{name}/a.txt", f"from {name}")
+    under = ("--tools", machine.tools, "--policy", policy)
+    copying = machine.plan('S1: @READ_FILE ("box/a.txt") > $x', 'S2: @WRITE_FILE ("docs/copy.txt", $x) > $y')
+    copied = machine("run", copying, *under)
+    assert copied.exit_code == 0, copied.stderr
+    reading = machine.plan(
+        'S1: @READ_FILE ("docs/a.txt") > $a', 'S2: @READ_FILE ("docs/a.txt") > $b', "S3: @CHAT (text=$b) > $c"
+    )
+    first = machine("run", reading, *under, "--run-id", "r1")
+    assert first.exit_code == 0, first.stderr
+    given = ("--at", event_of(machine, "r1", "S1.0.1"), "--run-id", "r2", "--yes", "--replace")
+    refused = machine("fork", "r1", *given, 'S2=@READ_FILE ("docs/copy.txt") > $b')
+    assert (refused.exit_code, "POL103" in refused.stderr) == (3, True)
+    assert "r2" not in [run["run_id"] for run in machine.json("runs")]
+    assert machine("fork", "r1", *given, 'S2=@READ_FILE (path="docs/a.txt") > $b').exit_code == 0
+
+
 def test_a_comparison_says_where_values_part_and_on_demand_what_became_slower(machine):
     lines = ("S1: @ADD (a=$n) > $a", "S2: ?FOREACH ($i IN [1, $n]) THEN @ADD (a=$i) > $b")
     for run, given in (("r1", "n=1"), ("r2", "n=2")):

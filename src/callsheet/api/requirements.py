@@ -19,6 +19,7 @@ from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
+from callsheet.runtime.launch import Offer
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
@@ -134,6 +135,16 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
         return None if tool is None else tool.spec.pin or ""
 
     return pin_of
+
+
+def offer_lookup(registry: Registry) -> Callable[[str], Offer | None]:
+    """A live lookup of the pin and the origin of the tool that is available under a name."""
+
+    def offer_of(name: str) -> Offer | None:
+        tool = registry.get(name)
+        return None if tool is None else Offer(tool.spec.pin or "", tool.spec.origin)
+
+    return offer_of
 
 
 def pins_for_library(plan: Plan, registry: Registry) -> dict[str, str | None]:

@@ -284,7 +284,9 @@ class Session:
             proof.raise_if_refused(plan.source)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
-        return Revision(plan.ir, facts, pins_of(plan.ir, self._registry, self._kit.agents), policy)
+        pins = pins_of(plan.ir, self._registry, self._kit.agents)
+        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents, policy)
+        return Revision(plan.ir, facts, pins, policy, servers)
 
     def has(self, run_id: str) -> bool:
         """Whether a run with exactly this id is recorded."""

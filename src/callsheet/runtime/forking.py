@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.ir import Order, Plan, plan_hash
+from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Machine, ToolFacts
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, stand
@@ -67,13 +68,15 @@ class Draft(NamedTuple):
 class Revision(NamedTuple):
     """The edited plan of a fork, with facts about the tools that it calls.
 
-    `policy` is the one that it was proved against; None for a run without one.
+    `policy` is the one that it was proved against; None for a run without one. `servers` are those from which
+    its tools come, as in the note of a run.
     """
 
     plan: Plan
     facts: Mapping[str, ToolFacts]
     pins: Mapping[str, str]
     policy: Policy | None = None
+    servers: Mapping[str, JSON] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,10 @@ def fork(
         plan = revision.plan
         check_not_begun(way, edits, at)
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts)}}
-        body |= {"pins": {**body["pins"], **revision.pins}}
+        # a tool that the parent calls has to be the one that it began with
+        body |= {"pins": {**revision.pins, **body["pins"]}}
+        servers = {**revision.servers, **body["launch"].get("servers", {})}
+        body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)
     edit = edit_of(before, last, edits)
     if edit is not None and at == 1:

@@ -150,7 +150,7 @@ class Host:
         if edits.changes_plan:
             draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             check_policy(draft.policy, self.config.policy)
-            revision = await revised(draft, self.tools)
+            revision = await revised(draft, self.tools, self.journal.path)
         made = await self.beside(
             lambda: forking.fork(self.journal, run_id, request.at, edits, revision, known)
         )

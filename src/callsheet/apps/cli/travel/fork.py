@@ -78,7 +78,7 @@ def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> F
 
     known, revision = credentials_for(journal, run), None
     if edits.changes_plan:
-        revision = revise(forking.drafted(journal, run, edits, known), model)
+        revision = revise(forking.drafted(journal, run, edits, known), model, journal.path)
     return forking.fork(journal, run, at, edits, revision, known)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 
 from callsheet.apps.cli.loop import run_to_end
 from callsheet.apps.hosting.revising import revision_on
@@ -16,20 +17,20 @@ from callsheet.apps.session import Setup, open_toolbox
 from callsheet.runtime.forking import Draft, Revision
 
 
-def revise(draft: Draft, model: str) -> Revision:
+def revise(draft: Draft, model: str, journal: Path) -> Revision:
     """What is known of the tools of the edited plan; raises CallsheetError for a plan that is wrong.
 
-    `model` is the one that the run is to go on with, empty for that of its start. Raises PolicyRefused for a
-    plan that the run's policy refuses.
+    `model` is the one that the run is to go on with, empty for that of its start; the labels of files are
+    beside the `journal`. Raises PolicyRefused for a plan that the run's policy refuses.
     """
     with redirect_stdout(sys.stderr):
-        return run_to_end(_revise(draft, model))
+        return run_to_end(_revise(draft, model, journal))
 
 
-async def _revise(draft: Draft, model: str) -> Revision:
+async def _revise(draft: Draft, model: str, journal: Path) -> Revision:
     plan, start = draft.plan, draft.start
     setup = carried_on(Setup.from_note(start.launch), model)
     asked = asked_by(setup, plan, start.limits, must_plan=False)
     needed = None if asked.knows_all_tools(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
-        return revision_on(draft, setup, asked, toolbox)
+        return revision_on(draft, setup, asked, toolbox, journal)

@@ -51,6 +51,11 @@ class Rules:
         tasks = NO_TASKS if task is None else Tasks({held.talk: task}, lambda _: began)
         return GuardedGateway(ports, run_id, Guard(policy, held.plan, self._labels, tasks=tasks), facts)
 
+    async def pin_of(self, held: CallRules, tool: str) -> str | None:
+        """The pin that the policy's entry of a tool requires; None if there is none."""
+        rule = (await self._policy(held.rules)).tools.get(tool) if held.rules else None
+        return None if rule is None else rule.pin
+
     def close(self) -> None:
         """Close the label store if it was opened."""
         if self._labels is not None:
