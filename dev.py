@@ -191,6 +191,9 @@ def main(arguments: list[str]) -> int:
     """Run a command of this file and return its exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036 - a clear message on an older Python
         sys.exit("callsheet needs Python 3.11 or newer")
+    if arguments[:1] in (["-h"], ["--help"], ["help"]):
+        print(__doc__)
+        return 0
     if not arguments or arguments[0] not in COMMANDS:
         print(__doc__, file=sys.stderr)
         if arguments:

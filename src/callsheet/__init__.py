@@ -233,13 +233,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
+def _loaded(name: str) -> object:
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'callsheet' has no attribute {name!r}")
     value = getattr(import_module(place), name)
     globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # a type checker that sees a `__getattr__` reports no misspelled name
+    __getattr__ = _loaded
 
 
 def __dir__() -> list[str]:

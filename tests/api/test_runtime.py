@@ -293,7 +293,7 @@ async def test_without_await_is_refused_inside_a_loop_with_the_way_out() -> None
         warnings.simplefilter("error")  # a coroutine that nobody awaits would be one
         with pytest.raises(RuntimeError, match=r"await runtime\.run"):
             Runtime().run_sync("respond 1")
-        with pytest.raises(RuntimeError, match=r"await callsheet\.arun|await runtime\.run"):
+        with pytest.raises(RuntimeError, match=r"callsheet\.run cannot .*await callsheet\.arun"):
             run("respond 1")
         with pytest.raises(RuntimeError, match="async with"), Runtime():
             pass

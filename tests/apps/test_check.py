@@ -166,18 +166,27 @@ def test_json_that_is_no_plan_is_refused(machine, text, said):
     assert said in result.stdout
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b'S1: @RESPOND ("\xe9")'])
-def test_bytes_that_are_not_utf8_are_refused(machine, data):
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b'S1: @RESPOND ("\xe9")', "it is not UTF-8 text (byte 15)"),
+        ('\ufeffS1: @RESPOND ("x")'.encode("utf-16-le"), "it is UTF-16 text"),
+        ('\ufeffS1: @RESPOND ("x")'.encode("utf-16-be"), "it is UTF-16 text"),
+    ],
+)
+def test_bytes_that_are_not_utf8_are_refused(machine, data, told):
     (machine.folder / "p.ltp").write_bytes(data)
     result = machine("check", "p.ltp")
     assert result.exit_code == 2
-    assert "not UTF-8" in result.stdout
+    assert f"the plan p.ltp cannot be read: {told}" in result.stdout
     assert "help: save it in the encoding UTF-8" in result.stdout
 
 
 def test_a_folder_is_no_plan(machine):
-    (machine.folder / "d").mkdir()
-    assert "CFG012" in machine("check", "d").stdout
+    (machine.folder / "my plans").mkdir()
+    told = machine("check", "my plans").stdout
+    assert "error CFG012: the plan my plans cannot be read: it is a folder" in told
+    assert "help: name the files in it, as in 'my plans'/*.ltp" in told
 
 
 def test_errors_of_reading_and_of_checking_are_told_in_one_look(machine, tmp_path):

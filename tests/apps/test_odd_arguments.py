@@ -15,6 +15,15 @@ FILES = "resource.setrlimit(resource.RLIMIT_NOFILE"
 PLAN = 'S1: @RESPOND ("hi")\n'
 
 
+@pytest.mark.parametrize("group", [(), ("plan",), ("lctl",), ("trust",)])
+def test_a_group_without_a_command_prints_its_help(machine, group):
+    result = machine(*group)
+
+    assert result.exit_code == Exit.WRONG
+    assert result.stdout == ""
+    assert result.stderr == machine(*group, "--help").stdout
+
+
 @pytest.mark.parametrize("command", [("graph",), ("run",), ("dry-run",), ("plan", "diff", LONG)])
 def test_a_name_that_no_file_can_have_is_no_plan(machine, command):
     result = machine(*command, LONG)

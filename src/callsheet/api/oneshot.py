@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from callsheet.api.compiling import Compiled, CompileFailed, CompileOptions, Verify
 from callsheet.api.configuration import RuntimeOptions
+from callsheet.api.opening import refuse_running_loop
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.result import RunResult
 from callsheet.api.runtime import Runtime
@@ -33,6 +34,7 @@ def run(
     >>> run('S1: @CALC ("$a + 1") > $b\\nS2: @RESPOND ("b is $b")', {"a": 1}).response
     'b is 2'
     """
+    refuse_running_loop("callsheet.run", "await callsheet.arun(…)")
     return Runtime(**options).run_sync(plan, inputs, run_id=run_id)
 
 

@@ -51,7 +51,7 @@ class Opening:
             await asyncio.gather(*(handle.interrupt() for handle in tuple(self._handles)))
 
     def __enter__(self) -> Self:
-        _refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
+        refuse_running_loop("with Runtime(…)", "async with Runtime(…)")
         if self._session is not None:
             raise RuntimeError(_IS_OPEN)
         runner = asyncio.Runner()
@@ -121,7 +121,7 @@ class Opening:
 
     def _run_sync(self, work: Coroutine[Any, Any, _T], name: str) -> _T:
         try:
-            _refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
+            refuse_running_loop(f"{name}_sync", f"await runtime.{name}(…)")
             if self._runner is not None and self._runner.get_loop().is_running():
                 raise RuntimeError(_IS_BUSY)
         except RuntimeError:
@@ -141,7 +141,8 @@ def require_loop(name: str, instead: str) -> None:
         raise RuntimeError(message) from None
 
 
-def _refuse_running_loop(what: str, instead: str) -> None:
+def refuse_running_loop(what: str, instead: str) -> None:
+    """Raise RuntimeError inside an event loop; `instead` is the alternative that the message names."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

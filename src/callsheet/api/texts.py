@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import BinaryIO
@@ -26,8 +27,9 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        message = f"it is not UTF-8 text (byte {error.start})"
-        raise unreadable(name, message, "save it in the encoding UTF-8") from error
+        is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        what_it_is = "it is UTF-16 text" if is_utf16 else f"it is not UTF-8 text (byte {error.start})"
+        raise unreadable(name, what_it_is, "save it in the encoding UTF-8") from error
 
 
 def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:

@@ -45,7 +45,10 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
         click.echo(step.describe())
     if absent:
         names = ", ".join(f"@{name}" for name in absent)
-        to_stderr(f"nothing is known of {names}, so they may write: name their servers with --mcp-config")
+        to_stderr(
+            f"nothing is known of {names}, so they may write: name their files with --tools, or their servers"
+            " with --mcp-config"
+        )
 
 
 def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:

@@ -30,6 +30,9 @@ _OF_A_DATABASE = 8
 
 def report(error: Exception, *, as_json: bool) -> Exit:
     """Print an error and give the exit status; `Exit.BUG` for what nobody foresaw."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        to_stderr(error.format_message())
+        return Exit.WRONG
     if isinstance(error, click.UsageError):
         error = _usage(error)
     if isinstance(error, FileNotFoundError) and _is_nowhere():

@@ -5,6 +5,7 @@ In: an argument. Out: its text as `operations.reading` reads it. Nothing is run,
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,7 +59,7 @@ def _read(path: Path | None) -> str:
         with path.open("rb") as file:
             return read_text(file, name, way_out)
     except IsADirectoryError as error:
-        files = "name its files: the shell makes them of " + str(Path(name) / "*.ltp")
+        files = f"name the files in it, as in {shlex.quote(name)}/*.ltp"
         raise unreadable(name, "it is a folder", files) from error
     except OSError as error:
         raise unreadable(name, error.strerror or str(error), way_out) from error

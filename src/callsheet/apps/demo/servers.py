@@ -57,7 +57,8 @@ async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> 
         await _run(package, *pip, "--disable-pip-version-check", *REQUIREMENTS[package])
         (environment / "complete").touch()
     except OSError as error:
-        raise _not_installed(package, f"{environment.parent}: {error.strerror or error}") from error
+        reason = f"{environment.parent}: {error.strerror or error}"
+        raise _not_installed(package, reason, "make that folder writable") from error
     return command
 
 
@@ -78,9 +79,9 @@ async def _run(package: str, *command: str) -> None:
         raise _not_installed(package, message[-1] if message else f"exit code {process.returncode}")
 
 
-def _not_installed(package: str, why: str) -> CallsheetError:
-    return CallsheetError.single(
-        "CFG201",
-        f"{package} could not be installed: {why}",
-        help="the demonstration needs pip and the package index once; after that it needs no network",
-    )
+def _not_installed(
+    package: str,
+    why: str,
+    way_out: str = "the demonstration needs pip and the package index once; after that it needs no network",
+) -> CallsheetError:
+    return CallsheetError.single("CFG201", f"{package} could not be installed: {why}", help=way_out)

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["MODELS", "Availability", "LocalFile", "LocalModel", "LocalSettings", "look", "open_local"]
 
 
-def __getattr__(name: str) -> object:
+def _loaded(name: str) -> object:
     if name in ("LocalModel", "LocalSettings", "open_local"):
         return getattr(import_module("callsheet.ports.models.local.model"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # a type checker that sees a `__getattr__` reports no misspelled name
+    __getattr__ = _loaded

@@ -1,0 +1,69 @@
+"""What a type checker tells a user of the package."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+USE = """
+import callsheet
+from callsheet import CallContext, Limits, Runtime, RunEnded, StepFinished, tool
+from typing import assert_type
+
+
+@tool(effect="read")
+def weather(city: str) -> dict[str, int]:
+    return {"degrees": len(city)}
+
+
+@tool(effect="keyed")
+async def pay(amount: float, context: CallContext) -> str:
+    return context.idempotency_key
+
+
+async def watch() -> None:
+    async with Runtime([weather, pay], journal="runs.db", limits=Limits(max_calls=3)) as runtime:
+        async with runtime.start("S1: @WEATHER ($city)", {"city": "Oslo"}) as run:
+            async for event in run:
+                match event:
+                    case StepFinished(step=step):
+                        assert_type(step, str)
+                    case RunEnded(result=result):
+                        assert_type(result, callsheet.RunResult)
+                    case _:
+                        pass
+
+
+assert_type(weather("Oslo"), dict[str, int])
+assert_type(callsheet.run("S1: @WEATHER ($city)", tools=[weather]), callsheet.RunResult)
+"""
+MISTAKES = """
+import callsheet
+from callsheet import Rutime
+
+callsheet.rum("S1: @CALC (1)")
+callsheet.run("S1: @CALC (1)", tool=[])
+"""
+
+
+def reported(folder: Path, text: str) -> list[tuple[int, str]]:
+    """The line, from 1, and the rule of each finding of pyright in its strict mode."""
+    (folder / "program.py").write_text(text)
+    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
+    done = subprocess.run(
+        [*pyright, "program.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    findings = json.loads(done.stdout)["generalDiagnostics"]
+    return [(finding["range"]["start"]["line"] + 1, finding.get("rule", "")) for finding in findings]
+
+
+def test_a_program_that_uses_the_documented_names_is_typed_in_strict_mode(tmp_path: Path) -> None:
+    assert reported(tmp_path, USE) == []
+
+
+def test_a_misspelled_name_and_a_misspelled_argument_are_reported(tmp_path: Path) -> None:
+    lines = {line for line, rule in reported(tmp_path, MISTAKES) if rule.startswith(("reportA", "reportC"))}
+    assert lines == {3, 5, 6}
