@@ -25,7 +25,7 @@ from click.testing import CliRunner
 
 from callsheet.apps.attempt_costs import tally
 from callsheet.apps.cli.main import main as callsheet
-from callsheet.apps.comparing import Attempt
+from callsheet.apps.comparison import Attempt
 from callsheet.apps.demo.sample import Sample, make_sample
 from callsheet.apps.demo.servers import install_servers
 

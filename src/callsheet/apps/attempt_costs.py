@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from callsheet.apps.comparing import Attempt
+from callsheet.apps.comparison import Attempt
 
 CACHED_COUNTS = 0.1
 """The weight of a cached token relative to a new one, about what providers charge."""

@@ -27,7 +27,7 @@ from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
-from callsheet.compat.shown import tool_of
+from callsheet.compat.documented_form import tool_of
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from callsheet.compat.documented_form import named_values
 from callsheet.compat.models import LTPPlan, LTPStep
-from callsheet.compat.shown import named_values
 from callsheet.frontends.values import Reader, read_value
 from callsheet.ir import (
     Action,

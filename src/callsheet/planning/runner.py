@@ -21,7 +21,7 @@ from callsheet.machine import Limits, Usage
 from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult
-from callsheet.planning.telling import OnComplete, OnStart, told_of
+from callsheet.planning.step_callbacks import OnComplete, OnStart, told_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.store import Journal, RunStatus
 

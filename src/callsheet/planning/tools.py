@@ -13,7 +13,7 @@ from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import StepExecutionResult
-from callsheet.planning.telling import told_of
+from callsheet.planning.step_callbacks import told_of
 
 
 def get_plan_tools_as_dicts() -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from callsheet.apps.chat.answering import Exchange, answering_plan, transcript
 from callsheet.apps.chat.budget import half_of
 from callsheet.apps.chat.commands import Message, Plain, PlanCommand, read_command
-from callsheet.apps.chat.conversation import Exchange, answering_plan, transcript
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import parse
 

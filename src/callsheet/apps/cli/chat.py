@@ -25,7 +25,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
-    from callsheet.apps.chat.dialogue import ConversationOptions, Dialogue
+    from callsheet.apps.chat.chat_session import ConversationOptions, Dialogue
     from callsheet.apps.session import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
@@ -63,7 +63,7 @@ def chat(
     the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
     and not the conversation; Ctrl-D, or the end of standard input, ends it.
     """
-    from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
@@ -91,7 +91,7 @@ async def _held(
     manner: ConversationOptions,
     policy: Policy | None,
 ) -> None:
-    from callsheet.apps.chat.dialogue import Dialogue  # noqa: PLC0415 - as above
+    from callsheet.apps.chat.chat_session import Dialogue  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
     from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415

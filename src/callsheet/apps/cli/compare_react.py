@@ -12,7 +12,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import preview, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.attempt_costs import AttemptTotals
@@ -36,7 +36,7 @@ def compare_react(
     """
     from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
+    from callsheet.apps.comparison import compared  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:

@@ -12,7 +12,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import seconds
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:

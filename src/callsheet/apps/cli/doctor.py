@@ -12,7 +12,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
 
 if TYPE_CHECKING:
-    from callsheet.apps.examination import Item
+    from callsheet.apps.health_checks import Item
 
 _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 
@@ -29,7 +29,7 @@ def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_j
     is asked for a few words.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
+    from callsheet.apps.health_checks import examine  # noqa: PLC0415 - brings the whole program
 
     items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)

@@ -11,7 +11,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import PendingLogin

@@ -41,7 +41,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
     given = parse_variables(variables)
     try:
-        from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
+        from callsheet.apps.lsp.transports import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise

@@ -10,8 +10,8 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.in_doubt import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
@@ -108,7 +108,7 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
 
 
 def _print_asks(outcome: RunOutcome, hint: str) -> None:
-    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - only where people are asked
+    from callsheet.apps.rendering.questions import lines_of  # noqa: PLC0415 - only where people are asked
 
     if outcome.waiting:
         to_stderr("the run waits for people:")

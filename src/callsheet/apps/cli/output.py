@@ -15,7 +15,7 @@ from typing import Any, cast
 import click
 
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.wording.values import unobeyed, without_controls
+from callsheet.apps.rendering.values import unobeyed, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
 

@@ -17,7 +17,7 @@ from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import Stage
 from callsheet.apps.cli.trace import beside
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 

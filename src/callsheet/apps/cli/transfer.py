@@ -15,8 +15,8 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.upkeep import chosen
-from callsheet.apps.wording.events import in_events
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.events import in_events
+from callsheet.apps.rendering.values import amount
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import amount
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent

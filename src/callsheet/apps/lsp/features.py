@@ -8,7 +8,7 @@ from __future__ import annotations
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from callsheet.apps.lsp import convert, showing, writing
+from callsheet.apps.lsp import annotations, convert, edits
 from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
 from callsheet.views.editor.formatting import formatting
@@ -21,8 +21,8 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Register the handlers of all requests."""
     _register_places(server, documents)
     _register_text(server, documents)
-    writing.register(server, documents)
-    showing.register(server, documents)
+    edits.register(server, documents)
+    annotations.register(server, documents)
 
 
 def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:

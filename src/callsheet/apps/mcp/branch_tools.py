@@ -16,7 +16,7 @@ from callsheet.apps.hosting import ForkRequest, RerunRequest, ResumeOptions, Sta
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.calling import Caller, Form
+from callsheet.apps.mcp.client_request import Caller, Form
 from callsheet.apps.mcp.execute_tools import plan_given
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, with_findings

@@ -13,7 +13,7 @@ from typing import Any
 from callsheet.apps.hosting import RunRequest
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
 from callsheet.apps.mcp.plan_tools import made_plan
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.server_context import ServerContext

@@ -9,7 +9,7 @@ from typing import Any
 from callsheet.api.requirements import pins_for_library
 from callsheet.apps.compiling import saved_as
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
 from callsheet.apps.mcp.replies import Reply, with_findings
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.text_tools import read

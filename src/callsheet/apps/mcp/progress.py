@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.describe import describe_action

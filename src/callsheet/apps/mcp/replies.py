@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from mcp_types.version import is_version_at_least
 
 from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
-from callsheet.apps.wording.ways_out import MCP
+from callsheet.apps.rendering.help_text import MCP
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
 
 _LINKS = "2025-06-18"

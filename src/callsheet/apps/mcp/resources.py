@@ -18,7 +18,7 @@ from callsheet.apps.mcp.run_tools import details_of
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.run_details import run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page

@@ -8,8 +8,8 @@ from typing import Any
 
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.asking import waits_for
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
+from callsheet.apps.mcp.elicitation import waits_for
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import ACTS, ENDS, LOOKS, ToolDefinition
@@ -18,7 +18,7 @@ from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer

@@ -40,13 +40,13 @@ from mcp_types import (
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.branch_tools import BRANCH_TOOLS
-from callsheet.apps.mcp.calling import Caller, offers_forms
-from callsheet.apps.mcp.changes import Changes
+from callsheet.apps.mcp.client_request import Caller, offers_forms
 from callsheet.apps.mcp.execute_tools import EXECUTE_TOOLS
 from callsheet.apps.mcp.plan_tools import PLAN_TOOLS
 from callsheet.apps.mcp.replies import Reply, refusal
 from callsheet.apps.mcp.run_tools import ANSWER_TOOL, RUN_TOOLS
 from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.subscriptions import Changes
 from callsheet.apps.mcp.text_tools import TEXT_TOOLS
 from callsheet.apps.mcp.tool import ToolDefinition
 from callsheet.diagnostics import CallsheetError, to_json

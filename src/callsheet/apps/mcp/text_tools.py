@@ -9,7 +9,7 @@ from functools import partial
 from callsheet.api.policies import load_policy
 from callsheet.api.requirements import parameters_of
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
 from callsheet.apps.mcp.replies import Reply, refusal, with_findings
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import LOOKS, ToolDefinition

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeAlias
 from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 
 from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
 from callsheet.apps.mcp.replies import Reply, with_refusals
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.schemas import Schema

@@ -16,15 +16,15 @@ from mcp_types import InputRequiredResult
 
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
-from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import Caller
+from callsheet.apps.mcp.elicitation import forms_of, take_answers, waits_for
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, run_links, with_findings
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import Plan
 from callsheet.machine import Status

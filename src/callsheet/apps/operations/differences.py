@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.wording.origin import Origin, origin_of
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.fork_origin import Origin, origin_of
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal

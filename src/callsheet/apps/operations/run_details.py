@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.origin import Origin, origin_of
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.fork_origin import Origin, origin_of
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED
-from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.wording.events import in_events
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.events import in_events
+from callsheet.apps.rendering.in_doubt import doubt_lines, left_lines, unanswered_lines
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview, seconds
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -126,7 +126,7 @@ def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
 
 
 def _asks(details: RunDetails, hint: str) -> Iterator[str]:
-    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.questions import lines_of  # noqa: PLC0415 - brings the runtime
 
     for ask in details.asks:
         yield ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from callsheet.apps.cli.output import print_text
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import seconds
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.summary import account_of

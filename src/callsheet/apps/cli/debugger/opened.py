@@ -8,7 +8,7 @@ from pathlib import Path
 
 from callsheet.apps.operations.differences import diff_lines
 from callsheet.apps.operations.runs import shown_status
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import preview, seconds
 from callsheet.diagnostics import CallsheetError
 from callsheet.sealing.opening import shown
 from callsheet.store.errors import JournalError

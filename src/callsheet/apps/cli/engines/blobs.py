@@ -11,7 +11,7 @@ from callsheet.apps.cli.engines.choice import EngineAddress, places, require_ext
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
 from callsheet.apps.cli.upkeep import age_of
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.values import amount
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.plan.named import open_library
-from callsheet.apps.wording.values import unobeyed
+from callsheet.apps.rendering.values import unobeyed
 from callsheet.diagnostics import CallsheetError
 
 _STDIN = "-"

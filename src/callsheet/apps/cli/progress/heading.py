@@ -10,7 +10,7 @@ from time import monotonic
 
 from rich.text import Text
 
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, printable

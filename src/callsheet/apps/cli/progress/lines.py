@@ -9,7 +9,7 @@ from time import monotonic, time
 import click
 
 from callsheet.apps.cli.progress.earlier_notes import is_replanned
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status

@@ -16,7 +16,7 @@ from rich.text import Text
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, width

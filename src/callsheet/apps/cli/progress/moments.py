@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli.output import print_text, to_stderr
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview, seconds
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import Display

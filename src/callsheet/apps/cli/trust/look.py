@@ -13,7 +13,7 @@ from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
-    from callsheet.apps.trusting import ServerTrust
+    from callsheet.apps.tool_trust import ServerTrust
     from callsheet.diagnostics import Diagnostic
 
 _SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
@@ -30,7 +30,7 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.trusting import targets_of  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import targets_of  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - as above
 
@@ -78,7 +78,7 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
 def stands(setup: Setup, targets: tuple[str, ...]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
     """The servers that are meant, asked now, and what was wrong with some."""
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.trusting import look  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import look  # noqa: PLC0415 - as above
 
     return run_to_end(look(setup, targets))
 

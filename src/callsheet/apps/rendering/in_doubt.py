@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview, seconds
 from callsheet.diagnostics import CODES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 
 @dataclass(frozen=True, slots=True)

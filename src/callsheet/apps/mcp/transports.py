@@ -22,14 +22,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import WSProtocolType
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.wire import client_at_standard_streams
+from callsheet.apps.mcp.stdio import client_at_standard_streams
 from callsheet.apps.session import Setup
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 from callsheet.sealing.opening import shown
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any, cast
 from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.mcp.calling import Form
-from callsheet.apps.wording.asks import lines_of
-from callsheet.apps.wording.doubts import left_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.mcp.client_request import Form
+from callsheet.apps.rendering.in_doubt import left_lines
+from callsheet.apps.rendering.questions import lines_of
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.ir.strict_json import NotJson, read_json

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import cast
 
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import exact, without_controls
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import exact, without_controls
 from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from callsheet.api.compiling import Compiled
+from callsheet.apps.chat.answering import MAX_TURNS, Exchange, answering_plan, transcript
 from callsheet.apps.chat.budget import ConversationBudget
 from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanCommand
-from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, transcript
 from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
 from callsheet.apps.compiling import compiled_on
@@ -23,7 +23,7 @@ from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.apps.wording.asks import lines_of
+from callsheet.apps.rendering.questions import lines_of
 from callsheet.authoring.compiler.result import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
