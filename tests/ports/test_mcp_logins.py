@@ -311,7 +311,7 @@ async def test_only_who_knows_the_state_ends_a_login():
 async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
     from callsheet.apps import login
 
-    monkeypatch.setattr(login, "PATIENCE", 0.05)
+    monkeypatch.setattr(login, "LOGIN_TIMEOUT", 0.05)
     with pytest.raises(CallsheetError) as caught:
         await user.log_in(opens=False)
     assert caught.value.diagnostics[0].code == "TOL036"

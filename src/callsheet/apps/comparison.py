@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from callsheet.api.checking import ALL_MEANS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
 from callsheet.api.requirements import facts_of
-from callsheet.apps.compiling import language_of
-from callsheet.apps.models import asked_by
+from callsheet.apps.compiling import language_model_of
+from callsheet.apps.models import models_for_plan
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Request
 from callsheet.ir import (
@@ -37,9 +37,9 @@ from callsheet.machine import Result, Status
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded
 
-Solved = Callable[[str], bool]
+GoalCheck = Callable[[str], bool]
 """Whether an answer reaches the goal."""
-AT_ONCE = 4
+PARALLEL_CALLS = 4
 """Calls in one turn of the loop that makes calls side by side."""
 MAX_TURNS = 20
 
@@ -69,7 +69,9 @@ class Attempt:
     seconds: float = 0.0
 
 
-async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> list[list[Attempt]]:
+async def compare_ways(
+    goal: str, setup: Setup, solves_goal: GoalCheck, times: int = 1
+) -> list[list[Attempt]]:
     """Reach the goal with a compiled plan, a sequential ReAct loop, and one that makes calls in parallel.
 
     Each way has `times` attempts. They alternate, so that the first attempt of each way starts with the
@@ -79,9 +81,11 @@ async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> l
     async with _opened(setup) as toolbox:
         rounds = [
             (
-                await _by_plan(goal, setup, toolbox, solves),
-                await _by_loop("react", goal, setup, toolbox, solves, at_once=1),
-                await _by_loop("react, parallel calls", goal, setup, toolbox, solves, at_once=AT_ONCE),
+                await _attempt_by_plan(goal, setup, toolbox, solves_goal),
+                await _attempt_by_loop("react", goal, setup, toolbox, solves_goal, at_once=1),
+                await _attempt_by_loop(
+                    "react, parallel calls", goal, setup, toolbox, solves_goal, at_once=PARALLEL_CALLS
+                ),
             )
             for _ in range(times)
         ]
@@ -90,43 +94,43 @@ async def compared(goal: str, setup: Setup, solves: Solved, times: int = 1) -> l
 
 @asynccontextmanager
 async def _opened(setup: Setup) -> AsyncGenerator[Toolbox]:
-    language_of(setup)  # refused before servers are started
+    language_model_of(setup)  # refused before servers are started
     async with open_toolbox(setup) as toolbox:
         yield toolbox
 
 
-async def _by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves: Solved) -> Attempt:
+async def _attempt_by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck) -> Attempt:
     """Compile once, then run; what compiling took counts."""
     began = time.monotonic()
     request = Request(goal, offered(toolbox.registry), "")
-    draft = await draft_for(request, language_of(setup), toolbox.registry, ALL_MEANS)
-    made = compiled(goal, draft, toolbox.registry)
-    taken = made.accounting
-    if not isinstance(made, Compiled):
-        result, error = None, "; ".join(d.message for d in made.findings.errors) or "no plan"
+    draft = await draft_for(request, language_model_of(setup), toolbox.registry, ALL_MEANS)
+    outcome = compiled(goal, draft, toolbox.registry)
+    accounting = outcome.accounting
+    if not isinstance(outcome, Compiled):
+        result, error = None, "; ".join(d.message for d in outcome.findings.errors) or "no plan"
     else:
-        result = await _run(made.plan.ir, setup, toolbox)
+        result = await _run(outcome.plan.ir, setup, toolbox)
         error = result.error or ""
-    way = _way("plan", result, solves, began)
+    attempt = _attempt("plan", result, solves_goal, began)
     return replace(
-        way,
+        attempt,
         error=error,
-        model_calls=way.model_calls + max(taken.calls, taken.usage.tries),
-        compiling=taken.calls,
-        repairs=max(taken.calls - 1, 0),
-        input_tokens=way.input_tokens + taken.usage.input_tokens,
-        cached_tokens=way.cached_tokens + taken.usage.cached_tokens,
-        output_tokens=way.output_tokens + taken.usage.output_tokens,
+        model_calls=attempt.model_calls + max(accounting.calls, accounting.usage.tries),
+        compiling=accounting.calls,
+        repairs=max(accounting.calls - 1, 0),
+        input_tokens=attempt.input_tokens + accounting.usage.input_tokens,
+        cached_tokens=attempt.cached_tokens + accounting.usage.cached_tokens,
+        output_tokens=attempt.output_tokens + accounting.usage.output_tokens,
     )
 
 
-async def _by_loop(
-    name: str, goal: str, setup: Setup, toolbox: Toolbox, solves: Solved, *, at_once: int
+async def _attempt_by_loop(
+    name: str, goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck, *, at_once: int
 ) -> Attempt:
     """One agent with all tools; its turns are the machine's, so limits and effects are the same."""
     began = time.monotonic()
     tools = [tool for tool in toolbox.registry.names() if call_kind(tool) is CallKind.TOOL]
-    return _way(name, await _run(loop_plan(goal, tools, at_once), setup, toolbox), solves, began)
+    return _attempt(name, await _run(loop_plan(goal, tools, at_once), setup, toolbox), solves_goal, began)
 
 
 def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
@@ -152,25 +156,25 @@ def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
 
 async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
     limits, registry = setup.settings.limits, toolbox.registry
-    asked = asked_by(setup, plan, limits)
-    compiler = asked.compiler(registry, setup.settings.on_in_doubt)
-    ports = toolbox.ports(asked.model, compiler, asked.turns(registry))
+    models = models_for_plan(setup, plan, limits)
+    compiler = models.compiler(registry, setup.settings.on_in_doubt)
+    ports = toolbox.ports(models.model, compiler, models.turns(registry))
     launch = Launch(
-        facts=facts_of(plan, registry, agents=asked.agents),
+        facts=facts_of(plan, registry, agents=models.agents),
         limits=limits,
         approve=tuple(map(canonical_tool_name, setup.settings.approve)),  # nobody is there: they are denied
     )
     return await run_unrecorded(plan, ports, launch)
 
 
-def _way(name: str, result: Result | None, solves: Solved, began: float) -> Attempt:
+def _attempt(name: str, result: Result | None, solves_goal: GoalCheck, began: float) -> Attempt:
     seconds = time.monotonic() - began
     if result is None:
         return Attempt(name, False, "", seconds=seconds)
     used, answer = result.usage, result.response
     return Attempt(
         name,
-        result.status is Status.DONE and solves(answer),
+        result.status is Status.DONE and solves_goal(answer),
         answer,
         result.error or "",
         calls=used.calls - used.model_calls,

@@ -29,7 +29,7 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 @contextmanager
-def shared_store() -> Generator[None]:
+def store_from_config() -> Generator[None]:
     """Set the store variable from the configuration file during the block, if the environment has none.
 
     Raises CallsheetError (CFG016) for a file that is not TOML; its other errors are reported where the

@@ -22,23 +22,28 @@ from callsheet.ports.mcp.oauth.login_errors import bad_port, no_login, nobody_ca
 from callsheet.ports.mcp.oauth.loopback import bound, listening, parameters, redirect_uri
 from callsheet.ports.mcp.oauth.records import Login
 
-PATIENCE = 300.0
+LOGIN_TIMEOUT = 300.0
 """Seconds that a person has for a login."""
-Show: TypeAlias = "Callable[[PendingLogin], None]"
+ShowAddress: TypeAlias = "Callable[[PendingLogin], None]"
 """Is told of the address that a browser is to open."""
-HandOver: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
+AskForRedirect: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
 """Gives the address that the browser was sent back to."""
 
 
-class LoggedOut(NamedTuple):
+class LogoutResult(NamedTuple):
     """Whether there was a login, and whether its authorization server knows that it is over."""
 
-    was_there: bool
+    existed: bool
     is_revoked: bool
 
 
 async def log_in(
-    setup: Setup, name: str, show: Show, hand_over: HandOver | None = None, *, scope: str = ""
+    setup: Setup,
+    name: str,
+    show: ShowAddress,
+    ask_for_redirect: AskForRedirect | None = None,
+    *,
+    scope: str = "",
 ) -> Login:
     """Log in to a server: show the address, wait for the browser, keep what it brings.
 
@@ -47,31 +52,31 @@ async def log_in(
     """
     transport = _server(setup, name)
     file = login_file()
-    before = file.get(name)
-    is_same = before is not None and before.url == transport.url
+    known_login = file.get(name)
+    is_same = known_login is not None and known_login.url == transport.url
     with _listener(name, transport) as listener:
-        comes_to = redirect_uri(listener.getsockname()[1])
+        redirect = redirect_uri(listener.getsockname()[1])
         async with await Guard.of(name, transport.url, transport.oauth.issuer) as guard:
-            issuer = before.issuer if before is not None and is_same else ""
-            begun = await begin(name, transport, guard, comes_to, before=issuer, scope=scope)
-            if hand_over is None:
-                async with listening(listener, begun.state) as waiting:
-                    show(begun)
+            issuer = known_login.issuer if known_login is not None and is_same else ""
+            pending = await begin(name, transport, guard, redirect, before=issuer, scope=scope)
+            if ask_for_redirect is None:
+                async with listening(listener, pending.state) as waiting:
+                    show(pending)
                     try:
-                        given = await waiting.answer(PATIENCE)
+                        parameters_given = await waiting.answer(LOGIN_TIMEOUT)
                     except TimeoutError:
-                        raise nobody_came(name, PATIENCE) from None
+                        raise nobody_came(name, LOGIN_TIMEOUT) from None
             else:
                 listener.close()  # so that a browser here is told at once that nobody answers
-                show(begun)
-                given = _handed(name, begun, await hand_over(begun))
-            login = await finish(begun, guard, given)
+                show(pending)
+                parameters_given = _pasted_parameters(name, pending, await ask_for_redirect(pending))
+            login = await finish(pending, guard, parameters_given)
     async with file.held():
         file.put(login)
     return login
 
 
-async def log_out(setup: Setup, name: str) -> LoggedOut:
+async def log_out(setup: Setup, name: str) -> LogoutResult:
     """Forget the login with a server, and tell its authorization server so where it wants to know."""
     file = login_file()
     async with file.held():
@@ -81,15 +86,15 @@ async def log_out(setup: Setup, name: str) -> LoggedOut:
             login = None  # what nobody can open is forgotten all the same
         was_there = file.remove(name)
     if login is None or not login.revocation_endpoint:
-        return LoggedOut(was_there, False)
+        return LogoutResult(was_there, False)
     try:
         async with await Guard.of(name, login.url, _issuer(setup, login)) as guard:
-            return LoggedOut(was_there, await revoke(guard, login))
+            return LogoutResult(was_there, await revoke(guard, login))
     except CallsheetError:
-        return LoggedOut(was_there, False)
+        return LogoutResult(was_there, False)
 
 
-def kept() -> tuple[LoginFile, tuple[Login, ...]]:
+def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:
     """The logins that are kept, and the file that they are in."""
     file = login_file()
     return file, tuple(login for name in file.names() if (login := file.get(name)) is not None)
@@ -136,7 +141,7 @@ def _listener(name: str, transport: HttpServer) -> socket:
         raise bad_port(name, transport.oauth.redirect_port, error.strerror or str(error)) from None
 
 
-def _handed(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
+def _pasted_parameters(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
     """The parameters of an address that a person has copied."""
     plain = address.strip()
     if plain.partition("?")[0] != begun.redirect_uri:

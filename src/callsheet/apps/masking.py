@@ -27,7 +27,7 @@ from callsheet.sealing.masking import hidden, mask_text, mask_value
 from callsheet.sealing.shapes import Shapes
 
 
-class _Changing(TextIOBase):
+class _TransformingStream(TextIOBase):
     """A text stream that writes changed text to another one."""
 
     def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
@@ -52,7 +52,7 @@ class _Changing(TextIOBase):
         self._stream.flush()
 
 
-class _Lines(_Changing):
+class _LineStream(_TransformingStream):
     """Changes and writes whole lines."""
 
     _rest = ""
@@ -70,7 +70,7 @@ class _Lines(_Changing):
             self._stream.write(self._change(rest))
 
 
-class _Pieces(_Changing):
+class _ChunkStream(_TransformingStream):
     """Changes and writes each piece at once: a live display is drawn in parts of lines."""
 
     def write(self, text: str) -> int:
@@ -89,18 +89,18 @@ class Masker:
         self._finder = Finder(configured(in_environment(os.environ)), shapes)
         self._shows_all = shows_all
 
-    def know(self, secrets: Known) -> None:
+    def add_secrets(self, secrets: Known) -> None:
         """Mask these secrets as well from now on."""
         self._finder = self._finder.knowing(secrets)
 
     @contextmanager
-    def over_prints(self) -> Generator[None]:
+    def masking_output(self) -> Generator[None]:
         """Send standard output to standard error, masked line by line, and mask standard error by piece."""
 
         def masked(text: str) -> str:
             return mask_text(text, self._finder)
 
-        lines, pieces = _Lines(sys.stderr, masked), _Pieces(sys.stderr, masked)
+        lines, pieces = _LineStream(sys.stderr, masked), _ChunkStream(sys.stderr, masked)
         try:
             with redirect_stdout(lines), redirect_stderr(pieces):
                 yield
@@ -108,7 +108,7 @@ class Masker:
             with suppress(OSError, ValueError):
                 lines.finish()
 
-    def observing(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
+    def masked_observer(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
         """An observer that masks notes and passes them on."""
         return lambda note: observer(self.note(note))
 

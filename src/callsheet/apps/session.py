@@ -60,7 +60,7 @@ class Setup:
     @property
     def means(self) -> Providers:
         """Whether plans have a model, agent and compiler; a downloaded model counts if none is named."""
-        has_model = self.names_model or fetched_model() is not None
+        has_model = self.names_model or default_local_model() is not None
         return Providers(model=has_model, agent=has_model, compiler=has_model)
 
     @property
@@ -119,7 +119,7 @@ class Setup:
         )
 
 
-def fetched_model() -> str | None:
+def default_local_model() -> str | None:
     """The local model that is used if none is named; None if none was downloaded."""
     from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
 
@@ -217,7 +217,7 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise
-            diagnostics += (_passed_over(d, path) for d in error.diagnostics)
+            diagnostics += (_skipped(d, path) for d in error.diagnostics)
             continue
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
         for server in file.servers:
@@ -236,7 +236,7 @@ def _is_callsheet(server: McpServerConfig) -> bool:
     return any(pair in (("callsheet", "mcp"), ("callsheet.exe", "mcp")) for pair in itertools.pairwise(words))
 
 
-def _passed_over(diagnostic: Diagnostic, path: Path) -> Diagnostic:
+def _skipped(diagnostic: Diagnostic, path: Path) -> Diagnostic:
     message = f"{path} is passed over: {diagnostic.message}"
     return replace(diagnostic, severity=Severity.WARNING, message=message, span=None)
 
@@ -294,7 +294,7 @@ async def open_toolbox(
         yield Toolbox(registry, origins, status, found, folder, known, blocks)
 
 
-def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
+def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
     """The guarantees of a run with this setup on which a proof may rely."""
     from callsheet.api.obligations import Guarantees  # noqa: PLC0415 - only under a policy
 
@@ -305,11 +305,11 @@ def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) 
         settings.execution,
         keeps_labels=keeps_labels,
         workspace=setup.folder,
-        files=files_in_force(setup),
+        files=policy_relevant_files(setup),
     )
 
 
-def files_in_force(setup: Setup) -> tuple[str, ...]:
+def policy_relevant_files(setup: Setup) -> tuple[str, ...]:
     """The files that say what plans may do here, beside those of a policy, whether or not they exist."""
     from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
     from callsheet.ports.mcp.trust import default_pins  # noqa: PLC0415 - as above

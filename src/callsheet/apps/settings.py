@@ -105,7 +105,7 @@ class Settings:
         del tables["limits"], tables["temporal"], tables["store"]
         if not self.otel.url:
             del tables["otel"]
-        return cast("dict[str, Any]", _listed(tables))
+        return cast("dict[str, Any]", _tuples_as_lists(tables))
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -119,16 +119,16 @@ def load_settings(path: Path | None = None) -> Settings:
     except FileNotFoundError:
         if path is None and VARIABLE not in os.environ:
             return Settings()
-        raise _unread(place, "it does not exist") from None
+        raise _unreadable(place, "it does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _unread(place, f"it cannot be read: {reason}") from error
+        raise _unreadable(place, f"it cannot be read: {reason}") from error
     from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
     source = Source(str(place), text)
     try:
         return _settings(read_table(source))
-    except _Misfit as misfit:
+    except _InvalidSetting as misfit:
         raise wrong_key(source, misfit.path, misfit.message, misfit.way_out, misfit.code) from None
 
 
@@ -136,12 +136,12 @@ def read_settings(data: object, where: str) -> Settings:
     """The settings in JSON data; `where` describes them in messages. Raises CallsheetError (CFG016)."""
     try:
         return _settings(data)
-    except _Misfit as misfit:
+    except _InvalidSetting as misfit:
         message = f"the configuration {where}: {misfit.message}"
         raise CallsheetError.single(misfit.code, message, help=misfit.way_out) from misfit
 
 
-class _Misfit(Exception):
+class _InvalidSetting(Exception):
     """An unknown key, or an invalid value, of the configuration."""
 
     def __init__(self, path: _Path, message: str, way_out: str | None = None, code: str = "CFG016") -> None:
@@ -163,7 +163,7 @@ def _settings(data: object) -> Settings:
 def _read(kind: type[_T], data: object, path: _Path) -> _T:
     """The settings object for a table; every key must be known and its value of the right type."""
     if not isinstance(data, Mapping):
-        raise _Misfit(path, f"{_dotted(path) or 'it'} must be a table")
+        raise _InvalidSetting(path, f"{_dotted(path) or 'it'} must be a table")
     hints = get_type_hints(kind)
     known = [f.name for f in fields(cast("Any", kind))]
     values: dict[str, Any] = {}
@@ -175,17 +175,19 @@ def _read(kind: type[_T], data: object, path: _Path) -> _T:
             table = None if path else _table_of(str(key))
             if table is not None:
                 way_out = f"{key} belongs to the table [{table}]"
-            raise _Misfit(place, f"there is no key {_dotted(place)}", way_out)
+            raise _InvalidSetting(place, f"there is no key {_dotted(place)}", way_out)
         values[key] = _value(hints[key], value, place)
     try:
         return kind(**values)
     except WrongPattern as error:
         place = (*path, "more", error.name)
-        raise _Misfit(place, f"{_dotted(place)}: {error}", "patterns are those of RE2", "SEC007") from error
+        raise _InvalidSetting(
+            place, f"{_dotted(place)}: {error}", "patterns are those of RE2", "SEC007"
+        ) from error
     except ValueError as error:
         named = str(error).partition(" ")[0].rstrip(":")
         place = (*path, named) if named in values else path
-        raise _Misfit(place, f"{_dotted(path)}: {error}" if path else str(error)) from error
+        raise _InvalidSetting(place, f"{_dotted(path)}: {error}" if path else str(error)) from error
 
 
 def _dotted(path: _Path) -> str:
@@ -210,17 +212,19 @@ def _value(hint: Any, value: object, path: _Path) -> Any:
         return _value(hint, value, path)
     if origin is Literal:
         if value not in get_args(hint):
-            raise _Misfit(path, f"{_dotted(path)} must be one of {', '.join(map(str, get_args(hint)))}")
+            raise _InvalidSetting(
+                path, f"{_dotted(path)} must be one of {', '.join(map(str, get_args(hint)))}"
+            )
         return value
     if origin is Mapping:
         if not isinstance(value, Mapping):
-            raise _Misfit(path, f"{_dotted(path)} must be a table")
+            raise _InvalidSetting(path, f"{_dotted(path)} must be a table")
         named = cast("Mapping[str, object]", value).items()
         return {key: _scalar(get_args(hint)[1], each, (*path, key)) for key, each in named}
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
-            raise _Misfit(path, f"{_dotted(path)} must be a list of strings")
+            raise _InvalidSetting(path, f"{_dotted(path)} must be a list of strings")
         return tuple(items)
     return _scalar(hint, value, path)
 
@@ -238,16 +242,16 @@ def _scalar(hint: Any, value: object, path: _Path) -> Any:
     if isinstance(value, bool) != (hint is bool):
         fits = False
     if not fits or (isinstance(value, int | float) and value < 0):
-        raise _Misfit(path, f"{_dotted(path)} must be {_WORDS[hint]}")
+        raise _InvalidSetting(path, f"{_dotted(path)} must be {_WORDS[hint]}")
     return float(cast("float", value)) if hint is float else value
 
 
-def _listed(value: object) -> object:
+def _tuples_as_lists(value: object) -> object:
     """The value with tuples as lists, at every depth."""
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in cast("dict[str, object]", value).items()}
+        return {key: _tuples_as_lists(item) for key, item in cast("dict[str, object]", value).items()}
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
-def _unread(place: Path, why: str) -> CallsheetError:
+def _unreadable(place: Path, why: str) -> CallsheetError:
     return CallsheetError.single("CFG016", f"the configuration {place}: {why}")

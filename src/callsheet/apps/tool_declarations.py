@@ -52,7 +52,9 @@ class DeclaredTools:
         files = self.setup.mcp_configs or discover()
         return self.local, (), f"a server of {files[0]}" if files else None
 
-    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
+    def agent_tool_diagnostics(
+        self, plan: Plan, registry: Registry, not_asked: str | None
+    ) -> tuple[Diagnostic, ...]:
         """Diagnostics for the tools that steps name for their agents."""
         from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
 

@@ -47,29 +47,33 @@ class ToolTrust:
     """A tool as it is kept and as it is declared now; one of them may be missing."""
 
     name: str
-    held: PinnedTool | None
-    now: Mapping[str, Any] | None
+    pinned: PinnedTool | None
+    declared: Mapping[str, Any] | None
 
     @property
     def state(self) -> State:
         """How it stands to what is kept."""
-        if self.now is None:
+        if self.declared is None:
             return "gone"
-        if self.held is None:
+        if self.pinned is None:
             return "new"
-        return "same" if self.held.pin == pin_of(self.now) else "changed"
+        return "same" if self.pinned.pin == pin_of(self.declared) else "changed"
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What has changed, or all that a new tool says; nothing is cut."""
-        if self.now is None:
+        if self.declared is None:
             return ()
-        return differences({} if self.held is None else self.held.declaration, self.now, is_whole=True)
+        return differences(
+            {} if self.pinned is None else self.pinned.declaration, self.declared, is_whole=True
+        )
 
     @property
-    def is_settled(self) -> bool:
+    def is_approved(self) -> bool:
         """Whether it is declared as a person has approved it."""
-        return self.state == "same" and self.held is not None and self.held.reason is RecordReason.APPROVED
+        return (
+            self.state == "same" and self.pinned is not None and self.pinned.reason is RecordReason.APPROVED
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class ServerTrust:
     """A server that was asked, what it said it was before, and those of its tools that are meant."""
 
     seen: SeenServer
-    before: Reported | None
+    reported_before: Reported | None
     tools: tuple[ToolTrust, ...]
 
     @property
@@ -88,7 +92,7 @@ class ServerTrust:
     @property
     def is_renamed(self) -> bool:
         """Whether it calls itself something else than before."""
-        return self.before is not None and self.before.name != self.seen.reported.name
+        return self.reported_before is not None and self.reported_before.name != self.seen.reported.name
 
 
 def targets_of(words: Iterable[str], known: Iterable[str]) -> tuple[Target, ...]:
@@ -114,7 +118,9 @@ def _target(word: str, names: tuple[str, ...]) -> Target:
     )
 
 
-async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
+async def compare_with_pins(
+    setup: Setup, words: Iterable[str]
+) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
     """Ask the servers that are meant, all if nothing is named, and hold them against what is kept.
 
     Gives also what was wrong with servers that could not be asked. Raises CallsheetError: a server that
@@ -128,25 +134,25 @@ async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerTrust, .
     pins = pin_file(setup.settings).read()
     async with McpPool([c for c in chosen.configs if c.name in wanted], logins=login_file()) as pool:
         doubts = await pool.connect(keep_going=True)
-        servers = tuple(_stand(seen, pins.find(seen.identity), targets) for seen in pool.seen())
+        servers = tuple(_server_trust(seen, pins.find(seen.identity), targets) for seen in pool.seen())
     for target in targets:
         for server in servers:
             if target.tool is not None and target.server == server.identity.name:
-                _require(target, server)
+                _require_tool(target, server)
     return servers, (*chosen.diagnostics, *doubts)
 
 
-def _stand(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:
-    held: Mapping[str, PinnedTool] = {} if known is None else known.tools
-    stands = tuple(
-        ToolTrust(name, held.get(name), seen.declarations.get(name))
-        for name in dict.fromkeys((*seen.declarations, *held))
+def _server_trust(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:
+    pinned: Mapping[str, PinnedTool] = {} if known is None else known.tools
+    tools = tuple(
+        ToolTrust(name, pinned.get(name), seen.declarations.get(name))
+        for name in dict.fromkeys((*seen.declarations, *pinned))
         if any(target.covers(seen.identity.name, name) for target in targets)
     )
-    return ServerTrust(seen, None if known is None else known.reported, stands)
+    return ServerTrust(seen, None if known is None else known.reported, tools)
 
 
-def _require(target: Target, server: ServerTrust) -> None:
+def _require_tool(target: Target, server: ServerTrust) -> None:
     if any(tool.name == target.tool for tool in server.tools):
         return
     offered = list(server.seen.declarations)
@@ -176,10 +182,10 @@ def approve(file: PinFile, servers: Iterable[ServerTrust], moment: str) -> None:
 def _approved(server: ServerTrust, known: PinnedServer | None, moment: str) -> PinnedServer:
     tools = {} if known is None else dict(known.tools)
     for tool in server.tools:
-        if tool.now is None:
+        if tool.declared is None:
             tools.pop(tool.name, None)
-        elif not tool.is_settled:
-            tools[tool.name] = PinnedTool(tool.now, RecordReason.APPROVED, moment)
+        elif not tool.is_approved:
+            tools[tool.name] = PinnedTool(tool.declared, RecordReason.APPROVED, moment)
     return PinnedServer(server.identity, server.seen.reported, tools)
 
 
@@ -189,20 +195,20 @@ def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, 
     A server stays known, so that none of its tools counts by itself again; with `forgets` it does not.
     Raises CallsheetError (CFG011) for what is not kept, OSError where the file cannot be written.
     """
-    taken: list[str] = []
+    revoked: list[str] = []
 
     def change(pins: Pins) -> Pins:
         for target in targets_of(words, (server.identity.name for server in pins.servers)):
-            before = len(taken)
+            before = len(revoked)
             for server in pins.named(target.server):
-                meant = [name for name in server.tools if target.covers(target.server, name)]
-                taken.extend(f"{target.server}/{name}" for name in meant)
-                left = {name: tool for name, tool in server.tools.items() if name not in meant}
+                matching = [name for name in server.tools if target.covers(target.server, name)]
+                revoked.extend(f"{target.server}/{name}" for name in matching)
+                remaining = {name: tool for name, tool in server.tools.items() if name not in matching}
                 is_whole = forgets and target.tool is None
-                if is_whole and not meant:
-                    taken.append(target.server)
-                pins = pins.without(server) if is_whole else pins.having(replace(server, tools=left))
-            if len(taken) == before and target.tool is not None:
+                if is_whole and not matching:
+                    revoked.append(target.server)
+                pins = pins.without(server) if is_whole else pins.having(replace(server, tools=remaining))
+            if len(revoked) == before and target.tool is not None:
                 raise CallsheetError.single(
                     "CFG011",
                     f"nothing is kept of the tool {target.tool!r} of the MCP server {target.server!r}",
@@ -211,4 +217,4 @@ def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, 
         return pins
 
     file.change(change)
-    return tuple(taken)
+    return tuple(revoked)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 
-def to_await(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def to_async(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """The function, wrapped so that its result can be awaited."""
 
     async def call(*arguments: object) -> Any:

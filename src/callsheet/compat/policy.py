@@ -145,13 +145,13 @@ def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
         if number in after_sensitive and EGRESS & tools:
             detail = f"{name} sends data out on a way that has passed a sensitive read"
             yield Violation(step.id, "no_egress_after_sensitive", detail)
-        found = {pattern for text in _argument_texts(step) for pattern in _found(patterns, text)}
+        found = {pattern for text in _argument_texts(step) for pattern in _patterns_in(patterns, text)}
         for pattern in filter(found.__contains__, policy.forbidden_arg_patterns):
             detail = f"an argument of {name} matches {pattern}"
             yield Violation(step.id, "forbidden_arg_patterns", detail)
 
 
-def _found(patterns: Patterns, text: str) -> Iterator[str]:
+def _patterns_in(patterns: Patterns, text: str) -> Iterator[str]:
     """The patterns found in a text; `$` also matches before a line break at the end of the text."""
     yield from patterns.found_in(text)
     if text.endswith("\n"):

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCError
 
-from callsheet.apps.mcp.messages import MOST_BYTES, read_message
+from callsheet.apps.mcp.messages import MOST_BYTES, parse_message
 
 _CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 _HELLO = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _CLIENT}).encode()
@@ -104,10 +104,10 @@ def test_what_is_no_question_is_not_answered(process: subprocess.Popen[bytes], l
 
 
 def test_a_response_that_is_none_is_an_error_for_who_waits_for_it() -> None:
-    heard = read_message(b'{"jsonrpc": "2.0", "id": 5, "result": 3}')
+    heard = parse_message(b'{"jsonrpc": "2.0", "id": 5, "result": 3}')
     assert isinstance(heard, JSONRPCError)
     assert heard.id == 5
-    assert read_message(b'{"jsonrpc": "2.0", "id": null, "error": "no"}') is None
+    assert parse_message(b'{"jsonrpc": "2.0", "id": null, "error": "no"}') is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -20,7 +20,7 @@ class Exchange(NamedTuple):
     """A message and what was answered."""
 
     message: str
-    answered: str
+    answer: str
     saw_data: bool = False
     """Whether tools were called for the answer."""
 
@@ -35,7 +35,7 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     kept: list[str] = []
     room = most
     for exchange in reversed(exchanges):
-        text = f"User: {exchange.message}\nYou: {exchange.answered}"
+        text = f"User: {exchange.message}\nYou: {exchange.answer}"
         if len(text) > room:
             break
         kept.append(text)

@@ -45,15 +45,15 @@ class PlanCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class SimpleCommand:
     """A command that is one word."""
 
     name: str
 
 
-Command: TypeAlias = Message | PlanCommand | Plain
+Command: TypeAlias = Message | PlanCommand | SimpleCommand
 
-_PLAIN = ("help", "tools", "usage", "forget", "quit")
+_SIMPLE_COMMANDS = ("help", "tools", "usage", "forget", "quit")
 _VERBS = ("create", "list", "show", "run", "resume", "delete")
 _NEEDS = {
     "create": "a goal",
@@ -63,12 +63,12 @@ _NEEDS = {
 }
 
 
-def read_command(line: str) -> Command | None:
+def parse_command(line: str) -> Command | None:
     """The command of a line, None for an empty one; raises CallsheetError (CFG210) for one that is none.
 
-    >>> read_command('/plan run triage repo=demo limit=3')
+    >>> parse_command('/plan run triage repo=demo limit=3')
     PlanCommand(verb='run', subject='triage', variables={'repo': 'demo', 'limit': 3}, dry_run=False)
-    >>> read_command("What is in notes.txt?")
+    >>> parse_command("What is in notes.txt?")
     Message(text='What is in notes.txt?')
     """
     text = line.strip()
@@ -80,9 +80,9 @@ def read_command(line: str) -> Command | None:
     if word == "plan":
         return _plan_command(rest.strip())
     name = "quit" if word in ("exit", "q") else word
-    if name not in _PLAIN:
-        raise _unknown(f"/{word}", [f"/{name}" for name in (*_PLAIN, "plan")])
-    return Plain(name)
+    if name not in _SIMPLE_COMMANDS:
+        raise _unknown(f"/{word}", [f"/{name}" for name in (*_SIMPLE_COMMANDS, "plan")])
+    return SimpleCommand(name)
 
 
 def _plan_command(text: str) -> PlanCommand:
@@ -123,8 +123,8 @@ def _variable(word: str) -> tuple[str, JSON]:
         return name.removeprefix("$"), value
 
 
-def _unknown(given: str, there: Sequence[str]) -> CallsheetError:
-    near = did_you_mean(given, there)
+def _unknown(given: str, known: Sequence[str]) -> CallsheetError:
+    near = did_you_mean(given, known)
     return CallsheetError.single(
         "CFG210",
         f"there is no command {given[:60]}",

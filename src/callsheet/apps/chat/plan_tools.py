@@ -28,21 +28,21 @@ PLAN_CREATE = canonical_tool_name("plan_create")
 """That of the one that tells a model nothing but a plan."""
 
 
-class Planning(Protocol):
+class PlanService(Protocol):
     """Makes and runs plans for a model."""
 
-    async def made(self, goal: str) -> StoredPlan:
+    async def create_plan(self, goal: str) -> StoredPlan:
         """A plan for a goal, kept; raises CallsheetError where there is none."""
         ...
 
-    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+    async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
         """How a plan's run went, None where the person did not want it; raises CallsheetError."""
         ...
 
 
-def plan_tools(planning: Callable[[], Planning]) -> list[Tool]:
+def plan_tools(planning: Callable[[], PlanService]) -> list[Tool]:
     """The three tools; `planning` gives who carries them out when one is called."""
-    handlers: dict[str, Callable[[Planning, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
+    handlers: dict[str, Callable[[PlanService, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
         "plan_create": _create,
         "plan_execute": _execute,
         "plan_create_and_execute": _create_and_execute,
@@ -86,23 +86,23 @@ def with_plan_tools(policy: Policy) -> Policy:
     )
 
 
-async def _create(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
-    stored = await planning.made(str(given["goal"]))
+async def _create(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.create_plan(str(given["goal"]))
     steps = [{"index": step.id, "title": step.title or ""} for step in stored.require().steps]
     return {"success": True, "plan_id": stored.id, "steps": steps}
 
 
-async def _execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
+async def _execute(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
     return await _run(planning, str(given["plan_id"]), given)
 
 
-async def _create_and_execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
-    stored = await planning.made(str(given["goal"]))
+async def _create_and_execute(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.create_plan(str(given["goal"]))
     return await _run(planning, stored.id, given)
 
 
-async def _run(planning: Planning, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    outcome = await planning.proposed(plan_id, given.get("variables") or {})
+async def _run(planning: PlanService, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = await planning.run_proposed_plan(plan_id, given.get("variables") or {})
     if outcome is None:
         return error_reply("the person did not want this plan to be run", plan_id=plan_id)
     result = outcome.result

@@ -89,7 +89,7 @@ def approve(
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
-    *shown, _ = questions.lines_of(ask)
+    *shown, _ = questions.question_lines(ask)
     for line in shown:
         print_text(line)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"

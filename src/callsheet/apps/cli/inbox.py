@@ -35,7 +35,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
             for number, ask in enumerate(found):
                 if number:
                     click.echo()
-                for line in questions.lines_of(ask, hint):
+                for line in questions.question_lines(ask, hint):
                     print_text(line)
 
 

@@ -94,7 +94,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         policy=options.policy_named(policy, setup),
         library=open_library(plans_folder),
         journal=journal,
-        lets_clients_answer=client_answers,
+        clients_may_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # the way in which a server ends

@@ -56,7 +56,7 @@ def plan_text() -> str:
     return (resources.files("callsheet.apps.demo") / "plan.ltp").read_text(encoding="utf-8")
 
 
-def make_sample(folder: Path, servers: dict[str, Path]) -> Sample:
+def create_sample(folder: Path, servers: dict[str, Path]) -> Sample:
     """Make the sample anew under `folder`; what an earlier demonstration left there goes.
 
     Raises CallsheetError (CFG202) where there is no git.

@@ -27,13 +27,13 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 }
 
 
-async def install_servers(folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
+async def install_servers(folder: Path, notify: Callable[[str], None]) -> dict[str, Path]:
     """The command of each server by its package, installed under `folder` where it is missing.
 
     Where this is cancelled, or one cannot be installed, what installs the others is ended. Raises
     CallsheetError (CFG201) with what pip said.
     """
-    tasks = [asyncio.create_task(_installed(folder, package, say)) for package in REQUIREMENTS]
+    tasks = [asyncio.create_task(_installed(folder, package, notify)) for package in REQUIREMENTS]
     try:
         return dict(zip(REQUIREMENTS, await asyncio.gather(*tasks), strict=True))
     finally:

@@ -98,7 +98,7 @@ def problem_json(error: CallsheetError, status: int) -> dict[str, Any]:
         "status": status,
         "detail": first.message,
         "code": first.code,
-        "diagnostics": to_json(HTTP.rewritten_all(error.diagnostics), error.source),
+        "diagnostics": to_json(HTTP.rewrite_all(error.diagnostics), error.source),
     }
 
 

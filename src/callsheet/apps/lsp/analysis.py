@@ -16,7 +16,7 @@ from callsheet.api.policies import policies_beside
 from callsheet.api.proving import Proof, prove
 from callsheet.api.requirements import facts_of
 from callsheet.apps.lsp.tools import Tools
-from callsheet.apps.session import Setup, undertaking
+from callsheet.apps.session import Setup, guarantees_of
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
@@ -46,44 +46,44 @@ class Analysis:
     knowledge: Knowledge = field(default_factory=Knowledge)
 
 
-def analyse(document: PlanDocument, here: AnalysisContext) -> Analysis:
+def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
     """Look at a plan as `callsheet check` and, under a policy, `callsheet verify` do."""
-    registry = here.tools.registry
+    registry = context.tools.registry
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
     plan = document.plan
     if plan is None:
         lost = "\n".join(document.text[slice(*span)] for span in document.lost)
-        not_asked = here.tools.not_asked_for(document.partial, here.setup)
+        not_asked = context.tools.not_queried_for(document.partial, context.setup)
         more = check_readable(document.partial, lost, registry, not_asked=not_asked)
         return Analysis((*document.diagnostics, *more), Knowledge(specs))
-    found = (*document.diagnostics, *_checked(plan, here))
-    proof = _proved(plan, here) if here.policy is not None else None
+    found = (*document.diagnostics, *_checked(plan, context))
+    proof = _proved(plan, context) if context.policy is not None else None
     if proof is None:
-        return Analysis(found, Knowledge(specs, {}, _schedule(plan, here)))
+        return Analysis(found, Knowledge(specs, {}, _schedule(plan, context)))
     labels = {known.step: known for known in proof.steps}
-    knowledge = Knowledge(specs, labels, _schedule(plan, here), proof.policy.name)
+    knowledge = Knowledge(specs, labels, _schedule(plan, context), proof.policy.name)
     return Analysis((*found, *proof.diagnostics), knowledge)
 
 
-def _checked(plan: Plan, here: AnalysisContext) -> tuple[Diagnostic, ...]:
-    registry, setup = here.tools.registry, here.setup
-    not_asked = here.tools.not_asked_for(plan, setup)
-    found = check_plan(plan, registry, here.inputs, not_asked=not_asked, means=here.means)
+def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
+    registry, setup = context.tools.registry, context.setup
+    not_asked = context.tools.not_queried_for(plan, setup)
+    found = check_plan(plan, registry, context.inputs, not_asked=not_asked, means=context.means)
     return (*found, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
 
 
-def _proved(plan: Plan, here: AnalysisContext) -> Proof:
-    assert here.policy is not None
-    registry = here.tools.registry
-    proof = prove(plan, here.policy, registry, inputs=here.inputs, can_ask=True)
-    return proof.under(undertaking(here.setup, registry))
+def _proved(plan: Plan, context: AnalysisContext) -> Proof:
+    assert context.policy is not None
+    registry = context.tools.registry
+    proof = prove(plan, context.policy, registry, inputs=context.inputs, can_ask=True)
+    return proof.under(guarantees_of(context.setup, registry))
 
 
-def _schedule(plan: Plan, here: AnalysisContext) -> dict[str, StepSchedule]:
+def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
     """What each step waits for; nothing for a graph that cannot be run, which the checks say."""
-    asked = tuple(map(canonical_tool_name, here.setup.settings.approve))
+    asked = tuple(map(canonical_tool_name, context.setup.settings.approve))
     try:
-        facts = facts_of(plan, here.tools.registry)
+        facts = facts_of(plan, context.tools.registry)
         return {s.step: s for s in schedule_of(plan, facts, lambda tool: covers(asked, tool))}
     except CallsheetError:
         return {}

@@ -65,13 +65,13 @@ def span_of(places: Places, given: lsp.Range) -> Span:
 def diagnostic(places: Places, found: Diagnostic) -> lsp.Diagnostic:
     """A finding; one without a place stands at the beginning of the text."""
     message = found.message if not found.help else f"{found.message}\n{found.help}"
-    span = _visible(places.text, found.span or Span(0, 0))
+    span = _visible_span(places.text, found.span or Span(0, 0))
     return lsp.Diagnostic(
         range_of(places, span), message, _SEVERITIES[found.severity], code=found.code, source=SOURCE
     )
 
 
-def _visible(text: str, span: Span) -> Span:
+def _visible_span(text: str, span: Span) -> Span:
     """A stretch of which an editor can show something: an empty one gets the character at it."""
     if span.start < span.end or span.end >= len(text) or text[span.end] in "\r\n":
         return span
@@ -113,7 +113,7 @@ def highlight(places: Places, found: Occurrence) -> lsp.DocumentHighlight:
     return lsp.DocumentHighlight(range_of(places, found.span), kind)
 
 
-def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
+def supports_snippets(capabilities: lsp.ClientCapabilities) -> bool:
     """Whether an editor takes proposals with places to go on at."""
     text = capabilities.text_document
     completion = None if text is None else text.completion

@@ -59,77 +59,77 @@ class DocumentVersion:
 class OpenDocuments:
     """The open texts, what they are held against, and the last analysis of each."""
 
-    here: AnalysisContext
+    context: AnalysisContext
     units: Units = Units.UTF16
-    _sheets: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    _versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
     _analyses: dict[str, Analysis] = field(default_factory=dict[str, Analysis])
-    _seen: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    _analysed_versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
     """The version that each of the analyses is of."""
 
-    def put(
+    def add_version(
         self, uri: str, path: str, text: str, version: int | None, language: str | None
     ) -> DocumentVersion:
         """Take in a version of a text."""
         place = Path(path)
-        spelling = language_of(place, language)
-        plan = None if spelling is None else open_document(text, place.name, spelling, self.here.inputs)
-        sheet = DocumentVersion(uri, version, place, Places(text, self.units), plan)
-        self._sheets[uri] = sheet
-        return sheet
+        spelling = syntax_of(place, language)
+        plan = None if spelling is None else open_document(text, place.name, spelling, self.context.inputs)
+        snapshot = DocumentVersion(uri, version, place, Places(text, self.units), plan)
+        self._versions[uri] = snapshot
+        return snapshot
 
-    def sheet(self, uri: str) -> DocumentVersion | None:
+    def newest(self, uri: str) -> DocumentVersion | None:
         """The newest version of a text that is open."""
-        return self._sheets.get(uri)
+        return self._versions.get(uri)
 
-    def plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
+    def newest_plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
         """The newest version of a text that is open, if it is a plan."""
-        sheet = self._sheets.get(uri)
-        return None if sheet is None or sheet.plan is None else (sheet, sheet.plan)
+        snapshot = self._versions.get(uri)
+        return None if snapshot is None or snapshot.plan is None else (snapshot, snapshot.plan)
 
-    def open(self) -> tuple[DocumentVersion, ...]:
+    def all_open(self) -> tuple[DocumentVersion, ...]:
         """All open texts."""
-        return tuple(self._sheets.values())
+        return tuple(self._versions.values())
 
-    def analysed(self, sheet: DocumentVersion) -> Analysis:
+    def analyse(self, snapshot: DocumentVersion) -> Analysis:
         """Look at a version of a text. Nothing here changes, so this may go on in a thread."""
-        if sheet.plan is None:
-            return Analysis(tuple(analyse_policy(sheet.text, sheet.path)))
-        return analyse(sheet.plan, self.here)
+        if snapshot.plan is None:
+            return Analysis(tuple(analyse_policy(snapshot.text, snapshot.path)))
+        return analyse(snapshot.plan, self.context)
 
-    def keep(self, sheet: DocumentVersion, analysis: Analysis) -> bool:
+    def store_analysis(self, snapshot: DocumentVersion, analysis: Analysis) -> bool:
         """Remember what was found out about a version, if it is still the newest; says whether it is."""
-        if self._sheets.get(sheet.uri) is not sheet:
+        if self._versions.get(snapshot.uri) is not snapshot:
             return False
-        self._analyses[sheet.uri] = analysis
-        self._seen[sheet.uri] = sheet
+        self._analyses[snapshot.uri] = analysis
+        self._analysed_versions[snapshot.uri] = snapshot
         return True
 
-    def analysis(self, sheet: DocumentVersion) -> Analysis:
+    def latest_analysis(self, snapshot: DocumentVersion) -> Analysis:
         """What was found out last about a text, perhaps about a version before; else that of now."""
-        found = self._analyses.get(sheet.uri)
+        found = self._analyses.get(snapshot.uri)
         if found is None:
-            found = self._analyses[sheet.uri] = self.analysed(sheet)
+            found = self._analyses[snapshot.uri] = self.analyse(snapshot)
         return found
 
-    def analysed_now(self, sheet: DocumentVersion) -> Analysis:
+    def current_analysis(self, snapshot: DocumentVersion) -> Analysis:
         """What was found out about this very version; places in an older one would be wrong."""
-        found = self._analyses.get(sheet.uri)
-        if found is None or self._seen.get(sheet.uri) is not sheet:
-            found = self.analysed(sheet)
-            self.keep(sheet, found)
+        found = self._analyses.get(snapshot.uri)
+        if found is None or self._analysed_versions.get(snapshot.uri) is not snapshot:
+            found = self.analyse(snapshot)
+            self.store_analysis(snapshot, found)
         return found
 
     def close(self, uri: str) -> None:
         """Forget a text."""
-        self._sheets.pop(uri, None)
+        self._versions.pop(uri, None)
         self._analyses.pop(uri, None)
-        self._seen.pop(uri, None)
+        self._analysed_versions.pop(uri, None)
 
 
-def language_of(path: Path, named: str | None) -> Language:
+def syntax_of(path: Path, named: str | None) -> Language:
     """The spelling of a plan; None for a policy, which is a TOML file.
 
-    >>> str(language_of(Path("a.dag.json"), "json")), language_of(Path("policy.toml"), None)
+    >>> str(syntax_of(Path("a.dag.json"), "json")), syntax_of(Path("policy.toml"), None)
     ('dag', None)
     """
     if named in LANGUAGES:

@@ -17,7 +17,7 @@ LOOPBACK = "127.0.0.1"
 """The only address that is listened on: an editor's texts are nobody else's."""
 
 
-def take_output() -> BinaryIO:
+def reserve_stdout() -> BinaryIO:
     """Standard output, which is the editor's alone from now on.
 
     Whatever else is printed, as by a Python file of tools, goes to standard error.

@@ -15,8 +15,8 @@ from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.client_request import Form
-from callsheet.apps.rendering.in_doubt import left_lines
-from callsheet.apps.rendering.questions import lines_of
+from callsheet.apps.rendering.in_doubt import pending_call_lines
+from callsheet.apps.rendering.questions import question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -39,12 +39,12 @@ _DECISIONS = {
 
 def forms_of(outcome: RunOutcome) -> dict[str, Form]:
     """The questions of a run that stands still, by a name that has the digest of what is shown."""
-    asks = {f"{ask.key}#{ask.digest}": _form(ask) for ask in outcome.waiting if not ask.is_answered}
+    asks = {f"{ask.key}#{ask.digest}": _ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
     return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
 
 
-def _form(ask: PendingAsk) -> Form:
-    *shown, _ = lines_of(ask)
+def _ask_form(ask: PendingAsk) -> Form:
+    *shown, _ = question_lines(ask)
     message = "\n".join(shown)
     if ask.kind == "approval":
         field: dict[str, Any] = {"type": "boolean", "title": "Call it with exactly this"}
@@ -73,7 +73,7 @@ def _as_text(option: JSON) -> str:
 
 
 def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
-    lines = [f"run {run_id}", *(without_controls(line) for line in left_lines([call]))]
+    lines = [f"run {run_id}", *(without_controls(line) for line in pending_call_lines([call]))]
     lines.append(
         "Look whether it did. retry makes it again, skip goes on as if it had given null, fail takes it as"
     )
@@ -87,27 +87,29 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-async def take_answers(
+async def record_answers(
     host: Host, run_id: str, given: Mapping[str, ElicitResult], by: str
 ) -> tuple[bool, tuple[Diagnostic, ...]]:
     """Leave for a run what was said; whether it can go on now, and what could not be taken.
 
     A form that was put away answers nothing; one that was declined is a no.
     """
-    taken, wrong = False, list[Diagnostic]()
+    has_recorded, diagnostics = False, list[Diagnostic]()
     for name, result in given.items():
         key, _, digest = name.rpartition("#")
         if result.action == "cancel" or (result.action == "decline" and not digest):
             continue
         try:
-            await _take(host, run_id, key, digest, result, by)
-            taken = True
+            await _record_answer(host, run_id, key, digest, result, by)
+            has_recorded = True
         except CallsheetError as error:
-            wrong += error.diagnostics
-    return taken, tuple(wrong)
+            diagnostics += error.diagnostics
+    return has_recorded, tuple(diagnostics)
 
 
-async def _take(host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str) -> None:
+async def _record_answer(
+    host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str
+) -> None:
     fields = dict(result.content or {})
     if not digest:
         await host.decide(run_id, [key], _verdict(fields))
@@ -121,8 +123,8 @@ async def _take(host: Host, run_id: str, key: str, digest: str, result: ElicitRe
             agrees = fields.get("approve") is True
             return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
         value = fields.get("answer")
-        read = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
-        return Answer.of(read, by=by, note=note)
+        answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
+        return Answer.of(answer_value, by=by, note=note)
 
     await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
 
@@ -140,7 +142,7 @@ def _verdict(fields: Mapping[str, Any]) -> Resolution:
         raise CallsheetError.single("CFG011", message, help='a text stands in quotes: "paid"') from None
 
 
-def waits_for(outcome: RunOutcome, hint: str) -> Iterator[str]:
+def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
     """What a run that stands still waits for, with the commands by which a person answers."""
     for ask in outcome.waiting:
-        yield from lines_of(ask, hint)
+        yield from question_lines(ask, hint)

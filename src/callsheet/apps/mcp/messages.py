@@ -27,34 +27,34 @@ MOST_BYTES = 64 * 1024 * 1024
 _FORM = 'a message is {"jsonrpc": "2.0", "id": a number or a text, "method": a text, "params": an object}'
 
 
-class Unreadable(Exception):
+class InvalidMessage(Exception):
     """The line is no message; `answer` says why."""
 
     def __init__(self, code: int, message: str, request: RequestId | None = None) -> None:
         super().__init__(message)
-        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
+        self.response = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
 
 
-def read_message(line: bytes) -> JSONRPCMessage | None:
+def parse_message(line: bytes) -> JSONRPCMessage | None:
     """The message that a line is; None for an empty line. Raises Unreadable.
 
     A response that is none becomes an error for whoever waits for it: nobody answers an answer.
 
-    >>> read_message(b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}').method
+    >>> parse_message(b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}').method
     'ping'
-    >>> read_message(b"ping")
+    >>> parse_message(b"ping")
     Traceback (most recent call last):
     callsheet.apps.mcp.messages.Unreadable: the line is no JSON: expecting value (character 1)
     """
     if len(line) > MOST_BYTES:
-        raise Unreadable(INVALID_REQUEST, f"no message may have more than {MOST_BYTES:,} bytes")
+        raise InvalidMessage(INVALID_REQUEST, f"no message may have more than {MOST_BYTES:,} bytes")
     if not line.strip():
         return None
     value = _json(line)
     if isinstance(value, list):
-        raise Unreadable(INVALID_REQUEST, "there are no batches: send each message on a line of its own")
+        raise InvalidMessage(INVALID_REQUEST, "there are no batches: send each message on a line of its own")
     if not isinstance(value, dict):
-        raise Unreadable(INVALID_REQUEST, f"this is no message: {_FORM}")
+        raise InvalidMessage(INVALID_REQUEST, f"this is no message: {_FORM}")
     return _message(cast("dict[str, Any]", value))
 
 
@@ -62,29 +62,29 @@ def _json(line: bytes) -> Any:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise Unreadable(PARSE_ERROR, f"the line is no UTF-8 text (byte {error.start + 1})") from None
+        raise InvalidMessage(PARSE_ERROR, f"the line is no UTF-8 text (byte {error.start + 1})") from None
     try:
         value = read_json(text)
     except NotJson as error:
         where = "" if error.at is None else f" (character {error.at + 1})"
-        raise Unreadable(PARSE_ERROR, f"the line is no JSON: {error}{where}") from None
+        raise InvalidMessage(PARSE_ERROR, f"the line is no JSON: {error}{where}") from None
     if b"\\ud" in line or b"\\uD" in line:
-        _refuse_halves(value)
+        _refuse_lone_surrogates(value)
     return value
 
 
-def _refuse_halves(value: Any) -> None:
+def _refuse_lone_surrogates(value: Any) -> None:
     """Raise Unreadable for half of a surrogate pair: no answer that repeats it could be sent."""
-    left: list[Any] = [value]
-    while left:
-        each = left.pop()
+    stack: list[Any] = [value]
+    while stack:
+        each = stack.pop()
         if isinstance(each, dict):
             table = cast("dict[str, Any]", each)
-            left += (*table, *table.values())
+            stack += (*table, *table.values())
         elif isinstance(each, list):
-            left += cast("list[Any]", each)
+            stack += cast("list[Any]", each)
         elif isinstance(each, str) and not _is_unicode(each):
-            raise Unreadable(PARSE_ERROR, "the line has half of a surrogate pair in a text")
+            raise InvalidMessage(PARSE_ERROR, "the line has half of a surrogate pair in a text")
 
 
 def _is_unicode(text: str) -> bool:
@@ -102,7 +102,7 @@ def _message(table: dict[str, Any]) -> JSONRPCMessage | None:
         with suppress(ValidationError):
             return jsonrpc_message_adapter.validate_python(table, by_name=False)
     if is_call or not ("result" in table or "error" in table):
-        raise Unreadable(INVALID_REQUEST, f"{_wrong_in(table)}: {_FORM}", name)
+        raise InvalidMessage(INVALID_REQUEST, f"{_first_error(table)}: {_FORM}", name)
     error = ErrorData(code=INVALID_REQUEST, message="the client's response is none of JSON-RPC")
     return None if name is None else JSONRPCError(jsonrpc="2.0", id=name, error=error)
 
@@ -112,7 +112,7 @@ def _id_of(table: dict[str, Any]) -> RequestId | None:
     return name if isinstance(name, str | int) and not isinstance(name, bool) else None
 
 
-def _wrong_in(table: dict[str, Any]) -> str:
+def _first_error(table: dict[str, Any]) -> str:
     """The first field that is not as it has to be."""
     if table.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'

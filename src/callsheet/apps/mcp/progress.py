@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from callsheet.apps.mcp.client_request import Caller
+from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.describe import describe_action
@@ -50,18 +50,18 @@ class Progress:
         """How many steps the client has heard of."""
         return self._reported
 
-    def from_start(self) -> None:
+    def restart(self) -> None:
         """Expect to hear everything from the start of the run again."""
         self._ended, self._actions = 0, _actions(self._plan)
 
-    def follow(self, plan: Plan) -> None:
+    def set_plan(self, plan: Plan) -> None:
         """Tell of another plan from now on."""
         self._plan, self._actions = plan, _actions(plan)
 
     @asynccontextmanager
-    async def telling(self, caller: Caller) -> AsyncGenerator[None]:
+    async def reporting(self, caller: ClientRequest) -> AsyncGenerator[None]:
         """Tell the client within; what has been heard is told before this ends."""
-        task = asyncio.create_task(self._tell_all(caller))
+        task = asyncio.create_task(self._report_all(caller))
         try:
             yield
             self._updates.put_nowait(None)
@@ -69,7 +69,7 @@ class Progress:
         finally:
             task.cancel()
 
-    async def _tell_all(self, caller: Caller) -> None:
+    async def _report_all(self, caller: ClientRequest) -> None:
         total = len(self._plan.steps)
         while (update := await self._updates.get()) is not None:
             ended, message = update

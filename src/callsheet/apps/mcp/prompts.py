@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from callsheet.apps.compiling import prompt_on
+from callsheet.apps.compiling import prompt_with_toolbox
 from callsheet.apps.mcp.run_tools import details_of
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.checking import check_text
@@ -27,25 +27,25 @@ _THEN = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Offered:
+class _PromptDefinition:
     """A prompt: what is said of it, its arguments with those that may be left out, what makes its text."""
 
     title: str
     description: str
     arguments: Mapping[str, str]
     optional: frozenset[str]
-    make: Callable[[ServerContext, Mapping[str, str]], Awaitable[str]]
+    render: Callable[[ServerContext, Mapping[str, str]], Awaitable[str]]
 
 
 async def _write(server_context: ServerContext, given: Mapping[str, str]) -> str:
     toolbox = await server_context.toolbox()
-    messages = await asyncio.to_thread(prompt_on, toolbox, given["goal"], given.get("context", ""))
+    messages = await asyncio.to_thread(prompt_with_toolbox, toolbox, given["goal"], given.get("context", ""))
     return "\n\n".join([*(message["content"] for message in messages), _THEN])
 
 
 async def _repair(server_context: ServerContext, given: Mapping[str, str]) -> str:
     text = plan_text(given["ltp_text"])
-    checked = await asyncio.to_thread(check_text, text, await server_context.shelf_for(text))
+    checked = await asyncio.to_thread(check_text, text, await server_context.declared_tools_for(text))
     rendered = render_all(checked.diagnostics, text.source) or "nothing is wrong with it"
     plan = text.source.text.strip()
     return f"Repair this plan:\n\n```\n{plan}\n```\n\nvalidate_plan says of it:\n\n{rendered}\n\n{_THEN}"
@@ -62,21 +62,21 @@ async def _explain(server_context: ServerContext, given: Mapping[str, str]) -> s
 
 
 _PROMPTS = {
-    "write_plan": _Offered(
+    "write_plan": _PromptDefinition(
         "Write a plan",
         "Have a plan written for a goal: the language, the tools that there are, an example.",
         {"goal": "What is to be reached, with every name, path and number.", "context": "Data about it."},
         frozenset({"context"}),
         _write,
     ),
-    "repair_plan": _Offered(
+    "repair_plan": _PromptDefinition(
         "Repair a plan",
         "Have a plan put right, with everything that is wrong with it.",
         {"ltp_text": "The plan."},
         frozenset(),
         _repair,
     ),
-    "explain_run": _Offered(
+    "explain_run": _PromptDefinition(
         "Explain a run",
         "Have a run told in plain words.",
         {"run_id": "The id of a run, the beginning of one, or last."},
@@ -86,7 +86,7 @@ _PROMPTS = {
 }
 
 
-def listed() -> list[Prompt]:
+def list_prompts() -> list[Prompt]:
     """The prompts that there are."""
     return [
         Prompt(
@@ -104,7 +104,7 @@ def listed() -> list[Prompt]:
     ]
 
 
-async def made(server_context: ServerContext, name: str, given: Mapping[str, str]) -> GetPromptResult:
+async def get_prompt(server_context: ServerContext, name: str, given: Mapping[str, str]) -> GetPromptResult:
     """A prompt with its arguments; raises CallsheetError, MCP006 for one that cannot be given."""
     offered = _PROMPTS.get(name)
     if offered is None:
@@ -113,6 +113,6 @@ async def made(server_context: ServerContext, name: str, given: Mapping[str, str
     for argument in offered.arguments:
         if argument not in offered.optional and not given.get(argument, "").strip():
             raise CallsheetError.single("MCP006", f"{name} needs {argument}")
-    text = await offered.make(server_context, given)
+    text = await offered.render(server_context, given)
     message = PromptMessage(role="user", content=TextContent(text=text))
     return GetPromptResult(description=offered.title, messages=[message])

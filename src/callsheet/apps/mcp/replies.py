@@ -29,19 +29,21 @@ class Reply:
         """The answer as a version of the protocol has it; links came with that of 2025-06-18."""
         links = self.links if is_version_at_least(protocol, _LINKS) else ()
         content: list[ContentBlock] = [TextContent(text=self.text), *links]
-        return CallToolResult(content=content, structured_content=MCP.rows(self.data), is_error=self.is_error)
+        return CallToolResult(
+            content=content, structured_content=MCP.rewrite_rows(self.data), is_error=self.is_error
+        )
 
 
-def refusal(error: CallsheetError) -> Reply:
+def error_reply(error: CallsheetError) -> Reply:
     """The answer where there is nothing but what is wrong."""
-    diagnostics = MCP.rewritten_all(error.diagnostics)
+    diagnostics = MCP.rewrite_all(error.diagnostics)
     rows = to_json(diagnostics, error.source)
     return Reply(render_all(diagnostics, error.source), {"ok": False, "diagnostics": rows}, True)
 
 
-def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+def with_diagnostics(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
     """A text with what is to be said of it below."""
-    rendered = render_all(MCP.rewritten_all(diagnostics), source)
+    rendered = render_all(MCP.rewrite_all(diagnostics), source)
     return "\n\n".join(part for part in (text.rstrip(), rendered) if part)
 
 
@@ -57,7 +59,7 @@ def run_links(run_id: str) -> tuple[ResourceLink, ...]:
     )
 
 
-def with_refusals(schema: Schema) -> Schema:
+def or_error(schema: Schema) -> Schema:
     """The form of an answer, which may also be nothing but what is wrong."""
     properties = schema["properties"] | {"ok": flag("whether nothing is wrong"), "diagnostics": DIAGNOSTICS}
     return {

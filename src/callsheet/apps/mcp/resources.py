@@ -70,7 +70,7 @@ _VIEWS = {
 }
 
 
-def listed(server_context: ServerContext) -> list[Resource]:
+def list_resources(server_context: ServerContext) -> list[Resource]:
     """The plans of the library, and the newest runs."""
     plans = [
         Resource(
@@ -97,7 +97,7 @@ def listed(server_context: ServerContext) -> list[Resource]:
 def versions(server_context: ServerContext) -> Mapping[str, object]:
     """What is listed, and all views of the newest runs, with values that change when they do."""
     folder = server_context.library.folder
-    written = {} if folder is None else _written(folder)
+    written = {} if folder is None else _modification_times(folder)
     plans: dict[str, object] = {
         f"callsheet://plans/{name}": written.get(name, ()) for name in server_context.library.ids()
     }
@@ -109,7 +109,7 @@ def versions(server_context: ServerContext) -> Mapping[str, object]:
     return plans | runs
 
 
-def _written(folder: Path) -> dict[str, list[int]]:
+def _modification_times(folder: Path) -> dict[str, list[int]]:
     """When the files of a folder were written, by their names without the last suffix."""
     found: dict[str, list[int]] = {}
     with suppress(OSError):  # there may be no plans yet
@@ -118,7 +118,7 @@ def _written(folder: Path) -> dict[str, list[int]]:
     return found
 
 
-def templates() -> list[ResourceTemplate]:
+def list_templates() -> list[ResourceTemplate]:
     """The forms of addresses."""
     plan = ResourceTemplate(
         uri_template="callsheet://plans/{plan_id}",
@@ -140,7 +140,7 @@ def templates() -> list[ResourceTemplate]:
     return [plan, *views]
 
 
-def read(server_context: ServerContext, uri: str) -> TextResourceContents:
+def read_resource(server_context: ServerContext, uri: str) -> TextResourceContents:
     """What stands at an address; raises CallsheetError, MCP005 for an address of another form."""
     found = _ADDRESS.fullmatch(uri)
     if found is None:
@@ -156,14 +156,14 @@ def read(server_context: ServerContext, uri: str) -> TextResourceContents:
     return TextResourceContents(uri=uri, text=shown.render(server_context, name), mime_type=shown.mime_type)
 
 
-def completed(server_context: ServerContext, argument: str, started_reply: str) -> list[str]:
+def complete_id(server_context: ServerContext, argument: str, prefix: str) -> list[str]:
     """The ids of plans or runs that begin so."""
     known: list[str] = []
     if argument == "plan_id":
         known = list(server_context.library.ids())
     elif argument == "run_id":
         known = [info.run_id for info in server_context.host.journal.runs(500)]
-    return [name for name in known if name.startswith(started_reply)][:_MOST_COMPLETED]
+    return [name for name in known if name.startswith(prefix)][:_MOST_COMPLETED]
 
 
 def _missing(uri: str) -> CallsheetError:

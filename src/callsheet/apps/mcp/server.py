@@ -40,13 +40,13 @@ from mcp_types import (
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.branch_tools import BRANCH_TOOLS
-from callsheet.apps.mcp.client_request import Caller, offers_forms
+from callsheet.apps.mcp.client_request import ClientRequest, client_supports_forms
 from callsheet.apps.mcp.execute_tools import EXECUTE_TOOLS
 from callsheet.apps.mcp.plan_tools import PLAN_TOOLS
-from callsheet.apps.mcp.replies import Reply, refusal
+from callsheet.apps.mcp.replies import Reply, error_reply
 from callsheet.apps.mcp.run_tools import ANSWER_TOOL, RUN_TOOLS
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.subscriptions import Changes
+from callsheet.apps.mcp.subscriptions import ChangeNotifier
 from callsheet.apps.mcp.text_tools import TEXT_TOOLS
 from callsheet.apps.mcp.tool import ToolDefinition
 from callsheet.diagnostics import CallsheetError, to_json
@@ -68,12 +68,12 @@ _T = TypeVar("_T")
 
 def make_server(server_context: ServerContext) -> Server[Any]:
     """The MCP server for a server context."""
-    changes = Changes(server_context)
+    changes = ChangeNotifier(server_context)
     handlers = _Handlers(server_context, changes)
 
     @asynccontextmanager
     async def watching(server: Server[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
-        async with changes.watching():
+        async with changes.polling():
             yield {}
 
     server = _Server(
@@ -114,7 +114,7 @@ class _Server(Server[dict[str, Any]]):
 class _Handlers:
     """The request handlers of the server."""
 
-    def __init__(self, server_context: ServerContext, changes: Changes) -> None:
+    def __init__(self, server_context: ServerContext, changes: ChangeNotifier) -> None:
         self._server_context = server_context
         self._changes = changes
         self._tools: tuple[ToolDefinition[Any], ...] = (
@@ -124,12 +124,12 @@ class _Handlers:
             *BRANCH_TOOLS,
             *RUN_TOOLS,
         )
-        allowed = (ANSWER_TOOL,) if server_context.lets_clients_answer else ()
+        allowed = (ANSWER_TOOL,) if server_context.clients_may_answer else ()
         self._by_name = {offer.name: offer for offer in (*self._tools, *allowed)}
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """All tools; the one that answers for people only where the client cannot ask them."""
-        offers = self._tools if offers_forms(context) else tuple(self._by_name.values())
+        offers = self._tools if client_supports_forms(context) else tuple(self._by_name.values())
         return ListToolsResult(tools=[offer.declaration() for offer in offers])
 
     async def call_tool(
@@ -140,60 +140,68 @@ class _Handlers:
         if offer is None:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
         try:
-            answer = await offer.call(self._server_context, params.arguments or {}, Caller(context, params))
+            answer = await offer.call(
+                self._server_context, params.arguments or {}, ClientRequest(context, params)
+            )
         except CallsheetError as error:
-            answer = refusal(self._server_context.host.masker.error(error))
+            answer = error_reply(self._server_context.host.masker.error(error))
         except MCPError:
             raise
         except Exception as error:
             _log.exception("the tool %s has met a bug", offer.name)
             text = f"a bug of callsheet: {type(error).__name__}: {error}"
             wrong = CallsheetError.single("MCP009", text, help="please report it; the server goes on")
-            answer = refusal(wrong)
+            answer = error_reply(wrong)
         return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
 
     async def list_resources(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         """Plans and the newest runs; who asks is told from now on when there are others."""
-        await self._changes.remember(context.session)
-        found = await _known(self._beside(partial(resources.listed, self._server_context)))
+        await self._changes.register_legacy_client(context.session)
+        found = await _or_protocol_error(
+            self._in_thread(partial(resources.list_resources, self._server_context))
+        )
         return ListResourcesResult(resources=found)
 
     async def list_templates(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         """The forms of addresses."""
-        return ListResourceTemplatesResult(resource_templates=resources.templates())
+        return ListResourceTemplatesResult(resource_templates=resources.list_templates())
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """A plan or a run."""
-        read = await _known(self._beside(partial(resources.read, self._server_context, params.uri)))
+        read = await _or_protocol_error(
+            self._in_thread(partial(resources.read_resource, self._server_context, params.uri))
+        )
         return ReadResourceResult(contents=[read])
 
     async def list_prompts(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """All prompts."""
-        return ListPromptsResult(prompts=prompts.listed())
+        return ListPromptsResult(prompts=prompts.list_prompts())
 
     async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
         """A prompt with its arguments."""
-        return await _known(prompts.made(self._server_context, params.name, params.arguments or {}))
+        return await _or_protocol_error(
+            prompts.get_prompt(self._server_context, params.name, params.arguments or {})
+        )
 
     async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
         """The ids that begin so."""
-        name, started_reply = params.argument.name, params.argument.value
-        found = await _known(
-            self._beside(partial(resources.completed, self._server_context, name, started_reply))
+        name, prefix = params.argument.name, params.argument.value
+        found = await _or_protocol_error(
+            self._in_thread(partial(resources.complete_id, self._server_context, name, prefix))
         )
         return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
 
-    def _beside(self, look: Callable[[], _T]) -> Awaitable[_T]:
+    def _in_thread(self, look: Callable[[], _T]) -> Awaitable[_T]:
         return asyncio.to_thread(look)
 
 
-async def _known(work: Awaitable[_T]) -> _T:
+async def _or_protocol_error(work: Awaitable[_T]) -> _T:
     """What is worked out; what is wrong is an error of the protocol, with the diagnostics as its data."""
     try:
         return await work

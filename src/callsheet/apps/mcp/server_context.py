@@ -24,7 +24,7 @@ class ServerContext:
     host: Host
     library: PlanLibrary
     policy: Policy | None = None
-    lets_clients_answer: bool = False
+    clients_may_answer: bool = False
     hint: str = ""
 
     @property
@@ -36,7 +36,7 @@ class ServerContext:
         """All available tools."""
         return await self.host.tools.for_plan(None)
 
-    async def shelf_for(self, text: PlanText) -> DeclaredTools:
+    async def declared_tools_for(self, text: PlanText) -> DeclaredTools:
         """The tools to check a plan against; servers are opened for unknown ones."""
         plan = text.plan or text.partial
         if plan is None:

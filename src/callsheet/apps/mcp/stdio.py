@@ -20,10 +20,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 
-from callsheet.apps.mcp.messages import MOST_BYTES, Unreadable, read_message
+from callsheet.apps.mcp.messages import MOST_BYTES, InvalidMessage, parse_message
 
-Heard: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Exception]"
-Said: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
+IncomingMessages: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Exception]"
+OutgoingMessages: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
 _ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 _ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
 _PIECE = 1024 * 1024
@@ -38,12 +38,12 @@ class _PendingRequests:
         self._ids = set[str | int]()
         self._all_answered = anyio.Event()
 
-    def hear(self, message: JSONRPCMessage) -> None:
+    def add(self, message: JSONRPCMessage) -> None:
         """Note a request."""
         if isinstance(message, JSONRPCRequest):
             self._ids.add(message.id)
 
-    def answered(self, message: JSONRPCMessage) -> None:
+    def remove(self, message: JSONRPCMessage) -> None:
         """Note that an answer has been written."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
@@ -59,22 +59,22 @@ class _PendingRequests:
 
 
 @asynccontextmanager
-async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
+async def stdio_streams() -> AsyncGenerator[tuple[IncomingMessages, OutgoingMessages]]:
     """The streams of messages from and to the client; both end when it disconnects."""
     to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    with _taken(0) as source, _taken(1) as sink:
-        async with anyio.create_task_group() as both:
+    with _reserved(0) as source, _reserved(1) as sink:
+        async with anyio.create_task_group() as tasks:
             pending = _PendingRequests()
-            both.start_soon(
-                _listen, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
+            tasks.start_soon(
+                _receive, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
             )
-            both.start_soon(_speak, sink, to_client, both.cancel_scope, pending)
+            tasks.start_soon(_send, sink, to_client, tasks.cancel_scope, pending)
             yield incoming, outgoing
 
 
 @contextmanager
-def _taken(number: int) -> Generator[int]:
+def _reserved(number: int) -> Generator[int]:
     """A standard stream by another number; under its own nothing is read, and standard error is written.
 
     It is not closed at the end: a thread may still wait for a line.
@@ -88,17 +88,19 @@ def _taken(number: int) -> Generator[int]:
         os.dup2(own, number)
 
 
-async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said, pending: _PendingRequests) -> None:
+async def _receive(
+    source: BinaryIO, to_session: _ToSession, answers: OutgoingMessages, pending: _PendingRequests
+) -> None:
     """Hand on messages, and answer what is none, until the client says no more."""
     async with to_session, answers:
         while line := await asyncio.to_thread(_line, source):
             try:
-                message = read_message(line)
+                message = parse_message(line)
                 if message is not None:
-                    pending.hear(message)
+                    pending.add(message)
                     await to_session.send(SessionMessage(message))
-            except Unreadable as wrong:
-                await answers.send(SessionMessage(wrong.answer))
+            except InvalidMessage as wrong:
+                await answers.send(SessionMessage(wrong.response))
             except anyio.BrokenResourceError:  # the session has ended
                 return
         await pending.wait()
@@ -115,7 +117,7 @@ def _line(source: BinaryIO) -> bytes:
     return line
 
 
-async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, pending: _PendingRequests) -> None:
+async def _send(sink: int, to_client: _ToClient, tasks: anyio.CancelScope, pending: _PendingRequests) -> None:
     """Write what is said to the client; when it hears no more, all ends."""
     async with to_client:
         async for message in to_client:
@@ -123,9 +125,9 @@ async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, pendi
             try:
                 await asyncio.to_thread(_write, sink, memoryview(text.encode() + b"\n"))
             except OSError:
-                both.cancel()
+                tasks.cancel()
                 return
-            pending.answered(message.message)
+            pending.remove(message.message)
 
 
 def _write(sink: int, data: memoryview) -> None:

@@ -34,83 +34,83 @@ _PAUSE = 1.0
 _MOST_CLIENTS = 1_000
 
 
-class Changes:
+class ChangeNotifier:
     """Polls the library and the journal for changes, and notifies the listening clients."""
 
     def __init__(self, server_context: ServerContext, pause: float = _PAUSE) -> None:
         self._server_context = server_context
-        self._pause = pause
+        self._poll_interval = pause
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus)
-        self._listening = 0
-        self._older: dict[int, ServerSession] = {}
-        self._known: Mapping[str, object] | None = None
+        self._subscriber_count = 0
+        self._legacy_sessions: dict[int, ServerSession] = {}
+        self._last_versions: Mapping[str, object] | None = None
         """What was there at the last look; None while nobody listens."""
 
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Answer `subscriptions/listen`: by what changes from now on, until the client goes."""
-        self._listening += 1
+        self._subscriber_count += 1
         try:
-            await self._look_first()
+            await self._ensure_baseline()
             return await self._streams(context, params)
         finally:
-            self._listening -= 1
+            self._subscriber_count -= 1
 
-    async def remember(self, session: ServerSession) -> None:
+    async def register_legacy_client(self, session: ServerSession) -> None:
         """Tell an older client of changes, who lists the resources now; others ask for it themselves."""
         if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         client = id(session.client_params)
-        self._older.pop(client, None)
-        while len(self._older) >= _MOST_CLIENTS:
-            del self._older[next(iter(self._older))]
-        self._older[client] = session
-        await self._look_first()
+        self._legacy_sessions.pop(client, None)
+        while len(self._legacy_sessions) >= _MOST_CLIENTS:
+            del self._legacy_sessions[next(iter(self._legacy_sessions))]
+        self._legacy_sessions[client] = session
+        await self._ensure_baseline()
 
     @asynccontextmanager
-    async def watching(self) -> AsyncGenerator[None]:
+    async def polling(self) -> AsyncGenerator[None]:
         """Look within, as long as somebody listens."""
-        task = asyncio.create_task(self._watch())
+        task = asyncio.create_task(self._poll_forever())
         try:
             yield
         finally:
             task.cancel()
             self._streams.close()
 
-    async def _watch(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
-            await asyncio.sleep(self._pause)
-            if self._listening or self._older:
-                await self._look()
+            await asyncio.sleep(self._poll_interval)
+            if self._subscriber_count or self._legacy_sessions:
+                await self._poll()
             else:
-                self._known = None
+                self._last_versions = None
 
-    async def _look_first(self) -> None:
-        if self._known is None:
-            await self._look()
+    async def _ensure_baseline(self) -> None:
+        if self._last_versions is None:
+            await self._poll()
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         try:
             now = await self._server_context.host.beside(lambda: resources.versions(self._server_context))
         except CallsheetError as error:
             _log.warning("changes cannot be looked for: %s", error)
             return
-        before, self._known = self._known, now
+        before, self._last_versions = self._last_versions, now
         if before is None or now == before:
             return
         if now.keys() != before.keys():
             await self._bus.publish(ResourcesListChanged())
-            await self._tell_older()
+            await self._notify_legacy_clients()
         for uri in now:
             if uri in before and now[uri] != before[uri]:
                 await self._bus.publish(ResourceUpdated(uri))
 
-    async def _tell_older(self) -> None:
-        for client, session in [*self._older.items()]:
+    async def _notify_legacy_clients(self) -> None:
+        for client, session in [*self._legacy_sessions.items()]:
             try:
                 await session.send_resource_list_changed()
             except Exception as error:  # it is gone, which is no mistake of anybody
                 _log.debug("a client cannot be told of changes: %s", error)
-                self._older.pop(client, None)
+                self._legacy_sessions.pop(client, None)

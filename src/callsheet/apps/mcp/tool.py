@@ -9,30 +9,30 @@ from typing import Any, Generic, TypeAlias
 from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 
 from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
-from callsheet.apps.mcp.client_request import Caller
-from callsheet.apps.mcp.replies import Reply, with_refusals
+from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.replies import Reply, or_error
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.schemas import Schema
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
 
-LOOKS = ToolAnnotations(
+READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 """It looks at what it is given, and at tools and journal at most."""
-ASKS_MODEL = ToolAnnotations(
+READ_ONLY_OPEN_WORLD = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
 """It changes nothing, and asks a model."""
-KEEPS = ToolAnnotations(
+ADDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
 """It adds to what is kept, and changes nothing that is there."""
-ACTS = ToolAnnotations(
+DESTRUCTIVE = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
 """It calls tools, which may do anything."""
-ENDS = ToolAnnotations(
+DESTRUCTIVE_IDEMPOTENT = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
 """It ends something that cannot be brought back, and no more."""
@@ -46,9 +46,9 @@ class ToolDefinition(Generic[Arguments]):
     title: str
     description: str
     arguments: type[Arguments]
-    answers: Schema
+    result_schema: Schema
     hints: ToolAnnotations
-    carry_out: Callable[[ServerContext, Arguments, Caller], Awaitable[Answer]]
+    handler: Callable[[ServerContext, Arguments, ClientRequest], Awaitable[Answer]]
 
     def declaration(self) -> Tool:
         """What clients are told."""
@@ -57,10 +57,12 @@ class ToolDefinition(Generic[Arguments]):
             title=self.title,
             description=self.description,
             input_schema=schema_of(self.arguments),
-            output_schema=with_refusals(self.answers),
+            output_schema=or_error(self.result_schema),
             annotations=self.hints,
         )
 
-    async def call(self, server_context: ServerContext, given: Mapping[str, Any], caller: Caller) -> Answer:
+    async def call(
+        self, server_context: ServerContext, given: Mapping[str, Any], caller: ClientRequest
+    ) -> Answer:
         """Carry it out; raises CallsheetError for arguments that are wrong, and what it raises itself."""
-        return await self.carry_out(server_context, read_arguments(self.name, self.arguments, given), caller)
+        return await self.handler(server_context, read_arguments(self.name, self.arguments, given), caller)

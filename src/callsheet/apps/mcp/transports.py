@@ -28,7 +28,7 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.stdio import client_at_standard_streams
+from callsheet.apps.mcp.stdio import stdio_streams
 from callsheet.apps.session import Setup
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -54,7 +54,7 @@ class ServerConfig:
     policy: Policy | None
     library: PlanLibrary
     journal: Journal
-    lets_clients_answer: bool = False
+    clients_may_answer: bool = False
     hint: str = ""
 
 
@@ -62,42 +62,42 @@ class ServerConfig:
 class HttpEndpoint:
     """A socket that listens, its address, and the token that clients have to show."""
 
-    bound: socket.socket
+    listener: socket.socket
     address: Address
     token: str
-    is_new: bool
+    is_token_new: bool
     """Whether the token was made for this server, so that nobody knows it yet."""
 
 
-async def serve(served: ServerConfig, web: HttpEndpoint | None, say: Callable[[str], None]) -> None:
+async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Callable[[str], None]) -> None:
     """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
 
     `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
     """
-    host = Host(served.setup, served.journal, limits=served.limits, policy=served.policy, say=say)
+    host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
         server_context = ServerContext(
             host=host,
-            library=served.library,
-            policy=served.policy,
-            lets_clients_answer=served.lets_clients_answer,
-            hint=served.hint,
+            library=config.library,
+            policy=config.policy,
+            clients_may_answer=config.clients_may_answer,
+            hint=config.hint,
         )
         server = make_server(server_context)
-        if web is None:
+        if endpoint is None:
             await serve_stdio(server, host.masker)
             return
-        say(f"callsheet mcp listens at {web.address.url}")
-        if web.is_new:
-            say(f"clients show this token (Authorization: Bearer …): {web.token}")
-        with host.masker.over_prints():
-            await serve_http(server, web.bound, web.address, web.token)
+        notify(f"callsheet mcp listens at {endpoint.address.url}")
+        if endpoint.is_token_new:
+            notify(f"clients show this token (Authorization: Bearer …): {endpoint.token}")
+        with host.masker.masking_output():
+            await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
 
 
 async def serve_stdio(server: Server[Any], masker: Masker) -> None:
     """Serve the client at the other end of standard input and output, until it closes them."""
-    async with client_at_standard_streams() as (incoming, outgoing):
-        with masker.over_prints():  # the streams are taken: what tools print from now on is no message
+    async with stdio_streams() as (incoming, outgoing):
+        with masker.masking_output():  # the streams are taken: what tools print from now on is no message
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
@@ -112,7 +112,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
         ws=_NO_WEBSOCKETS,
         timeout_graceful_shutdown=_PATIENCE,
     )
-    web = _Web(config)
+    web = _HttpServer(config)
     serving = asyncio.create_task(web.serve([bound]))
     try:
         await asyncio.shield(serving)
@@ -122,7 +122,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
         raise
 
 
-class _Web(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """A server that leaves signals to the program."""
 
     @contextmanager
@@ -141,10 +141,10 @@ def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
     app = server.streamable_http_app(
         transport_security=security, host=address.host, max_sessions=_MOST_SESSIONS
     )
-    return _Guarded(app, token)
+    return _TokenGuard(app, token)
 
 
-class _Guarded:
+class _TokenGuard:
     """Answers only who shows the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -152,13 +152,13 @@ class _Guarded:
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
+        if scope["type"] == "http" and not self._has_token(Headers(scope=scope)):
             error = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
             refused = JSONResponse(error, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
             await refused(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _is_known(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED
-from callsheet.apps.rendering.events import in_events
-from callsheet.apps.rendering.in_doubt import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.rendering.timestamps import iso
-from callsheet.apps.rendering.values import preview, seconds
+from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
+from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -31,8 +31,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield f"run      {info.run_id}"
     yield f"status   {details.status}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
-    yield f"journal  {details.journal}, {in_events(info.events)}, {chain_in_words(details.bad)}"
+    yield f"time     {iso_utc(info.created)} to {iso_utc(info.updated)} ({format_seconds(info.updated - info.created)})"
+    yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
     for child in details.children:
@@ -67,7 +67,11 @@ def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
-    took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
+    took = (
+        ""
+        if visit.ended is None or visit.outcome == "skipped"
+        else format_seconds(visit.ended - visit.started)
+    )
     message = (
         f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     )
@@ -97,7 +101,7 @@ def _cuts(account: Account) -> Iterator[str]:
 
 def _late_line(answer: LateAnswer) -> str:
     message = "failed" if answer.outcome == "err" else "answered"
-    when = iso(answer.ts)
+    when = iso_utc(answer.ts)
     return f"late: {answer.key} {message} at {when}, after it was closed: {preview(answer.value, 100)}"
 
 
@@ -112,7 +116,7 @@ def _beside(visit: StepAccount) -> str:
 def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
     yield from _asks(details, hint)
     is_stopped = details.status in (INTERRUPTED, "in_doubt")
-    lines = left_lines(details.in_doubt)
+    lines = pending_call_lines(details.in_doubt)
     if details.in_doubt and is_stopped:
         lines = doubt_lines(details.in_doubt, details.info.run_id, hint)
     if details.unanswered:
@@ -126,11 +130,11 @@ def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
 
 
 def _asks(details: RunDetails, hint: str) -> Iterator[str]:
-    from callsheet.apps.rendering.questions import lines_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
 
     for ask in details.asks:
         yield ""
-        yield from lines_of(ask, hint)
+        yield from question_lines(ask, hint)
 
 
 def _end(details: RunDetails) -> Iterator[str]:

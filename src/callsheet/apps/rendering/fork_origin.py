@@ -13,7 +13,7 @@ from callsheet.apps.rendering.values import preview
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ForkOrigin:
     """The run and the event that a run comes from, by which command, and what was edited by whom."""
 
     run_id: str
@@ -42,12 +42,12 @@ class Origin:
         }
 
 
-def origin_of(start: Mapping[str, Any] | None) -> Origin | None:
+def origin_of(start: Mapping[str, Any] | None) -> ForkOrigin | None:
     """The origin that the body of a first event tells of; None for a run that did not branch off."""
     fork = (start or {}).get("fork")
     if fork is None:
         return None
-    return Origin(
+    return ForkOrigin(
         str(fork["run"]),
         int(fork["event"]),
         str(fork["verb"]),

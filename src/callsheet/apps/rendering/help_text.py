@@ -17,25 +17,25 @@ _SYNTAX = re.compile(r"--syntax (\w+) reads")
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class HelpRewriter:
     """How a face takes what the command line takes by options; `variables` is where it takes those."""
 
     variables: str
 
-    def rewritten(self, way_out: str) -> str:
+    def rewrite(self, way_out: str) -> str:
         """A way out as this face offers it.
 
-        >>> HTTP.rewritten("it is null here; give it with --var city=… or set it with a step")
+        >>> HTTP.rewrite("it is null here; give it with --var city=… or set it with a step")
         'it is null here; give city in `inputs` or set it with a step'
         """
         text = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
         return _SYNTAX.sub(r"`syntax` \1 reads", text)
 
-    def rewritten_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    def rewrite_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
         """Findings with the ways out that this face offers."""
-        return tuple(d if d.help is None else replace(d, help=self.rewritten(d.help)) for d in diagnostics)
+        return tuple(d if d.help is None else replace(d, help=self.rewrite(d.help)) for d in diagnostics)
 
-    def rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def rewrite_rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """An answer as data, its `diagnostics` with the ways out that this face offers."""
         rows = data.get("diagnostics")
         if not isinstance(rows, list | tuple):
@@ -47,8 +47,8 @@ class Interface:
             return row
         fields = cast("dict[str, object]", row)
         way_out = fields.get("help")
-        return {**fields, "help": self.rewritten(way_out)} if isinstance(way_out, str) else fields
+        return {**fields, "help": self.rewrite(way_out)} if isinstance(way_out, str) else fields
 
 
-HTTP = Interface("`inputs`")
-MCP = Interface("`variables` of the run (`inputs` where it is only checked)")
+HTTP = HelpRewriter("`inputs`")
+MCP = HelpRewriter("`variables` of the run (`inputs` where it is only checked)")

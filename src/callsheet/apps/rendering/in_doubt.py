@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from callsheet.apps.rendering.timestamps import iso
-from callsheet.apps.rendering.values import preview, seconds
+from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CODES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _DECISIONS = (
 )
 
 
-def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
+def pending_call_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     """The calls that left and gave no answer, each with its arguments and since when; none for none."""
 
     if not calls:
@@ -33,22 +33,22 @@ def left_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     for call in calls:
         args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())
         attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
-        ago = seconds(max(0.0, now - call.since))
+        ago = format_seconds(max(0.0, now - call.since))
         lines.append(
-            f"  {call.key}  {_named(call.tool)} ({args})  started {iso(call.since)} ({ago} ago{attempt})"
+            f"  {call.key}  {_tool_name(call.tool)} ({args})  started {iso_utc(call.since)} ({ago} ago{attempt})"
         )
-        lines.append(f"    {_both_ends(call.why)}")
+        lines.append(f"    {_shorten_middle(call.why)}")
     return lines
 
 
-def _named(tool: str) -> str:
+def _tool_name(tool: str) -> str:
     return tool if tool == "RE-PLAN" else f"@{tool}"
 
 
-def _both_ends(why: str) -> str:
+def _shorten_middle(why: str) -> str:
     """A reason on one line; of a long one its beginning and its end, where a server's last words stand.
 
-    >>> _both_ends("it ended; it last wrote:\\n" + "noise " * 100 + "fatal: no disk")[-25:]
+    >>> _shorten_middle("it ended; it last wrote:\\n" + "noise " * 100 + "fatal: no disk")[-25:]
     'oise noise fatal: no disk'
     """
     text = preview(why, len(why))
@@ -57,7 +57,7 @@ def _both_ends(why: str) -> str:
 
 def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
     """The calls, and the commands that decide about them."""
-    lines = left_lines(calls)
+    lines = pending_call_lines(calls)
     which = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
     commands = [
         (f"callsheet decide {run_id} {which} {decision}{hint}", means) for decision, means in _DECISIONS
@@ -74,7 +74,7 @@ def doubt_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[s
 
 def unanswered_lines(calls: Sequence[DoubtfulCall], run_id: str, hint: str) -> list[str]:
     """The calls whose models gave no answer, why, and how the run goes on."""
-    lines = [f"{call.key}  {_named(call.tool)} has no answer: {preview(call.why, 400)}" for call in calls]
+    lines = [f"{call.key}  {_tool_name(call.tool)} has no answer: {preview(call.why, 400)}" for call in calls]
     codes = dict.fromkeys(code for call in calls if (code := call.why.partition(":")[0]) in CODES)
     key = shlex.quote(calls[0].key) if len(calls) == 1 else "KEY"
     return [

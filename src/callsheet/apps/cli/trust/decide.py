@@ -42,7 +42,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
     news = [
         replace(server, tools=open_ones)
         for server in servers
-        if (open_ones := tuple(t for t in server.tools if not t.is_settled)) or server.is_renamed
+        if (open_ones := tuple(t for t in server.tools if not t.is_approved)) or server.is_renamed
     ]
     if not as_json:
         for server in news:
