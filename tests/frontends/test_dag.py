@@ -328,7 +328,7 @@ def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> No
     assert format_plan(made.plan).splitlines()[2:-1] == [
         "@PARALLEL {",
         "  # Read",
-        '  S1: @A (u="https://h.test:80/true", o={"host": "h.test", "port": 80}) ON_FAIL TERMINATE ("step 1 failed")',
+        '  S1: @A (u="https://h.test:80/true", o={"host": "h.test", "port": 80}) ON_FAIL TERMINATE ("step 1 failed")',  # noqa: E501 - a line of the text
         "  # Read",
         '  S2: ?IF (80 > 1) THEN @B > $r ON_FAIL TERMINATE ("step 2 failed: $r")',
         "}",

@@ -53,7 +53,7 @@ def test_valid_json_has_the_values_of_json_loads(
 @pytest.mark.parametrize(
     "text",
     [
-        r'"\/ \ud83d\ude00 \ud83d \u0000 \b\f\n\r\t\\\""', "1e5", "1E+5", "-0", "-0.0", "1e-400", "\t[1,\t2]\r\n",
+        r'"\/ \ud83d\ude00 \ud83d \u0000 \b\f\n\r\t\\\""', "1e5", "1E+5", "-0", "-0.0", "1e-400", "\t[1,\t2]\r\n",  # noqa: E501
         "123456789012345678901234567890", '"\x7f\u2028\x85"', '{"": 1, " ": {"\\u0061": []}}', "[[],{}]",
     ],
 )  # fmt: skip

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """Plans that leak or destroy, and plans that do not: one step per line, one plan for each way.
 
 A case is its name, the plan, and what its policy adds to the policy of the cases in `tests/conformance`.

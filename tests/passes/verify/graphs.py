@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """JSON plans that leak, and some that do not: a dependent step reveals whether a step failed."""
 
 from __future__ import annotations

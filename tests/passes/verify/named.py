@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """Files named by programs: to unlisted tools and libraries, in other folders, where none is written."""
 
 from __future__ import annotations

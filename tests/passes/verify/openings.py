@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """Files that programs open by name, files that operators' tools write and move, request bodies."""
 
 from __future__ import annotations

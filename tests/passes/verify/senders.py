@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """Tools of an operator that send: recipients in all arguments, and files sent along.
 
 Also what an agent, a host command or an image takes along that no argument of the plan says.

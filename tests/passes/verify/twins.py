@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a case is a line
 """Plans that differ as little as possible from a plan with the opposite verdict.
 
 Recipients that are told as dicts, web addresses of tools of the operator, secrets that such tools read,

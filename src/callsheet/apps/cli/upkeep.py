@@ -11,7 +11,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_bytes
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
             append_anchors(anchor, found)
         if as_json:
             print_json(
-                [{"run_id": a.run_id, "event": a.seq, "head": a.head, "time": iso_utc(a.time)} for a in found]
+                [{"run_id": a.run_id, "event": a.seq, "head": a.head, "time": iso(a.time)} for a in found]
             )
         else:
             for a in found:

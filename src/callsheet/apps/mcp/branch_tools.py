@@ -132,9 +132,8 @@ def _has_consent(result: ElicitResult | None) -> bool:
 
 
 def _consent_form(forking_plan: forking.Forking) -> Form:
-    lines = [
-        f"A new run from {forking_plan.parent.run_id}, up to event {forking_plan.at}, may change something outside:"
-    ]
+    parent, at = forking_plan.parent.run_id, forking_plan.at
+    lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
     lines += [f"  {each.step} @{each.tool} ({each.effect})" for each in forking_plan.effects[:_MOST_EFFECTS]]
     remaining = len(forking_plan.effects) - _MOST_EFFECTS
     lines += [f"  and {remaining} more"] if remaining > 0 else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk
@@ -52,7 +52,7 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
         "attempt": call.attempt,
         "tool": call.tool,
         "args": call.args,
-        "since": iso_utc(call.since),
+        "since": iso(call.since),
         "why": call.why,
     }
 
@@ -64,8 +64,8 @@ def ask_json(ask: PendingAsk) -> dict[str, Any]:
         "key": ask.key,
         "step": ask.step,
         "kind": ask.kind,
-        "since": iso_utc(ask.since),
-        "until": None if ask.until is None else iso_utc(ask.until),
+        "since": iso(ask.since),
+        "until": None if ask.until is None else iso(ask.until),
         "answered": ask.is_answered,
         "digest": ask.digest,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event
@@ -38,7 +38,7 @@ def run_at_event_json(run_id: str, event: Event, folded: Folded) -> dict[str, An
         turn = steps[machine.pc].id
     return {
         "run_id": run_id,
-        "event": {"seq": event.seq, "type": str(event.type), "key": event.key, "time": iso_utc(event.ts)},
+        "event": {"seq": event.seq, "type": str(event.type), "key": event.key, "time": iso(event.ts)},
         "status": status_then(folded),
         "turn": turn,
         "done": None if schedule is None else [steps[n].id for n in sorted(schedule.numbers_done())],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
 from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def run_details_json(details: RunDetails) -> dict[str, Any]:
         "status": details.status,
         "plan": details.plan,
         "plan_hash": info.plan_hash,
-        "created": iso_utc(info.created),
-        "updated": iso_utc(info.updated),
+        "created": iso(info.created),
+        "updated": iso(info.updated),
         "journal": str(details.journal),
         "from": None if details.origin is None else details.origin.to_json(),
         "children": [
@@ -118,7 +118,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
     return {
         "step": visit.step,
         "outcome": visit.outcome,
-        "started": iso_utc(visit.started),
+        "started": iso(visit.started),
         "seconds": None if visit.ended is None else round(visit.ended - visit.started, 6),
         "calls": visit.calls,
         "retries": visit.retries,
@@ -136,7 +136,7 @@ def _late_json(answer: LateAnswer) -> dict[str, Any]:
     return {
         "key": answer.key,
         "step": answer.step,
-        "time": iso_utc(answer.ts),
+        "time": iso(answer.ts),
         "outcome": answer.outcome,
         "preview": preview(answer.value, 200),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from callsheet.apps.operations.runs import INTERRUPTED
 from callsheet.apps.rendering.events import count_events
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
@@ -31,7 +31,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield f"run      {info.run_id}"
     yield f"status   {details.status}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    yield f"time     {iso_utc(info.created)} to {iso_utc(info.updated)} ({format_seconds(info.updated - info.created)})"
+    duration = format_seconds(info.updated - info.created)
+    yield f"time     {iso(info.created)} to {iso(info.updated)} ({duration})"
     yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
@@ -101,7 +102,7 @@ def _cuts(account: Account) -> Iterator[str]:
 
 def _late_line(answer: LateAnswer) -> str:
     message = "failed" if answer.outcome == "err" else "answered"
-    when = iso_utc(answer.ts)
+    when = iso(answer.ts)
     return f"late: {answer.key} {message} at {when}, after it was closed: {preview(answer.value, 100)}"
 
 

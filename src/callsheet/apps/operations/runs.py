@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
@@ -35,8 +35,8 @@ def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
         "status": shown,
         "plan": plan_name(journal, info),
         "plan_hash": info.plan_hash,
-        "created": iso_utc(info.created),
-        "updated": iso_utc(info.updated),
+        "created": iso(info.created),
+        "updated": iso(info.updated),
         "events": info.events,
         "parent": None if info.forked_at is None else info.parent_run,
         "forked_at": info.forked_at,

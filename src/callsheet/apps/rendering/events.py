@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
 from callsheet.sealing.opening import shown
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def event_line(event: Event) -> str:
     """An event on one line: number, time, type, key, the beginning of its body."""
     body = "" if event.body is None else preview(shown(event.body), 100)
-    return f"{event.seq:>6}  {iso_utc(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
+    return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
 
 
 def count_events(count: int) -> str:
@@ -31,7 +31,7 @@ def event_json(event: Event) -> dict[str, Any]:
     """An event as an object, with its whole body."""
     return {
         "seq": event.seq,
-        "time": iso_utc(event.ts),
+        "time": iso(event.ts),
         "type": str(event.type),
         "key": event.key,
         "step": event.step,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CODES
 
@@ -35,7 +35,7 @@ def pending_call_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
         attempt = f", attempt {call.attempt}" if call.attempt > 1 else ""
         ago = format_seconds(max(0.0, now - call.since))
         lines.append(
-            f"  {call.key}  {_tool_name(call.tool)} ({args})  started {iso_utc(call.since)} ({ago} ago{attempt})"
+            f"  {call.key}  {_tool_name(call.tool)} ({args})  started {iso(call.since)} ({ago} ago{attempt})"
         )
         lines.append(f"    {_shorten_middle(call.why)}")
     return lines

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import cast
 
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import exact_json, without_controls
 from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
@@ -17,8 +17,8 @@ from callsheet.runtime.answers import PendingAsk
 
 def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
     """What is asked, and the command that answers it; `hint` is what that needs to find the journal."""
-    until = "" if ask.until is None else f", until {iso_utc(ask.until)}"
-    yield f"{ask.run_id}  {ask.key}  since {iso_utc(ask.since)}{until}"
+    until = "" if ask.until is None else f", until {iso(ask.until)}"
+    yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
         if ask.answer:
             yield f"  may the answer of @{ask.tool} be used?"

@@ -12,7 +12,7 @@ from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     key = f" {event.key}" if event.key else ""
-    print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso_utc(event.ts)}")
+    print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
     print_text(f"is     {status_then(folded)}, {_place(folded)}")
     print_text(f"used   {folded.usage().describe()}")
     for command in folded.waiting.values():

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli.output import print_text, to_stderr
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
     note, took = played
     row: dict[str, Any] = {
         "seq": moment.event.seq,
-        "time": iso_utc(moment.event.ts),
+        "time": iso(moment.event.ts),
         "at": round(at, 6),
         "event": str(note.kind),
         "step": note.step or None,

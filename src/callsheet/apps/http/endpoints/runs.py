@@ -18,7 +18,7 @@ from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.runs import plan_name
-from callsheet.apps.rendering.timestamps import iso_utc
+from callsheet.apps.rendering.timestamps import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
 from callsheet.machine.approvals import approval_timeouts
@@ -69,8 +69,8 @@ def _row(info: RunInfo, status: str, name: str) -> dict[str, Any]:
         "status": status,
         "plan": name,
         "plan_hash": info.plan_hash,
-        "created": iso_utc(info.created),
-        "updated": iso_utc(info.updated),
+        "created": iso(info.created),
+        "updated": iso(info.updated),
         "events": info.events,
         "parent": None if info.forked_at is None else info.parent_run,
         "forked_at": info.forked_at,
