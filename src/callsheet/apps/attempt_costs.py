@@ -1,6 +1,6 @@
 """Sums up the costs of several attempts at goals, in total and per solved goal.
 
-Pure. In: attempts. Out: sums, and tokens, calls and time for each that reached its goal.
+Pure. In: attempts. Out: totals, and the tokens, calls and seconds per solved goal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class AverageCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttemptTotals:
-    """All attempts of one way: their number, how many solved the goal, and their total costs.
+    """The totals of all attempts with one method: their number, how many solved the goal, and the costs.
 
     `answer` and `error` are those of the last attempt; the other fields are those of `Attempt`, summed up.
     """
@@ -72,7 +72,7 @@ class AttemptTotals:
 
 
 def total_costs(attempts: Sequence[Attempt]) -> AttemptTotals:
-    """Sum up the attempts of one way, of which there must be at least one.
+    """Sum up the attempts with one method; there must be at least one.
 
     >>> ways = [Attempt("plan", True, "a", input_tokens=100, cached_tokens=50), Attempt("plan", False, "b")]
     >>> total_costs(ways).per_solved_goal

@@ -1,7 +1,7 @@
-"""Compares two ways to reach one goal with the same model and tools: a compiled plan and a ReAct loop.
+"""Compares two methods of solving a goal with the same model and tools: a compiled plan and a ReAct loop.
 
 In: a goal, a setup, a check of answers. Out: for each attempt whether it solved the goal, and its costs.
-Everything is carried out for real, so calls with effects are made once for each way and attempt.
+All calls are real, so calls with effects are made once per method and attempt.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded
 
 GoalCheck = Callable[[str], bool]
-"""Whether an answer reaches the goal."""
+"""Whether an answer solves the goal."""
 PARALLEL_CALLS = 4
-"""Calls in one turn of the loop that makes calls side by side."""
+"""The number of parallel calls per turn of the second ReAct loop."""
+
 MAX_TURNS = 20
 
 
@@ -48,10 +49,10 @@ MAX_TURNS = 20
 class Attempt:
     """The outcome and the costs of one attempt at the goal.
 
-    `model_calls` are all questions to the model, with what was asked again because a try had failed;
-    `compiling` of them made the plan, `repairs` of these for the second time, and `replans` is how often new
-    plans were made while it ran. `calls` are those of tools. Of the
-    `input_tokens`, `cached_tokens` were in the provider's cache. `seconds` is the whole time.
+    `model_calls` counts all requests to the model, including retries. `compiling` of them compiled the plan,
+    and `repairs` of those repaired an invalid answer. `replans` counts the new plans made during the run.
+    `calls` counts tool calls. Of the `input_tokens`, `cached_tokens` came from the provider's cache.
+    `seconds` is the total time.
     """
 
     name: str
@@ -72,10 +73,10 @@ class Attempt:
 async def compare_ways(
     goal: str, setup: Setup, solves_goal: GoalCheck, times: int = 1
 ) -> list[list[Attempt]]:
-    """Reach the goal with a compiled plan, a sequential ReAct loop, and one that makes calls in parallel.
+    """Solve the goal with a compiled plan, a sequential ReAct loop, and a ReAct loop with parallel calls.
 
-    Each way has `times` attempts. They alternate, so that the first attempt of each way starts with the
-    model's cache as it was, and later ones with the cache of a program that keeps running. Raises
+    Returns the attempts of each method, in this order. Each method has `times` attempts, in alternation, so
+    that the first attempt of each starts with a cold model cache and later ones with a warm one. Raises
     CallsheetError for a model or tools that cannot be used.
     """
     async with _opened(setup) as toolbox:
@@ -94,13 +95,13 @@ async def compare_ways(
 
 @asynccontextmanager
 async def _opened(setup: Setup) -> AsyncGenerator[Toolbox]:
-    language_model_of(setup)  # refused before servers are started
+    language_model_of(setup)  # an error here comes before servers are started
     async with open_toolbox(setup) as toolbox:
         yield toolbox
 
 
 async def _attempt_by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck) -> Attempt:
-    """Compile once, then run; what compiling took counts."""
+    """Compile the goal and run the plan; the costs include those of compiling."""
     began = time.monotonic()
     request = Request(goal, offered(toolbox.registry), "")
     draft = await draft_for(request, language_model_of(setup), toolbox.registry, ALL_MEANS)
@@ -127,14 +128,14 @@ async def _attempt_by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves_goa
 async def _attempt_by_loop(
     name: str, goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck, *, at_once: int
 ) -> Attempt:
-    """One agent with all tools; its turns are the machine's, so limits and effects are the same."""
+    """Run one agent with all tools; the machine drives its turns, so the same limits and effects apply."""
     began = time.monotonic()
     tools = [tool for tool in toolbox.registry.names() if call_kind(tool) is CallKind.TOOL]
     return _attempt(name, await _run(loop_plan(goal, tools, at_once), setup, toolbox), solves_goal, began)
 
 
 def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
-    """The plan whose one step is an agent that may call all of these tools."""
+    """A plan with one step: an agent that may call all of these tools."""
     arguments = (
         ("goal", Literal(goal)),
         ("tools", ListExpr(tuple(Literal(name.lower()) for name in tools))),
@@ -162,7 +163,7 @@ async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
     launch = Launch(
         facts=facts_of(plan, registry, agents=models.agents),
         limits=limits,
-        approve=tuple(map(canonical_tool_name, setup.settings.approve)),  # nobody is there: they are denied
+        approve=tuple(map(canonical_tool_name, setup.settings.approve)),  # denied: nobody answers
     )
     return await run_unrecorded(plan, ports, launch)
 
@@ -178,7 +179,7 @@ def _attempt(name: str, result: Result | None, solves_goal: GoalCheck, began: fl
         answer,
         result.error or "",
         calls=used.calls - used.model_calls,
-        model_calls=max(used.model_calls, used.model_requests),  # repairs of new plans are requests too
+        model_calls=max(used.model_calls, used.model_requests),  # includes the repairs of new plans
         replans=used.replans,
         input_tokens=used.input_tokens,
         cached_tokens=used.cached_tokens,

@@ -27,14 +27,17 @@ from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _HELP = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
-    "without a key: `callsheet models get qwen2.5-coder-0.5b`, which is then asked where no other is named; "
-    "`callsheet compile --prompt GOAL` prints what to ask by hand"
+    "without a key: `callsheet models get qwen2.5-coder-0.5b` downloads a local model, which is the default; "
+    "`callsheet compile --prompt GOAL` prints the prompt"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryMatch:
-    """A plan of the library that fits a goal: its id, the goal it was saved for, its score, its text."""
+    """A plan of the library that matches a goal.
+
+    `goal` is the one it was saved for, `score` the similarity from 0 to 1, `description` the match as text.
+    """
 
     id: str
     goal: str
@@ -47,9 +50,9 @@ class LibraryMatch:
 
 @dataclass(frozen=True, slots=True)
 class CompileOutcome:
-    """The result for a goal: a plan of the library (`kept`), or of compiling (`result`).
+    """The result for a goal: a plan from the library, or the `result` of compiling.
 
-    `doubts` are diagnostics about the tools; `tools` are the pins of those that the plan calls.
+    `tools` has the pins of the tools that the plan calls.
     """
 
     from_library: LibraryMatch | None
@@ -83,7 +86,7 @@ def language_model_of(setup: Setup) -> LanguageModel:
 
 def no_model() -> CallsheetError:
     """The error for a missing model (CMP001), with the ways to get one."""
-    message = "no model is configured that could be asked for a plan"
+    message = "no model is configured that could compile a plan"
     return CallsheetError.single("CMP001", message, help=_HELP)
 
 
@@ -98,9 +101,10 @@ async def compile_for_setup(
 ) -> CompileOutcome:
     """A plan for a goal: from the library if it has one, else a new one.
 
-    A plan saved for the same goal is used; one for a similar goal if `takes` returns True. Neither needs a
-    model. If none is configured, a downloaded local model is asked, and `say` is called with a note of it.
-    What the `policy` refuses counts as an error in a new plan; for a kept plan it raises PolicyRefused.
+    A plan saved for the same goal is used, or one for a similar goal if `accept` returns True; neither needs
+    a model. Otherwise the configured model compiles the goal, by default a downloaded local model, which
+    `notify` is told. Violations of the `policy` are errors of a new plan; for a plan of the library
+    PolicyRefused is raised. Raises CallsheetError without a model (CMP001).
     """
     async with open_toolbox(setup) as toolbox:
         return await compile_with_toolbox(toolbox, goal, context, setup, library, accept, policy, notify)
@@ -150,7 +154,7 @@ def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLi
 def _match_in_library(
     library: PlanLibrary, goal: str, registry: Registry, accept: Callable[[LibraryMatch], bool]
 ) -> LibraryMatch | None:
-    """The plan of the library to use for a goal; never one that could not run here."""
+    """The plan of the library to use for a goal; only one that passes the checks against these tools."""
     found = find_by_goal(library, goal, pin_lookup(registry))
     if found.exact is not None:
         kept = _loaded(library, found.exact)

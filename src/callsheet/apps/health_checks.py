@@ -1,7 +1,7 @@
-"""Checks everything that callsheet needs on this machine, item by item; for `callsheet doctor`.
+"""The checks of `callsheet doctor`: whether this machine has what callsheet needs.
 
-In: a setup and a journal's place. Out: items, each with what was found and, where it is not in
-order, the way out. It changes nothing but a probe file in the journal's folder, which it removes.
+In: a setup, the path of a journal. Out: a list of results, each with help if the check failed. Writes only a
+temporary file to the folder of the journal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BACKPORTS = {(3, 50): 7, (3, 44): 6}
 
 
 class CheckResult(NamedTuple):
-    """One thing that was looked at: `bad` is what callsheet cannot do without."""
+    """The result of one check; `bad` is a missing requirement, `note` a missing optional part."""
 
     name: str
     state: State
@@ -44,7 +44,7 @@ class CheckResult(NamedTuple):
 
 
 async def run_checks(setup: Setup, journal: Path | None) -> list[CheckResult]:
-    """Every item. Servers are started only where the setup names configurations."""
+    """Run all checks. Servers are started only if the setup names MCP configurations."""
     items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
     items += await asyncio.to_thread(_store)
     items += [_program("git"), _program("node"), _settings(), _local_models()]
@@ -74,7 +74,7 @@ def _packages() -> Iterator[CheckResult]:
 
 
 def _form() -> str:
-    """What the inner loop is here: a traceback through machine code has lines, and no local variables."""
+    """Whether the inner loop is compiled: tracebacks through machine code have no local variables."""
     file = getattr(find_spec("callsheet.machine.machine"), "origin", None) or ""
     return "Python" if file.endswith(".py") else "inner loop as machine code"
 
@@ -83,12 +83,12 @@ def _sqlite() -> CheckResult:
     found = sqlite3.sqlite_version
     if has_wal_fix(sqlite3.sqlite_version_info):
         return CheckResult("sqlite", "ok", found)
-    message = "before 3.51.3 two processes that write at once could damage a journal (the WAL-reset race)"
-    return CheckResult("sqlite", "note", found, f"{message}; callsheet's own write lock keeps them apart")
+    message = "before 3.51.3, two concurrent writers could damage a journal (the WAL-reset race)"
+    return CheckResult("sqlite", "note", found, f"{message}; callsheet's write lock prevents that")
 
 
 def has_wal_fix(number: tuple[int, int, int]) -> bool:
-    """Whether this SQLite is free of the WAL-reset race: 3.51.3, 3.50.7, 3.44.6 and what follows them.
+    """Whether this version of SQLite has the fix of the WAL-reset race: from 3.51.3, 3.50.7 or 3.44.6 on.
 
     >>> has_wal_fix((3, 51, 3)), has_wal_fix((3, 50, 7)), has_wal_fix((3, 45, 1))
     (True, True, False)
@@ -122,7 +122,7 @@ def _journal(given: Path | None) -> CheckResult:
 
 
 def _store() -> list[CheckResult]:
-    """The store that this machine shares, where it has one."""
+    """The shared store, if one is configured."""
     from callsheet.store.shared.address import shared_address, shown  # noqa: PLC0415 - few have one
     from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - as above
 
@@ -134,7 +134,7 @@ def _store() -> list[CheckResult]:
     except CallsheetError as error:
         return [_of(found, "store") for found in error.diagnostics]
     except OSError as error:
-        way_out = "start it, or take CALLSHEET_STORE (or `store` in config.toml) away"
+        way_out = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
         return [CheckResult("store", "bad", error.strerror or str(error), way_out)]
     return [
         CheckResult("store", "ok", f"{shown(address)} ({'there' if there else 'made with its first use'})")
@@ -145,7 +145,7 @@ def _isolation(setup: Setup) -> CheckResult:
     found = isolation(setup.builtin_settings())
     if found.kind == "namespaces":
         return CheckResult("code", "ok", str(found))
-    return CheckResult("code", "note", str(found), "`--allow-unsandboxed` lets code run all the same")
+    return CheckResult("code", "note", str(found), "`--allow-unsandboxed` allows code without isolation")
 
 
 def _program(name: str) -> CheckResult:
@@ -158,15 +158,15 @@ def _program(name: str) -> CheckResult:
 
 
 def _settings() -> CheckResult:
-    """The user's configuration file; one that is wrong ends the command before it comes to this."""
+    """The user's configuration file; an invalid one has ended the command before this check."""
     path = settings_path()
     return CheckResult(
-        "config", "ok", str(path) if os.path.exists(path) else f"{path} (not there, nothing is changed)"
+        "config", "ok", str(path) if os.path.exists(path) else f"{path} (does not exist; the defaults apply)"
     )
 
 
 async def _model(setup: Setup) -> list[CheckResult]:
-    """The model that is configured, asked for a few words, and under each constraint that it says to take."""
+    """The configured model: sends it a short request, and one with each constraint that it declares."""
     from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
     from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
     from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
@@ -182,7 +182,9 @@ async def _model(setup: Setup) -> list[CheckResult]:
             return [CheckResult("model", "ok", f"none is configured: {local} is taken (not asked)")]
         help_text = "set `model` in [model] of config.toml, CALLSHEET_MODEL, or pass --model"
         return [
-            CheckResult("model", "note", "none is configured; only steps that ask one need it", help_text)
+            CheckResult(
+                "model", "note", "none is configured; only steps that use a model need one", help_text
+            )
         ]
     if not isinstance(model, LanguageModel):
         assert is_function(setup.model)
@@ -198,7 +200,9 @@ async def _model(setup: Setup) -> list[CheckResult]:
     found = [
         CheckResult("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}")
     ]
-    taken = f"takes {', '.join(trial.kept)}" if trial.kept else "takes none: answers are checked afterwards"
+    taken = (
+        f"accepts {', '.join(trial.kept)}" if trial.kept else "accepts none: answers are checked afterwards"
+    )
     found.append(CheckResult("constraints", "ok" if trial.kept else "note", taken))
     found += [
         CheckResult("constraints", "note", f"{syntax} does not work: {why}") for syntax, why in trial.broken
@@ -207,7 +211,7 @@ async def _model(setup: Setup) -> list[CheckResult]:
 
 
 def _local_models() -> CheckResult:
-    """The models that run on this machine: none is needed, and one that is there is usable without a key."""
+    """The local models; optional, and usable without an API key."""
     from callsheet.ports.models.local import look  # noqa: PLC0415 - only where it is asked
 
     presence = look()
@@ -230,11 +234,11 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
 
 
 async def _servers(setup: Setup) -> list[CheckResult]:
-    """Each server, started alone, so that one that fails says so for itself."""
+    """Each server, started separately, so that each failure is reported by itself."""
     try:
         configs = choose_servers(setup, None).configs
     except CallsheetError:
-        return []  # the configuration's own item says why
+        return []  # reported by the check of the configuration
     pins = pin_keeper(setup.settings, records=False)
     return [item for config in configs for item in await _server(config, pins)]
 

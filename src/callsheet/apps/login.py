@@ -1,7 +1,7 @@
-"""Logs in to an MCP server, and out; for `callsheet login` and `callsheet logout`.
+"""Logs in to MCP servers with OAuth, and out; for `callsheet login` and `callsheet logout`.
 
-In: a setup and the name of a server; a way to show an address and, where nobody listens here, to be handed
-what came back. Out: the login, kept; or CallsheetError (TOL032 to TOL041).
+In: a setup, the name of a server, callbacks that show the authorization URL and, without a local listener, ask
+for the redirect URL. Out: the stored login, or CallsheetError (TOL032 to TOL041).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from callsheet.ports.mcp.oauth.loopback import bound, listening, parameters, red
 from callsheet.ports.mcp.oauth.records import Login
 
 LOGIN_TIMEOUT = 300.0
-"""Seconds that a person has for a login."""
+"""The time limit for a login, in seconds."""
 ShowAddress: TypeAlias = "Callable[[PendingLogin], None]"
-"""Is told of the address that a browser is to open."""
+"""Shows the URL that the user has to open in a browser."""
 AskForRedirect: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
-"""Gives the address that the browser was sent back to."""
+"""Returns the URL that the browser was redirected to."""
 
 
 class LogoutResult(NamedTuple):
-    """Whether there was a login, and whether its authorization server knows that it is over."""
+    """Whether a login existed, and whether its authorization server has revoked it."""
 
     existed: bool
     is_revoked: bool
@@ -45,10 +45,10 @@ async def log_in(
     *,
     scope: str = "",
 ) -> Login:
-    """Log in to a server: show the address, wait for the browser, keep what it brings.
+    """Log in to a server: show the authorization URL, wait for the redirect, store the login.
 
-    With `hand_over` nobody listens on this machine, and the answer is handed over. `scope` is asked for in
-    the place of what the server says. Raises CallsheetError.
+    With `ask_for_redirect` there is no local listener, and that callback returns the redirect URL. A `scope`
+    is requested instead of the one that the server declares. Raises CallsheetError (TOL032 to TOL041).
     """
     transport = _server(setup, name)
     file = login_file()
@@ -67,7 +67,7 @@ async def log_in(
                     except TimeoutError:
                         raise nobody_came(name, LOGIN_TIMEOUT) from None
             else:
-                listener.close()  # so that a browser here is told at once that nobody answers
+                listener.close()  # so that a browser on this machine gets an error at once
                 show(pending)
                 parameters_given = _pasted_parameters(name, pending, await ask_for_redirect(pending))
             login = await finish(pending, guard, parameters_given)
@@ -77,13 +77,13 @@ async def log_in(
 
 
 async def log_out(setup: Setup, name: str) -> LogoutResult:
-    """Forget the login with a server, and tell its authorization server so where it wants to know."""
+    """Delete the login for a server, and revoke it if the authorization server supports that."""
     file = login_file()
     async with file.held():
         try:
             login = file.get(name)
         except CallsheetError:
-            login = None  # what nobody can open is forgotten all the same
+            login = None  # an unreadable login is deleted too
         was_there = file.remove(name)
     if login is None or not login.revocation_endpoint:
         return LogoutResult(was_there, False)
@@ -95,13 +95,13 @@ async def log_out(setup: Setup, name: str) -> LogoutResult:
 
 
 def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:
-    """The logins that are kept, and the file that they are in."""
+    """The file of the logins, and the logins in it."""
     file = login_file()
     return file, tuple(login for name in file.names() if (login := file.get(name)) is not None)
 
 
 def _server(setup: Setup, name: str) -> HttpServer:
-    """The server that a person can log in to; raises CallsheetError (TOL039)."""
+    """The transport of a server that supports logins; raises CallsheetError (TOL039)."""
     configs = {config.name: config for config in choose_servers(setup, None).configs}
     config = configs.get(name)
     if config is None:
@@ -142,7 +142,7 @@ def _listener(name: str, transport: HttpServer) -> socket:
 
 
 def _pasted_parameters(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
-    """The parameters of an address that a person has copied."""
+    """The query parameters of a redirect URL that the user has pasted."""
     plain = address.strip()
     if plain.partition("?")[0] != begun.redirect_uri:
         raise wrong_answer(name, f"is not an address that begins with {begun.redirect_uri}?")

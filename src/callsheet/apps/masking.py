@@ -1,7 +1,7 @@
-"""Masks secrets in what a command shows of a run: progress, outcome, errors.
+"""Masks secrets in the output of a command: progress, outcome, errors.
 
-In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in place of secrets. In the
-answer only known secrets are masked; elsewhere also what looks like a credential.
+In: notes, outcomes, errors, printed output of tools. Out: the same with `[secret]` in place of secrets. In
+the answer only known secrets are masked; elsewhere also text in the form of a credential.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from callsheet.sealing.shapes import Shapes
 
 
 class _TransformingStream(TextIOBase):
-    """A text stream that writes changed text to another one."""
+    """A text stream that transforms text and writes it to another stream."""
 
     def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
         self._stream = stream
@@ -53,7 +53,7 @@ class _TransformingStream(TextIOBase):
 
 
 class _LineStream(_TransformingStream):
-    """Changes and writes whole lines."""
+    """Transforms and writes whole lines."""
 
     _rest = ""
 
@@ -64,14 +64,14 @@ class _LineStream(_TransformingStream):
         return len(text)
 
     def finish(self) -> None:
-        """Write the rest that has no line end."""
+        """Write the last line if it has no line end."""
         rest, self._rest = self._rest, ""
         if rest:
             self._stream.write(self._change(rest))
 
 
 class _ChunkStream(_TransformingStream):
-    """Changes and writes each piece at once: a live display is drawn in parts of lines."""
+    """Transforms and writes each chunk at once: a live display writes parts of lines."""
 
     def write(self, text: str) -> int:
         self._stream.write(self._change(text))
@@ -90,12 +90,12 @@ class Masker:
         self._shows_all = shows_all
 
     def add_secrets(self, secrets: Known) -> None:
-        """Mask these secrets as well from now on."""
+        """Mask these secrets too."""
         self._finder = self._finder.knowing(secrets)
 
     @contextmanager
     def masking_output(self) -> Generator[None]:
-        """Send standard output to standard error, masked line by line, and mask standard error by piece."""
+        """Redirect standard output to standard error, and mask both: by line and by chunk respectively."""
 
         def masked(text: str) -> str:
             return mask_text(text, self._finder)

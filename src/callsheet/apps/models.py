@@ -1,6 +1,6 @@
-"""The models of a run from the command line: which model a setup uses, and for what.
+"""The models of a run: which model a setup uses, and for what.
 
-In: a setup, a plan, its limits. Out: the ports for model operations, agents' turns and new plans.
+In: a setup, a plan, its limits. Out: the ports for model operations, turns of agents, and new plans.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
 
 _HELP = (
     "set `model` in [model] of config.toml, or pass --model provider:model or --model FILE.py:FUNCTION; "
-    "`callsheet plan create --prompt` prints what to ask by hand"
+    "`callsheet plan create --prompt` prints the prompt"
 )
 
 
@@ -57,7 +57,7 @@ def is_function(named: str) -> bool:
 
 
 def with_local_model(setup: Setup, notify: Callable[[str], None], plan: Steps | None = None) -> Setup:
-    """The setup, with a downloaded local model if none is configured; `say` is called with a note of it.
+    """The setup, with a downloaded local model if none is configured, which `notify` is told.
 
     With a `plan`, only if one of its steps needs a model.
     """
@@ -66,7 +66,7 @@ def with_local_model(setup: Setup, notify: Callable[[str], None], plan: Steps | 
     local = default_local_model()
     if local is None:
         return setup
-    notify(f"no model is configured; {local} is on this machine and is taken")
+    notify(f"no model is configured; {local} is on this machine and is used")
     return replace(setup, model=local)
 
 
@@ -74,13 +74,13 @@ def required_model(setup: Setup) -> Model:
     """The model of a setup; raises CallsheetError (PLN011) if it names none."""
     model = model_of(setup)
     if model is None:
-        message = "no model is configured that could make a plan"
+        message = "no model is configured that could create a plan"
         raise CallsheetError.single("PLN011", message, help=_HELP)
     return model
 
 
 def required_planner(setup: Setup) -> GraphPlanner:
-    """The maker of dependency plans; raises CallsheetError (PLN011) without a configured model."""
+    """The planner of dependency plans; raises CallsheetError (PLN011) without a configured model."""
     planner = graph_planner(None, required_model(setup))
     assert planner is not None
     return planner
@@ -101,7 +101,7 @@ def setup_for_resume(setup: Setup, model: str) -> Setup:
 
 @dataclass(frozen=True, slots=True)
 class RunModels:
-    """What a run asks: the model for operations and agents, and the makers of new plans."""
+    """The models of a run: for operations and agents, and the planners of new plans."""
 
     model: ModelPort | None = None
     replan: Replan | None = None
@@ -127,7 +127,7 @@ class RunModels:
         return None if self.language is None else AgentTurns(asking(self.language), spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
-        """The port that makes new plans, checked against these tools; None if nothing makes them."""
+        """The port that creates new plans, checked against these tools; None without a planner."""
         if self.planner is None and self.replan is None:
             return None
 
@@ -163,7 +163,7 @@ class RunModels:
 
 
 def models_for_plan(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> RunModels:
-    """What a run of this plan asks; empty if it needs no model.
+    """The models of a run of this plan; empty if it needs none.
 
     Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 if the limits allow
     new plans for a failed graph and there is no model.
@@ -179,7 +179,7 @@ def models_for_plan(setup: Setup, plan: Steps, limits: Limits, *, must_plan: boo
 
 
 def models_for_any_plan(setup: Setup) -> RunModels:
-    """What runs of any plans ask; empty without a configured model."""
+    """The models for runs of any plan; empty without a configured model."""
     model = model_of(setup)
     if model is None:
         return RunModels()
@@ -203,7 +203,7 @@ def _function(named: str) -> Callable[[Messages], Any]:
     path, _, name = named.rpartition(":")
     function = load_function(Path(path), name)
     if function is None:
-        message = f"{path} has no function {name} that could stand for a model"
+        message = f"{path} has no function {name} that could be used as a model"
         raise CallsheetError.single("PLN011", message, help=_HELP)
 
     async def ask(messages: Messages) -> object:

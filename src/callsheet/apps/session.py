@@ -1,8 +1,8 @@
 """Opens the tools that a plan calls: built-in tools, transforms, Python files, MCP servers.
 
-In: a setup, which holds the operator's choices and is kept in a run's journal. Out: a toolbox with a
-registry, the ports of a run and what the checks need. Python files come first, then built-in tools and
-transforms, then servers: a server never takes over a name that exists already.
+In: a setup with the operator's choices, which is recorded in the journal of a run. Out: a toolbox with a
+registry and the ports of a run. Tools of Python files have precedence, then built-in tools and transforms,
+then servers: a tool of a server never replaces one of the same name.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ class Setup:
         except (KeyError, TypeError) as error:
             raise CallsheetError.single(
                 "CFG017",
-                "the run does not tell with which tools it was started: no command of callsheet started it",
-                help="carry it on with the program that started it",
+                "the run does not record the tools that it was started with: no command of callsheet"
+                " started it",
+                help="resume it with the program that started it",
             ) from error
 
     def builtin_settings(self) -> BuiltinSettings:
@@ -131,7 +132,7 @@ class Toolbox:
     """Tools that are open and can be called.
 
     `servers` are the MCP servers that were opened and `configs` the files that name them; `diagnostics`
-    report what could not be opened or is doubtful.
+    report tools that could not be opened, and warnings.
     """
 
     registry: Registry
@@ -143,7 +144,7 @@ class Toolbox:
     known: Known = field(default_factory=Known)
     """The known credentials, for masking: those configured for servers and those of the environment."""
     blocks: str | None = None
-    """What to do about doubts in the LCTL blocks of agents; None if agents get no block."""
+    """How uncertain facts in the LCTL blocks of agents are handled; None if agents get no blocks."""
 
     @property
     def not_asked(self) -> str | None:
@@ -237,7 +238,7 @@ def _is_callsheet(server: McpServerConfig) -> bool:
 
 
 def _skipped(diagnostic: Diagnostic, path: Path) -> Diagnostic:
-    message = f"{path} is passed over: {diagnostic.message}"
+    message = f"{path} is skipped: {diagnostic.message}"
     return replace(diagnostic, severity=Severity.WARNING, message=message, span=None)
 
 
@@ -310,7 +311,7 @@ def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True
 
 
 def policy_relevant_files(setup: Setup) -> tuple[str, ...]:
-    """The files that say what plans may do here, beside those of a policy, whether or not they exist."""
+    """The files that determine what plans may do here, other than policy files; they need not exist."""
     from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
     from callsheet.ports.mcp.trust import default_pins  # noqa: PLC0415 - as above
 
@@ -328,7 +329,7 @@ def pin_file(settings: Settings) -> PinFile:
 
 
 def pin_keeper(settings: Settings, *, records: bool = True) -> PinKeeper:
-    """What compares server tools with the pins in that file."""
+    """The comparison of server tools with the pins in that file."""
     from callsheet.ports.mcp.trust import PinKeeper  # noqa: PLC0415 - as above
 
     return PinKeeper(pin_file(settings), pinned=settings.trust == "pinned", records=records)

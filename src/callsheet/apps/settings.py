@@ -1,8 +1,8 @@
 """The settings of the user's configuration file: what built-in tools may do, limits, models and more.
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
-key. The file is the user's own and is never read from a project: a folder made by somebody else must not
-extend what a plan may do.
+key. The file belongs to the user and is never read from a project: a folder of another author must not extend
+what a plan may do.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class SecretSettings:
 class Settings:
     """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, `[temporal]` …
 
-    - `on_in_doubt`: what to do about calls that may have taken place, for tools that do not set it.
+    - `on_in_doubt`: how to handle calls that may have taken place, for tools that do not set it.
     - `approve`: the tools that need a person's approval before each call; a call that is not approved within
       `approval_timeout` (a text such as `3d`), or the tool's time in `approval_timeout_by_tool`, is denied.
     - `agent_tools`: the only tools that agents may call; without it, those that their step names, else those
       that only read.
-    - `agent_blocks`: give agents LCTL blocks, and what to do about doubts in those that they return.
+    - `agent_blocks`: give agents LCTL blocks, and how to handle uncertain facts in those that they return.
     - `policy`: the policy for plans if the command names none: `strict`, `workspace`, `open`, or a path.
-    - `trust`: `first-use` allows MCP server tools that are declared as when they were first seen, `pinned`
+    - `trust`: `first-use` allows MCP server tools that are declared as at their first use, `pinned`
       those that a person has approved; `pins` is the file for both, by default the user's.
     - `store`: the address of the shared store, if the environment names none.
     """
@@ -161,7 +161,7 @@ def _settings(data: object) -> Settings:
 
 
 def _read(kind: type[_T], data: object, path: _Path) -> _T:
-    """The settings object for a table; every key must be known and its value of the right type."""
+    """Parses a table; every key must be known and its value of the right type."""
     if not isinstance(data, Mapping):
         raise _InvalidSetting(path, f"{_dotted(path) or 'it'} must be a table")
     hints = get_type_hints(kind)

@@ -1,7 +1,7 @@
-"""The declarations of the tools that plans are checked against, without running anything.
+"""The declarations of the tools that plans are checked against.
 
-In: a setup and a plan. Out: a registry, and whether a server was not queried. Servers are started only on
-request, and end before the result is returned.
+In: a setup and a plan. Out: a registry, and whether servers were not queried. No tool is called. Servers are
+started only on request, and stopped before the result is returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ports.tools import Registry
 class DeclaredTools:
     """The tools of a setup; local ones are loaded once.
 
-    With an `opened` toolbox only its tools count, and no server is started.
+    With an `opened` toolbox only its tools are used, and no server is started.
     """
 
     def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:

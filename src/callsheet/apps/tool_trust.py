@@ -1,8 +1,8 @@
 """Compares the current declarations of MCP server tools with the pinned ones; for `callsheet trust`.
 
 In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: for each tool whether and how it
-differs from what is kept; and the pins with what a person has approved or revoked. Servers are started to be
-asked what they offer; none of their tools is called.
+differs from its pin; and the pins after an approval or revocation. Servers are started to list their tools;
+no tool is called.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ State = Literal["same", "changed", "new", "gone"]
 
 
 class Target(NamedTuple):
-    """What a person names: a server, or one of its tools."""
+    """A server, or one of its tools, as named by the user."""
 
     server: str
     tool: str | None = None
 
     def covers(self, server: str, tool: str) -> bool:
-        """Whether it means this tool."""
+        """Whether the target includes this tool."""
         return self.server == server and self.tool in (None, tool)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTrust:
-    """A tool as it is kept and as it is declared now; one of them may be missing."""
+    """The pin and the current declaration of a tool; one of them may be missing."""
 
     name: str
     pinned: PinnedTool | None
@@ -52,7 +52,7 @@ class ToolTrust:
 
     @property
     def state(self) -> State:
-        """How it stands to what is kept."""
+        """How the declaration differs from the pin."""
         if self.declared is None:
             return "gone"
         if self.pinned is None:
@@ -61,7 +61,7 @@ class ToolTrust:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What has changed, or all that a new tool says; nothing is cut."""
+        """The differences, or the whole declaration of a new tool; nothing is truncated."""
         if self.declared is None:
             return ()
         return differences(
@@ -70,7 +70,7 @@ class ToolTrust:
 
     @property
     def is_approved(self) -> bool:
-        """Whether it is declared as a person has approved it."""
+        """Whether a person has approved the current declaration."""
         return (
             self.state == "same" and self.pinned is not None and self.pinned.reason is RecordReason.APPROVED
         )
@@ -78,7 +78,7 @@ class ToolTrust:
 
 @dataclass(frozen=True, slots=True)
 class ServerTrust:
-    """A server that was asked, what it said it was before, and those of its tools that are meant."""
+    """A server that was queried, its name and version at the last time, and the selected tools."""
 
     seen: SeenServer
     reported_before: Reported | None
@@ -86,19 +86,19 @@ class ServerTrust:
 
     @property
     def identity(self) -> ServerIdentity:
-        """Which server it is."""
+        """The identity of the server."""
         return self.seen.identity
 
     @property
     def is_renamed(self) -> bool:
-        """Whether it calls itself something else than before."""
+        """Whether the server reports another name than before."""
         return self.reported_before is not None and self.reported_before.name != self.seen.reported.name
 
 
 def targets_of(words: Iterable[str], known: Iterable[str]) -> tuple[Target, ...]:
-    """What is meant by words such as `git` and `git/git_log`, where servers of these names are known.
+    """Parses words such as `git` and `git/git_log`, given the names of the known servers.
 
-    Raises CallsheetError (CFG011) for a server that nobody knows.
+    Raises CallsheetError (CFG011) for an unknown server.
     """
     names = tuple(dict.fromkeys(known))
     return tuple(_target(word, names) for word in words)
@@ -121,10 +121,10 @@ def _target(word: str, names: tuple[str, ...]) -> Target:
 async def compare_with_pins(
     setup: Setup, words: Iterable[str]
 ) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
-    """Ask the servers that are meant, all if nothing is named, and hold them against what is kept.
+    """Query the named servers, or all, and compare their tools with the pins.
 
-    Gives also what was wrong with servers that could not be asked. Raises CallsheetError: a server that
-    is not configured, a tool that is neither offered nor kept, or a file that is wrong.
+    Also returns diagnostics about servers that could not be queried. Raises CallsheetError for a server that
+    is not configured, a tool that is neither offered nor pinned, or an invalid file.
     """
     chosen = choose_servers(setup, None)
     targets = targets_of(words, (config.name for config in chosen.configs))
@@ -165,9 +165,9 @@ def _require_tool(target: Target, server: ServerTrust) -> None:
 
 
 def approve(file: PinFile, servers: Iterable[ServerTrust], moment: str) -> None:
-    """Keep the tools that stand here as they are declared now; those that are gone are forgotten.
+    """Pin the current declarations of these tools as approved; pins of tools that are gone are removed.
 
-    Raises OSError where the file cannot be written.
+    `moment` is the time as ISO 8601 text. Raises OSError if the file cannot be written.
     """
     approved = tuple(servers)
 
@@ -190,10 +190,10 @@ def _approved(server: ServerTrust, known: PinnedServer | None, moment: str) -> P
 
 
 def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, ...]:
-    """Take back what is kept of servers or tools, and give their names.
+    """Remove the pins of servers or tools, and return the names of the tools.
 
-    A server stays known, so that none of its tools counts by itself again; with `forgets` it does not.
-    Raises CallsheetError (CFG011) for what is not kept, OSError where the file cannot be written.
+    A server stays known, so that its tools are not pinned at their next use; with `forgets` it does not.
+    Raises CallsheetError (CFG011) for a name without pins, OSError if the file cannot be written.
     """
     revoked: list[str] = []
 
@@ -211,8 +211,8 @@ def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, 
             if len(revoked) == before and target.tool is not None:
                 raise CallsheetError.single(
                     "CFG011",
-                    f"nothing is kept of the tool {target.tool!r} of the MCP server {target.server!r}",
-                    help=f"`callsheet trust list {target.server}` lists what is",
+                    f"the tool {target.tool!r} of the MCP server {target.server!r} has no pin",
+                    help=f"`callsheet trust list {target.server}` lists the pinned tools",
                 )
         return pins
 

@@ -131,7 +131,7 @@ def _model_for(given: str) -> str:
     local = look().default
     if local is None:
         raise no_model()
-    _print(f"no model is configured; {local} is on this machine and is taken")
+    _print(f"no model is configured; {local} is on this machine and is used")
     return local
 
 
