@@ -1,7 +1,7 @@
 """Logs in to MCP servers with OAuth, and out; for `callsheet login` and `callsheet logout`.
 
-In: a setup, the name of a server, callbacks that show the authorization URL and, without a local listener, ask
-for the redirect URL. Out: the stored login, or CallsheetError (TOL032 to TOL041).
+In: a setup, the name of a server, callbacks that show the authorization URL and, without a local listener,
+ask for the redirect URL. Out: the stored login, or CallsheetError (TOL032 to TOL041).
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ async def log_in(
                 async with listening(listener, pending.state) as waiting:
                     show(pending)
                     try:
-                        parameters_given = await waiting.answer(LOGIN_TIMEOUT)
+                        redirect_parameters = await waiting.answer(LOGIN_TIMEOUT)
                     except TimeoutError:
                         raise nobody_came(name, LOGIN_TIMEOUT) from None
             else:
                 listener.close()  # so that a browser on this machine gets an error at once
                 show(pending)
-                parameters_given = _pasted_parameters(name, pending, await ask_for_redirect(pending))
-            login = await finish(pending, guard, parameters_given)
+                redirect_parameters = _pasted_parameters(name, pending, await ask_for_redirect(pending))
+            login = await finish(pending, guard, redirect_parameters)
     async with file.held():
         file.put(login)
     return login
@@ -84,14 +84,14 @@ async def log_out(setup: Setup, name: str) -> LogoutResult:
             login = file.get(name)
         except CallsheetError:
             login = None  # an unreadable login is deleted too
-        was_there = file.remove(name)
+        existed = file.remove(name)
     if login is None or not login.revocation_endpoint:
-        return LogoutResult(was_there, False)
+        return LogoutResult(existed, False)
     try:
         async with await Guard.of(name, login.url, _issuer(setup, login)) as guard:
-            return LogoutResult(was_there, await revoke(guard, login))
+            return LogoutResult(existed, await revoke(guard, login))
     except CallsheetError:
-        return LogoutResult(was_there, False)
+        return LogoutResult(existed, False)
 
 
 def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:

@@ -1,6 +1,6 @@
-"""Accepts user callbacks that are not async where the documented API has async ones.
+"""Wraps user callbacks so that synchronous functions are accepted where the documented API has async ones.
 
-In: a function. Out: an awaitable one. Otherwise the result of a function that is not async would be lost.
+In: a function. Out: a coroutine function.
 """
 
 from __future__ import annotations

@@ -33,13 +33,15 @@ class LTPCompiler:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            _log.warning("the call of the model was cancelled from inside")
+            _log.warning("the model function raised CancelledError")
             return None
         except Exception:
-            _log.warning("the model could not be asked for a plan", exc_info=True)
+            _log.warning("the model call failed", exc_info=True)
             return None
         result = read_answer_plan(answer)
         if result.plan is None:
-            _log.warning("the model's answer is no plan:\n%s", render_all(result.diagnostics, result.source))
+            _log.warning(
+                "the model's answer is not a plan:\n%s", render_all(result.diagnostics, result.source)
+            )
             return None
         return LTPPlan.of(result.plan, result.diagnostics)

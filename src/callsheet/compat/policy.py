@@ -1,8 +1,8 @@
 """The documented verifier: checks a plan statically against a policy of tools, budget and order.
 
 It proves what the document states: which tools, how many steps, no egress after a sensitive read on any
-path, no step that would run unseen work, no argument of a forbidden form. If a plan leaves something open
-(a language in a variable), the worst case counts.
+path, no step that would run steps outside the plan, no argument with a forbidden pattern. If something is not
+known before the run (a language in a variable), the worst case counts.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
         name, tools = tool_of(step), _tools(step)
         yield from _tool_violations(step, policy)
         if number in after_sensitive and EGRESS & tools:
-            detail = f"{name} sends data out on a way that has passed a sensitive read"
+            detail = f"{name} sends data out on a path after a sensitive read"
             yield Violation(step.id, "no_egress_after_sensitive", detail)
         found = {pattern for text in _argument_texts(step) for pattern in _patterns_in(patterns, text)}
         for pattern in filter(found.__contains__, policy.forbidden_arg_patterns):
@@ -172,7 +172,7 @@ def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
             of = ", ".join(tool if tool == REPLAN else f"@{tool}" for tool in missing)
             yield Violation(step.id, "allowed_tools", f"{of} is not among the allowed tools")
     if policy.no_escape_hatches and (isinstance(step.action, Replan) or tools & ESCAPE_HATCHES):
-        yield Violation(step.id, "no_escape_hatches", f"{name} would run work that this proof has not seen")
+        yield Violation(step.id, "no_escape_hatches", f"{name} would run steps that are not in the plan")
 
 
 def _tools(step: Step) -> set[str]:

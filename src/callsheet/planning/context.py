@@ -18,7 +18,7 @@ from callsheet.store.library import PlanLibrary, default_plans_folder
 
 
 class PlanningContext:
-    """What a `PlanRunner` and the plan tools work with.
+    """The tools, plans and budget of a `PlanRunner` and of the plan tools.
 
     `tool_manager` has `execute_tool(name, arguments)`, async or not, and may have `get_all_tools()`; a
     function of a name and arguments is accepted too. `tools` overrides its catalogue: names, dicts or objects

@@ -113,7 +113,9 @@ class PlanRunner:
                 infos = [info for info in journal.runs() if (info.plan_id or "").startswith(plan_id)]
                 exact = [info for info in infos if info.plan_id == plan_id] or infos
                 if not plan_id or len({info.plan_id for info in exact}) != 1:
-                    message = "more than one plan begins so" if exact else "no run of such a plan is recorded"
+                    message = (
+                        "more than one plan has this prefix" if exact else "no run of such a plan is recorded"
+                    )
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {message}")
                 info = exact[0]
                 run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))

@@ -62,7 +62,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
     ("line", "code", "request_id", "said"),
     [
         (b"{", -32700, None, "character 3"),
-        (b"ping", -32700, None, "the line is no JSON: expecting value (character 1)"),
+        (b"ping", -32700, None, "the line is not JSON: expecting value (character 1)"),
         (b"\xff\xfe" + _CALL % (1, b"1"), -32700, None, "no UTF-8 text (byte 1)"),
         (_CALL % (1, b'"\xff"'), -32700, None, "no UTF-8 text"),
         (_CALL % (1, b'"\\ud800"'), -32700, None, "surrogate"),
@@ -73,7 +73,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
         (b"x" * (MOST_BYTES + 100), -32600, None, "no message may have more than"),
         (b"[]", -32600, None, "no batches"),
         (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600, None, "no batches"),
-        (b"3", -32600, None, "this is no message"),
+        (b"3", -32600, None, "this is not a message"),
         (b"{}", -32600, None, "jsonrpc has to be"),
         (b'{"id": 7, "method": "ping"}', -32600, 7, "jsonrpc has to be"),
         (b'{"jsonrpc": "2.0", "id": "a"}', -32600, "a", "method has to be a text"),

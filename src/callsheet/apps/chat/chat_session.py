@@ -1,6 +1,6 @@
 """Carries out the commands of a conversation: answers messages, makes and runs plans.
 
-In: commands. Out: what is shown on a screen; every message and every plan is a run of the journal.
+In: commands. Out: output on a screen. Each message and each plan is a run in the journal.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 _COLUMNS = 100
-"""How wide a dry run is told."""
+"""The width of the output of a dry run, in characters."""
 _STOPPED = "stopped in the conversation"
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationOptions:
-    """How a conversation is held: whether its model may make plans, whether nobody is asked before calls."""
+    """Options: whether the model may create and run plans, and whether calls need no consent (`yes`)."""
 
     plan_tools: bool = False
     yes: bool = False
 
 
 class ChatSession:
-    """A conversation on a host. `take` carries out one command after another.
+    """A conversation on a host; `execute` carries out one command.
 
-    The conversation and its plans share one `budget`. Before a call that may change something, and
-    before a plan of the model, the person is asked, unless `manner.yes`.
+    The conversation and its plans share one `budget`. Unless `options.yes`, the user is asked before each
+    call that may change something, and before a plan of the model is run.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class ChatSession:
         self.exchanges: tuple[Exchange, ...] = ()
         self._last_run = ""
         self._message_run = ""
-        """The run in which a message is answered."""
+        """The id of the run that answers the last message."""
         self._is_closed = False
 
     async def execute(self, command: Command) -> None:
-        """Carry out a command; raises CallsheetError for what cannot be."""
+        """Carry out a command; raises CallsheetError if it fails."""
         match command:
             case Message(text):
                 await self._answer(text)
@@ -92,12 +92,12 @@ class ChatSession:
                 self._screen.show(f"used {self.budget.used.describe()}\nleft {self.budget.describe()}")
             case SimpleCommand("forget"):
                 self.exchanges = ()
-                self._screen.show("what was said is told no more")
+                self._screen.show("the history is cleared")
             case _:
                 self._screen.show(HELP)
 
     def close(self) -> None:
-        """The program ends: what stops now is not ended for good, but left to be resumed."""
+        """Prepare the end of the program: runs that stop from now on can be resumed."""
         self._is_closed = True
 
     # ------------------------------------------------------------ messages
@@ -127,7 +127,7 @@ class ChatSession:
             self.exchanges = (*self.exchanges, Exchange(message, answer, saw_data))
 
     def _callable_tools(self, registry: Registry) -> tuple[str, ...]:
-        """The tools that the model may call by itself."""
+        """The tools that the model may call."""
         names = [
             name for name in registry.names() if call_kind(name) is CallKind.TOOL and name not in PLAN_TOOLS
         ]
@@ -142,7 +142,7 @@ class ChatSession:
         return (*names, *(PLAN_TOOLS if self._options.plan_tools else ()))
 
     def _tools_needing_consent(self, registry: Registry, tools: Iterable[str]) -> tuple[str, ...]:
-        """The tools before whose calls the person is asked; plans ask by themselves."""
+        """The tools whose calls need the consent of the user; plan tools ask themselves."""
         if self._options.yes:
             return ()
         found = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
@@ -151,7 +151,7 @@ class ChatSession:
     # ------------------------------------------------------------ plans
 
     async def create_plan(self, goal: str) -> StoredPlan:
-        """A plan for a goal, kept in the library; raises CallsheetError where there is none."""
+        """Create a plan for a goal and save it in the library; raises CallsheetError if that fails."""
         if self.budget.is_model_budget_spent:
             raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
         toolbox = await self._host.tools.for_plan(None)
@@ -175,7 +175,7 @@ class ChatSession:
         )
 
     async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
-        """Run a plan that the model wants to be run, once the person has seen it and said yes."""
+        """Run a plan that the model requests, after the user has agreed; None if they refuse."""
         text = text_of_stored(self._library.load(plan_id), variables)
         self._screen.draw(text.require())
         if not self._options.yes or (self._policy is not None and await self._has_seen_data()):
@@ -185,7 +185,7 @@ class ChatSession:
         return await self._run(text, variables)
 
     async def _has_seen_data(self) -> bool:
-        """Whether the model that wants a plan now has seen what tools gave, in this message or before."""
+        """Whether the model has seen results of tools, for this message or an earlier one."""
         if any(exchange.saw_data for exchange in self.exchanges):
             return True
         return _data_calls((await self._recorded_outcome(self._message_run)).usage) > 1
@@ -209,12 +209,12 @@ class ChatSession:
             case "create":
                 stored = await self.create_plan(command.subject)
                 self._screen.draw(stored.require())
-                self._screen.show(f"{stored.id} is kept; /plan run {stored.id} runs it")
+                self._screen.show(f"{stored.id} is saved; /plan run {stored.id} runs it")
             case "list":
                 listed = [
                     f"{each.id}  {each.goal or each.title or ''}".rstrip() for each in self._library.list()
                 ]
-                self._screen.show("\n".join(listed) or "no plan is kept")
+                self._screen.show("\n".join(listed) or "no plan is saved")
             case "show":
                 stored = self._library.load(command.subject)
                 self._screen.answer(stored.text)
@@ -227,7 +227,7 @@ class ChatSession:
             case "resume":
                 await self._resume(command.subject or self._last_run)
             case _:
-                self._screen.show(f"{self._library.delete(command.subject)} is gone")
+                self._screen.show(f"{self._library.delete(command.subject)} is deleted")
 
     async def _dry_run(self, command: PlanCommand) -> None:
         text = text_of_stored(self._library.load(command.subject), command.variables)
@@ -255,7 +255,7 @@ class ChatSession:
     # ------------------------------------------------------------ runs
 
     async def _await_outcome(self, run_id: str) -> RunOutcome:
-        """Where the run stands when it goes on no more; who stops waiting ends it, unless they leave."""
+        """Wait until the run stops; a cancelled wait cancels the run, unless the program ends."""
         self._last_run = run_id
         try:
             outcome = await self._host.outcome(run_id)
@@ -271,11 +271,11 @@ class ChatSession:
         self.budget.count_run(run_id, (await self._recorded_outcome(run_id)).usage)
 
     async def _recorded_outcome(self, run_id: str) -> RunOutcome:
-        """Where a run stands by its journal."""
+        """The state of a run according to its journal."""
         return await self._host.beside(partial(recorded_outcome, self._host.journal, run_id))
 
     def _show_outcome(self, outcome: RunOutcome) -> str:
-        """Show where a run stands; gives the answer, if there is one."""
+        """Show the state of a run; return the answer, empty if there is none."""
         result = outcome.result
         if result is None:
             for ask in outcome.waiting:
@@ -284,7 +284,7 @@ class ChatSession:
                 self._screen.show(
                     f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
                 )
-            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} carries it on")
+            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} resumes it")
             return ""
         if result.status is Status.DONE:
             self._screen.answer(result.response or "")
@@ -297,7 +297,7 @@ class ChatSession:
         return Listeners(partial(self._screen.note, of_plan=of_plan), Respondents(self._ask_person))
 
     async def _ask_person(self, ask: PendingAsk) -> Answer | bool | None:
-        """What the person says to a question of a run; None leaves it to the inbox."""
+        """The user's answer to a question of a run; None leaves the question in the inbox."""
         *lines, _ = question_lines(ask)
         self._screen.show("\n".join(lines))
         if ask.kind == "approval":
@@ -328,7 +328,7 @@ def _spent(taken: Accounting) -> Spent:
 
 
 def _data_calls(usage: Usage) -> int:
-    """How many calls of tools may have told a model something; making a plan tells it nothing."""
+    """The number of tool calls that may have returned data to a model; `plan_create` returns none."""
     tools = (name for name in usage.calls_by_tool if call_kind(name) is CallKind.TOOL and name != PLAN_CREATE)
     return sum(usage.calls_by_tool[name] for name in tools)
 

@@ -1,6 +1,6 @@
 """Parses a line of a conversation: a message to the model, or a command that begins with `/`.
 
-In: a line. Out: a command as data, or what is wrong with it.
+In: a line. Out: a command as data, or CallsheetError (CFG210).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON
 
 HELP = """\
-/plan create GOAL             have a model make a plan, check it and keep it; nothing is run
-/plan list                    the plans that are kept
-/plan show ID                 a plan as text and as a picture
-/plan run ID [NAME=VALUE …]   run a plan; --dry-run says what it would do
-/plan resume [RUN]            carry a run on that was stopped, waits or is in doubt
-/plan delete ID               take a plan away
-/tools                        what the model may call
-/usage                        what the conversation has used, and what is left
-/forget                       begin anew: what was said is told no more
-/help · /quit                 Ctrl-C stops what is under way, Ctrl-D leaves"""
+/plan create GOAL             create a plan with the model and save it; nothing is run
+/plan list                    list the saved plans
+/plan show ID                 show a plan as text and as a graph
+/plan run ID [NAME=VALUE …]   run a plan; --dry-run predicts what it would do
+/plan resume [RUN]            resume a run that was stopped, waits or is in doubt
+/plan delete ID               delete a plan
+/tools                        list the tools that the model may call
+/usage                        show the usage of the conversation, and the rest of the budget
+/forget                       clear the history of the conversation
+/help · /quit                 Ctrl-C stops the current run, Ctrl-D quits"""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something said to the model."""
+    """A message to the model."""
 
     text: str
 
@@ -46,7 +46,7 @@ class PlanCommand:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """A command that is one word."""
+    """A command without arguments."""
 
     name: str
 
@@ -64,7 +64,7 @@ _NEEDS = {
 
 
 def parse_command(line: str) -> Command | None:
-    """The command of a line, None for an empty one; raises CallsheetError (CFG210) for one that is none.
+    """Parse a line; None if it is empty. Raises CallsheetError (CFG210) for an invalid command.
 
     >>> parse_command('/plan run triage repo=demo limit=3')
     PlanCommand(verb='run', subject='triage', variables={'repo': 'demo', 'limit': 3}, dry_run=False)
@@ -116,7 +116,7 @@ def _words(text: str) -> list[str]:
 def _variable(word: str) -> tuple[str, JSON]:
     name, has_value, value = word.partition("=")
     if not has_value:
-        raise CallsheetError.single("CFG210", f"{word!r} is no NAME=VALUE", help="as in repo=demo")
+        raise CallsheetError.single("CFG210", f"{word!r} is not NAME=VALUE", help="for example repo=demo")
     try:
         return name.removeprefix("$"), json.loads(value)
     except ValueError:

@@ -1,7 +1,7 @@
 """The plan tools for the model of a conversation, which create plans and run them.
 
-In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the
-conversation's own host; it is no part of the run in which the model asks for it.
+In: arguments of a call. Out: a reply as JSON of bounded length. The host of the conversation proves and runs
+a plan as a separate run, not as part of the run in which the model calls the tool.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from callsheet.store.library import StoredPlan
 PLAN_TOOLS = tuple(map(canonical_tool_name, NAMES))
 """The canonical names."""
 PLAN_CREATE = canonical_tool_name("plan_create")
-"""That of the one that tells a model nothing but a plan."""
+"""The canonical name of the tool that returns only a plan to the model."""
 
 
 class PlanService(Protocol):
     """Makes and runs plans for a model."""
 
     async def create_plan(self, goal: str) -> StoredPlan:
-        """A plan for a goal, kept; raises CallsheetError where there is none."""
+        """Create and save a plan for a goal; raises CallsheetError if that fails."""
         ...
 
     async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
-        """How a plan's run went, None where the person did not want it; raises CallsheetError."""
+        """Run a plan; None if the user refuses. Raises CallsheetError."""
         ...
 
 
 def plan_tools(planning: Callable[[], PlanService]) -> list[Tool]:
-    """The three tools; `planning` gives who carries them out when one is called."""
+    """The three tools; `planning` returns the service that carries out a call."""
     handlers: dict[str, Callable[[PlanService, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
         "plan_create": _create,
         "plan_execute": _execute,
@@ -72,9 +72,9 @@ def plan_tools(planning: Callable[[], PlanService]) -> list[Tool]:
 
 
 def with_plan_tools(policy: Policy) -> Policy:
-    """The policy of a conversation whose model may make plans: each of these is proved by itself.
+    """The policy, extended by the plan tools; each plan is proved separately.
 
-    What a plan gave counts as untrusted and private, as what any tool gives of which nothing is known.
+    The result of a plan is untrusted and private, like that of any undeclared tool.
     """
     rule = ToolRule(egress=False, destructive=False)
     agent = policy.agent or AgentRule()
@@ -104,10 +104,10 @@ async def _create_and_execute(planning: PlanService, given: Mapping[str, Any]) -
 async def _run(planning: PlanService, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
     outcome = await planning.run_proposed_plan(plan_id, given.get("variables") or {})
     if outcome is None:
-        return error_reply("the person did not want this plan to be run", plan_id=plan_id)
+        return error_reply("the user refused to run this plan", plan_id=plan_id)
     result = outcome.result
     if result is None:
-        return error_reply("the run waits for a person and goes on later", plan_id=plan_id)
+        return error_reply("the run waits for a person and continues later", plan_id=plan_id)
     data = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
     if result.status is not Status.DONE:
         return error_reply(result.error or result.response or str(result.status), **data)

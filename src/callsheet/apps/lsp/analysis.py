@@ -1,7 +1,7 @@
 """Analyses a text that is being edited: diagnostics, labels, schedule.
 
-In: a document, tools, a policy. Out: diagnostics as `check` and `verify` print them, labels, a schedule.
-Nothing is run, and no server is asked.
+In: a document, tools, a policy. Out: the diagnostics of `check` and `verify`, labels, a schedule. Nothing is
+run, and no server is queried.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from callsheet.views.editor.knowledge import Knowledge
 
 @dataclass(frozen=True, slots=True)
 class AnalysisContext:
-    """What plans are held against here; `inputs` are variables that a run will be given."""
+    """What plans are checked against: tools, a policy, the names of the `inputs` of runs."""
 
     setup: Setup
     tools: Tools
@@ -40,14 +40,14 @@ class AnalysisContext:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What came of looking at a document."""
+    """The result of analysing a document."""
 
     diagnostics: tuple[Diagnostic, ...]
     knowledge: Knowledge = field(default_factory=Knowledge)
 
 
 def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
-    """Look at a plan as `callsheet check` and, under a policy, `callsheet verify` do."""
+    """Check a plan like `callsheet check` and, under a policy, `callsheet verify`."""
     registry = context.tools.registry
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
     plan = document.plan
@@ -80,7 +80,7 @@ def _proved(plan: Plan, context: AnalysisContext) -> Proof:
 
 
 def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
-    """What each step waits for; nothing for a graph that cannot be run, which the checks say."""
+    """What each step waits for; empty for an invalid graph, which the checks report."""
     asked = tuple(map(canonical_tool_name, context.setup.settings.approve))
     try:
         facts = facts_of(plan, context.tools.registry)
@@ -90,7 +90,7 @@ def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
 
 
 def analyse_policy(text: str, path: Path) -> Sequence[Diagnostic]:
-    """What is wrong with the text of a policy file; what it extends is looked for beside it."""
+    """The errors in the text of a policy file; the policies that it extends are searched in its folder."""
     try:
         read_policy(Source(str(path), text), policies_beside(path.parent))
     except CallsheetError as error:

@@ -1,4 +1,4 @@
-"""The LSP requests for inlay hints and semantic colours.
+"""The LSP requests for inlay hints and semantic tokens.
 
 In: a server and its open documents. Out: nothing; the requests are registered.
 """

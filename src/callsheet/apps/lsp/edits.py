@@ -19,7 +19,7 @@ from callsheet.views.editor.renaming import renamable_at, rename
 _TRIGGERS = ["@", "$", "(", ",", " ", ">", ":", "?", "{", "=", '"']
 _FIX_ALL = lsp.CodeActionKind.SourceFixAll
 _REFUSED = -32803
-"""`RequestFailed` of the protocol: the request was right, and cannot be done."""
+"""The error code `RequestFailed` of the protocol: the request is valid but failed."""
 
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:
@@ -100,7 +100,7 @@ def _register_repairs(server: LanguageServer, documents: OpenDocuments) -> None:
 
 
 def _is_requested(only: object, kind: lsp.CodeActionKind) -> bool:
-    """Whether actions of this kind are asked for: all are where nothing is named."""
+    """Whether actions of this kind are requested; all are if `only` is missing."""
     if not isinstance(only, list | tuple):
         return True
     names = [str(getattr(one, "value", one)) for one in only]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

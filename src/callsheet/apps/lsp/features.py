@@ -26,7 +26,7 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
 
 
 def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:
-    """What is asked about a place: hover, definition, references, highlights."""
+    """Requests about a position: hover, definition, references, highlights."""
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
@@ -71,7 +71,7 @@ def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:
 
 
 def _register_text(server: LanguageServer, documents: OpenDocuments) -> None:
-    """What is asked about a text as a whole: its form, its outline, what folds."""
+    """Requests about a whole text: formatting, outline, folding ranges."""
 
     def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
         opened = documents.newest_plan(uri)

@@ -1,8 +1,7 @@
 """The language server: receives documents and publishes diagnostics.
 
-In: what plans are held against. Out: a pygls server that is ready to be connected. Findings follow a change
-after a short pause in which none came; they are made in a thread, and those of a text that has changed
-meanwhile are dropped.
+In: the context of analyses. Out: a pygls server. A text is analysed in a thread, after a short pause without
+changes; the result is dropped if the text has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.views.editor.positions import Units
 
 PAUSE = 0.15
-"""Seconds without a change after which findings are made."""
+"""The pause without changes after which a text is analysed, in seconds."""
 RELOAD = "callsheet.reloadTools"
-"""The command that looks again at Python files and servers."""
+"""The command that reloads the tools of Python files and servers."""
 
 
 @dataclass(slots=True)
@@ -38,7 +37,7 @@ class ServerState:
     _other_tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
     def text_changed(self, uri: str, *, at_once: bool = False) -> None:
-        """Take in what the editor has of a text, and look at it after the pause."""
+        """Parse the editor's version of a text, and analyse it after the pause."""
         document = self.server.workspace.get_text_document(uri)
         path = document.path or uri
         snapshot = self.documents.add_version(
@@ -47,7 +46,7 @@ class ServerState:
         self._schedule_analysis(snapshot, 0.0 if at_once else self.pause)
 
     def close(self, uri: str) -> None:
-        """Forget a text, and its findings in the editor."""
+        """Remove a text, and its diagnostics in the editor."""
         task = self._analysis_tasks.pop(uri, None)
         if task is not None:
             task.cancel()
@@ -55,12 +54,12 @@ class ServerState:
         self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
     def analyse_all(self) -> None:
-        """Look at all open texts, because something else has changed."""
+        """Analyse all open texts, because the tools have changed."""
         for snapshot in self.documents.all_open():
             self._schedule_analysis(snapshot, 0.0)
 
     def add_task(self, work: asyncio.Task[None]) -> None:
-        """Keep a task until it is done."""
+        """Keep a reference to a task until it is done."""
         self._other_tasks.add(work)
         work.add_done_callback(self._other_tasks.discard)
 
@@ -84,14 +83,14 @@ class ServerState:
         self._refresh_hints()
 
     def _refresh_hints(self) -> None:
-        """Ask the editor to fetch hints again: labels and schedules are known only now."""
+        """Ask the editor to request hints again, since labels and schedules have changed."""
         workspace = self.server.client_capabilities.workspace
         hints = None if workspace is None else workspace.inlay_hint
         if hints is not None and hints.refresh_support:
             self.server.workspace_inlay_hint_refresh(None)
 
     async def load_tools(self) -> None:
-        """Look again at the tools; servers are asked where their configuration was named."""
+        """Reload the tools; servers are queried only if their configuration was named."""
         setup = self.documents.context.setup
         try:
             tools = local_tools_of(setup)

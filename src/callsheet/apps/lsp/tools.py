@@ -1,7 +1,7 @@
 """The tools that edited plans are checked against: local ones, and those of named servers.
 
-In: a setup. Out: a registry, and who was not asked. Servers are started only where their configuration is
-named on the command line, and end as soon as they have said what they offer.
+In: a setup. Out: a registry, and which servers were not queried. Servers are started only if their
+configuration is named on the command line, and stopped once they have listed their tools.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from callsheet.ports.tools import Registry
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """A registry, and where else a tool might be that nobody has asked, in words."""
+    """A registry, and a phrase for the servers that were not queried, if any."""
 
     registry: Registry
     not_queried: str | None = None
 
     def not_queried_for(self, plan: Plan, setup: Setup) -> str | None:
-        """Who was not asked, if the plan calls a tool that is not in the registry."""
+        """The phrase for servers that were not queried, if a tool of the plan is not in the registry."""
         return self.not_queried if absent_tools(plan, self.registry, setup.agents) else None
 
 
@@ -37,6 +37,6 @@ def local_tools_of(setup: Setup) -> Tools:
 
 
 async def server_tools_of(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
-    """All tools, also those of the named servers, and what was wrong. Raises CallsheetError as above."""
+    """All tools, including those of the named servers, and diagnostics; raises CallsheetError as above."""
     async with open_toolbox(setup) as toolbox:
         return Tools(toolbox.registry), toolbox.diagnostics

@@ -35,7 +35,7 @@ _MOST_EFFECTS = 20
 _COLUMNS = 120
 
 _Branch = Callable[[bool, ResumeOptions], Awaitable[Started]]
-"""Branches a run; takes whether effects are allowed, and the options of the resumption."""
+"""Branches a run, given whether effects are allowed and the options for the new run."""
 
 
 async def _dry_run(
@@ -173,4 +173,4 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         _fork,
     ),
 )
-"""The tools that make runs out of others, and the one that runs nothing."""
+"""The tools that branch runs, and the dry run."""

@@ -17,13 +17,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A question to the person at the client: what is said, and the fields of the answer."""
+    """A form for the person at the client: a message, and the JSON Schema of the answer."""
 
     message: str
     schema: dict[str, Any]
 
     def request(self) -> ElicitRequest:
-        """The question as MCP has it."""
+        """The form as an MCP elicitation request."""
         params = ElicitRequestFormParams(message=self.message, requested_schema=self.schema)
         return ElicitRequest(params=params)
 
@@ -50,7 +50,7 @@ class ClientRequest:
 
     @property
     def has_input_required(self) -> bool:
-        """Whether questions to the client are part of an answer."""
+        """Whether the protocol version returns questions as results of tool calls."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property

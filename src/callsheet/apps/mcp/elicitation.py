@@ -1,7 +1,7 @@
 """Turns the questions of a run into forms for the person at the client, and the replies into answers.
 
-In: how a run stands. Out: forms by name; or the answers to them, left for the run. An answer is bound to what
-was shown: if something else is asked by now, it is refused.
+In: the state of a run. Out: forms by name, or recorded answers. An answer is bound by a digest to the
+question that was shown; if the question has changed, it is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run
 
-_NOTE = {"type": "string", "title": "Note", "description": "What is to be known beside the answer."}
+_NOTE = {"type": "string", "title": "Note", "description": "A note recorded with the answer."}
 _PLAIN = frozenset({"string", "number", "integer", "boolean"})
 _FIELD = frozenset({"type", "title", "description", "minimum", "maximum"})
 _TOOK_PLACE = "it took place"
@@ -38,7 +38,7 @@ _DECISIONS = {
 
 
 def forms_of(outcome: RunOutcome) -> dict[str, Form]:
-    """The questions of a run that stands still, by a name that has the digest of what is shown."""
+    """The forms for the open questions of a run, by a name with the digest of the question."""
     asks = {f"{ask.key}#{ask.digest}": _ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
     return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
 
@@ -53,7 +53,7 @@ def _ask_form(ask: PendingAsk) -> Form:
 
 
 def _answer_field(ask: PendingAsk) -> dict[str, Any]:
-    """The field of an answer; what is no plain value is asked for as JSON."""
+    """The form field for an answer; values that forms do not support are entered as JSON."""
     if ask.options:
         return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
     schema = dict(ask.schema or {})
@@ -75,9 +75,9 @@ def _as_text(option: JSON) -> str:
 def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
     lines = [f"run {run_id}", *(without_controls(line) for line in pending_call_lines([call]))]
     lines.append(
-        "Look whether it did. retry makes it again, skip goes on as if it had given null, fail takes it as"
+        "Check whether it did. retry: make the call again. skip: continue as if it had returned null."
     )
-    lines.append(f"failed; {_TOOK_PLACE}: the value says what it gave, as JSON.")
+    lines.append(f"fail: treat it as failed. {_TOOK_PLACE}: value is the result that it returned, as JSON.")
     decision = {"type": "string", "title": "Decision", "enum": [*_DECISIONS, _TOOK_PLACE]}
     value = {"type": "string", "title": "Value", "description": f"JSON, for: {_TOOK_PLACE}"}
     return Form("\n".join(lines), _object({"decision": decision, "value": value}, ["decision"]))
@@ -90,9 +90,9 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 async def record_answers(
     host: Host, run_id: str, given: Mapping[str, ElicitResult], by: str
 ) -> tuple[bool, tuple[Diagnostic, ...]]:
-    """Leave for a run what was said; whether it can go on now, and what could not be taken.
+    """Record the answers for a run; returns whether any was recorded, and diagnostics of refused ones.
 
-    A form that was put away answers nothing; one that was declined is a no.
+    A cancelled form is no answer; a declined form denies.
     """
     has_recorded, diagnostics = False, list[Diagnostic]()
     for name, result in given.items():
@@ -134,15 +134,17 @@ def _verdict(fields: Mapping[str, Any]) -> Resolution:
     if decision in _DECISIONS:
         return _DECISIONS[decision]
     if decision != _TOOK_PLACE:
-        raise CallsheetError.single("MCP001", f"{str(decision)[:40]!r} is no decision about a call in doubt")
+        raise CallsheetError.single(
+            "MCP001", f"{str(decision)[:40]!r} is not a decision about a call in doubt"
+        )
     try:
         return TookPlace(read_json(str(fields.get("value") or "null")))
     except NotJson as error:
-        message = f"the value that the call gave is not JSON: {error}"
-        raise CallsheetError.single("CFG011", message, help='a text stands in quotes: "paid"') from None
+        message = f"the value that the call returned is not JSON: {error}"
+        raise CallsheetError.single("CFG011", message, help='a text needs quotes: "paid"') from None
 
 
 def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
-    """What a run that stands still waits for, with the commands by which a person answers."""
+    """The open questions of a run, with the commands that answer them."""
     for ask in outcome.waiting:
         yield from question_lines(ask, hint)

@@ -66,7 +66,7 @@ async def _resume(
 
 @dataclass(frozen=True, slots=True)
 class _PlanToRun:
-    """A plan that is to be run, and what it is given."""
+    """A plan to run, with its variables and the names of secret ones."""
 
     text: PlanText
     variables: dict[str, Any]
@@ -76,7 +76,7 @@ class _PlanToRun:
 def plan_from_arguments(
     server_context: ServerContext, args: given.ExecuteArguments | given.DryRunArguments, tool: str
 ) -> PlanText:
-    """The plan that a call of a tool names; raises CallsheetError (MCP001) unless it names one."""
+    """The plan that the arguments name; raises CallsheetError (MCP001) unless they name exactly one."""
     if bool(args.plan_id) == bool(args.ltp_text):
         message = f"{tool} needs either plan_id or ltp_text"
         raise CallsheetError.single("MCP001", message, help="list_plans lists the ids of plans")
@@ -105,10 +105,9 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "plan_execute",
         "Run a plan",
-        "Run a plan of the library by its id, or a plan as text: checked, proved against the policy, "
-        "then step by "
-        "step. Gives the answer, the variables, and what it used. A run that waits for a person says for "
-        "what.",
+        "Run a plan of the library by its id, or a plan as text. It is checked and proved against the policy "
+        "first. Returns the answer, the variables and the usage; for a run that waits for a person, the "
+        "questions.",
         given.ExecuteArguments,
         schemas.OUTCOME,
         DESTRUCTIVE,
@@ -117,9 +116,8 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "plan_create_and_execute",
         "Compile a goal and run its plan",
-        "Make a plan for a goal that takes several coordinated tool calls, and run it at once. For a "
-        "single call "
-        "use the tool itself. Gives the answer, the variables, and what it used.",
+        "Create a plan for a goal that takes several coordinated tool calls, and run it. For a single call "
+        "use the tool itself. Returns the answer, the variables and the usage.",
         given.CreateAndExecuteArguments,
         schemas.OUTCOME,
         DESTRUCTIVE,

@@ -28,7 +28,7 @@ _WIDTH = 120
 async def create_plan(
     server_context: ServerContext, goal: str, context: str, plan_id: str = ""
 ) -> StoredPlan:
-    """A plan that a model makes for a goal, kept in the library; raises CallsheetError as `plan_on`."""
+    """Create a plan for a goal with the model and save it; raises CallsheetError as `plan_on`."""
     created = await plan_on(await server_context.toolbox(), goal, context, server_context.setup)
     return await asyncio.to_thread(created.saved, server_context.library, plan_id or None)
 
@@ -62,7 +62,7 @@ async def _compile(
             save_compiled, args.save_as, args.goal, compiled.made, server_context.library
         )
         data["saved"] = None if stored is None else {"id": stored.id, "version": stored.version}
-    shown = text if compiled.ok else "the model's answer is no plan that could run"
+    shown = text if compiled.ok else "the model's answer is not a plan that can run"
     return Reply(
         with_diagnostics(shown, compiled.diagnostics, compiled.source), data, is_error=not compiled.ok
     )
@@ -71,7 +71,7 @@ async def _compile(
 async def _list(server_context: ServerContext, args: given.NoneArguments, caller: ClientRequest) -> Reply:
     found = await asyncio.to_thread(server_context.library.list)
     width = max((len(plan.id) for plan in found), default=0)
-    text = "\n".join(_line(plan, width) for plan in found) or "no plans are kept yet; save_plan keeps one"
+    text = "\n".join(_line(plan, width) for plan in found) or "no plans are saved yet; save_plan saves one"
     return Reply(text, {"plans": [listed_json(plan) for plan in found]})
 
 
@@ -102,7 +102,7 @@ async def _save(server_context: ServerContext, args: given.SavePlanArguments, ca
         goal=args.goal or None,
     )
     stored = await asyncio.to_thread(save)
-    message = with_diagnostics(f"kept as {stored.name}", text.diagnostics, text.source)
+    message = with_diagnostics(f"saved as {stored.name}", text.diagnostics, text.source)
     return Reply(message, stored_json(stored) | {"diagnostics": to_json(text.diagnostics, text.source)})
 
 
@@ -116,9 +116,8 @@ PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "compile_plan",
         "Compile a goal",
-        "Have the server's model write a plan for a goal as text, checked on the tools that there are; a "
-        "plan that "
-        "was kept for this very goal is taken as it is. Nothing is run.",
+        "Compile a goal to a plan with the server's model, and check it against the available tools. A plan "
+        "that was saved for the same goal is returned instead. Nothing is run.",
         given.CompileArguments,
         schemas.COMPILED,
         READ_ONLY_OPEN_WORLD,
@@ -126,10 +125,9 @@ PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ),
     ToolDefinition(
         "plan_create",
-        "Make a plan",
-        "Have the server's model make a plan for a goal that takes several coordinated tool calls: a "
-        "graph of "
-        "steps, kept in the library under an id. Nothing is run.",
+        "Create a plan",
+        "Create a plan for a goal that takes several coordinated tool calls with the server's model: a graph "
+        "of steps, saved in the library under an id. Nothing is run.",
         given.CreateArguments,
         schemas.STORED,
         ADDS,
@@ -155,12 +153,12 @@ PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ),
     ToolDefinition(
         "save_plan",
-        "Keep a plan",
-        "Keep a plan in the library, to be run again by its id.",
+        "Save a plan",
+        "Save a plan in the library, to run it by its id.",
         given.SavePlanArguments,
         schemas.KEPT,
         ADDS,
         _save,
     ),
 )
-"""The tools that make and keep plans."""
+"""The tools that create and save plans."""

@@ -1,6 +1,6 @@
 """Plans and runs as MCP resources: `callsheet://plans/ID`, `callsheet://runs/ID/VIEW`.
 
-In: an address. Out: a text with its kind; or CallsheetError (MCP005) for what is not there.
+In: a URI. Out: a text with its media type, or CallsheetError (MCP005) for an unknown URI.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"callsheet://(?P<kind>plans|runs)/(?P<id>[A-Za-z0-9@._-]{
 _MOST_LISTED = 50
 _MOST_COMPLETED = 100
 _MOST_BYTES = 200_000
-"""A value of a report is shortened that is longer."""
+"""Longer values are truncated in a report."""
 
 
 class _View(NamedTuple):
@@ -63,10 +63,12 @@ def _lctl(server_context: ServerContext, run_id: str) -> str:
 
 
 _VIEWS = {
-    "summary": _View("Summary", "what happened, in lines", "text/plain", _summary),
+    "summary": _View("Summary", "what happened, as text", "text/plain", _summary),
     "journal": _View("Journal", "what happened, as JSON", "application/json", _journal),
     "report": _View("Report", "the run as one HTML page", "text/html", _report),
-    "lctl": _View("LCTL", "the run as an LCTL block, its facts with their worth", "application/yaml", _lctl),
+    "lctl": _View(
+        "LCTL", "the run as an LCTL block, with the confidence of its facts", "application/yaml", _lctl
+    ),
 }
 
 
@@ -95,7 +97,7 @@ def list_resources(server_context: ServerContext) -> list[Resource]:
 
 
 def versions(server_context: ServerContext) -> Mapping[str, object]:
-    """What is listed, and all views of the newest runs, with values that change when they do."""
+    """The plans and all views of the newest runs, with a value that changes with their content."""
     folder = server_context.library.folder
     written = {} if folder is None else _modification_times(folder)
     plans: dict[str, object] = {
@@ -110,7 +112,7 @@ def versions(server_context: ServerContext) -> Mapping[str, object]:
 
 
 def _modification_times(folder: Path) -> dict[str, list[int]]:
-    """When the files of a folder were written, by their names without the last suffix."""
+    """The modification times of the files of a folder, by their names without the last suffix."""
     found: dict[str, list[int]] = {}
     with suppress(OSError):  # there may be no plans yet
         for path in sorted(folder.iterdir()):
@@ -119,7 +121,7 @@ def _modification_times(folder: Path) -> dict[str, list[int]]:
 
 
 def list_templates() -> list[ResourceTemplate]:
-    """The forms of addresses."""
+    """The templates of URIs."""
     plan = ResourceTemplate(
         uri_template="callsheet://plans/{plan_id}",
         name="plan",
@@ -141,7 +143,7 @@ def list_templates() -> list[ResourceTemplate]:
 
 
 def read_resource(server_context: ServerContext, uri: str) -> TextResourceContents:
-    """What stands at an address; raises CallsheetError, MCP005 for an address of another form."""
+    """The content of a resource; raises CallsheetError (MCP005) for an unknown URI."""
     found = _ADDRESS.fullmatch(uri)
     if found is None:
         raise _missing(uri)
@@ -157,7 +159,7 @@ def read_resource(server_context: ServerContext, uri: str) -> TextResourceConten
 
 
 def complete_id(server_context: ServerContext, argument: str, prefix: str) -> list[str]:
-    """The ids of plans or runs that begin so."""
+    """The ids of plans or runs with this prefix."""
     known: list[str] = []
     if argument == "plan_id":
         known = list(server_context.library.ids())
@@ -168,4 +170,4 @@ def complete_id(server_context: ServerContext, argument: str, prefix: str) -> li
 
 def _missing(uri: str) -> CallsheetError:
     message = f"there is no resource {uri[:120]}"
-    return CallsheetError.single("MCP005", message, help="resources/list has the newest ones")
+    return CallsheetError.single("MCP005", message, help="resources/list returns the newest ones")

@@ -56,7 +56,7 @@ async def _cancel(server_context: ServerContext, args: given.CancelArguments, ca
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
     outcome = await server_context.host.cancel(info.run_id, args.reason)
     if outcome is None:
-        text = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
+        text = f"run {info.run_id} was requested to end and has not ended yet; explain_run shows its status"
         data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
             "status": "running"
         }
@@ -80,7 +80,7 @@ async def _answer(server_context: ServerContext, args: given.AnswerArguments, ca
     outcome = host.masker.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
     data = outcome_json(outcome, host.journal.path)
     left = "\n".join(pending_lines(outcome, server_context.hint))
-    text = f"taken; resume_run carries run {info.run_id} on" + (
+    text = f"recorded; resume_run continues run {info.run_id}" + (
         f"\nit still waits for:\n{left}" if left else ""
     )
     return Reply(without_controls(text), data, links=run_links(info.run_id))
@@ -109,9 +109,8 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "explain_run",
         "Explain a run",
-        "Tell what happened in a run, from its journal: each step with its outcome and time, what it "
-        "waits for, "
-        "the variables, the answer or the error.",
+        "Report what happened in a run, from its journal: each step with its outcome and duration, open "
+        "questions, the variables, the answer or the error.",
         given.RunArguments,
         schemas.RUN_DETAILS,
         READ_ONLY,
@@ -128,9 +127,8 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ),
     ToolDefinition(
         "cancel_run",
-        "End a run",
-        "End a run for good, wherever it is: under way, waiting, interrupted. It cannot be resumed "
-        "afterwards.",
+        "Cancel a run",
+        "Cancel a run, whether it is running, waiting or interrupted. It cannot be resumed afterwards.",
         given.CancelArguments,
         schemas.OUTCOME,
         DESTRUCTIVE_IDEMPOTENT,
@@ -139,7 +137,7 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "delete_runs",
         "Delete runs",
-        "Delete runs that have ended, with all that their journal knows of them. There is no way back.",
+        "Delete runs that have ended, with all their events. This cannot be undone.",
         given.DeleteRunsArguments,
         schemas.table({"deleted": schemas.rows(schemas.text()), "diagnostics": schemas.DIAGNOSTICS}),
         DESTRUCTIVE_IDEMPOTENT,
@@ -151,12 +149,11 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
 ANSWER_TOOL: ToolDefinition[Any] = ToolDefinition(
     "answer_run",
     "Answer for a person",
-    "Answer what a run asks a person: yes or no to a call, the answer to a question, what becomes of a "
-    "call in "
-    "doubt. Answer only what a person has told you to.",
+    "Answer an open question of a run for a person: approve or deny a call, answer a question, or resolve a "
+    "call in doubt. Give only answers that a person has told you.",
     given.AnswerArguments,
     schemas.OUTCOME,
     DESTRUCTIVE,
     _answer,
 )
-"""The tool of clients that cannot ask a person with a form, where the operator allows it."""
+"""The tool for clients without forms, if the operator allows it."""

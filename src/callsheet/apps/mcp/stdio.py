@@ -1,8 +1,8 @@
-"""The stdio transport of one client: one message per line, with an error answer to invalid lines.
+"""The stdio transport: one message per line, with an error response to invalid lines.
 
-In: the two streams of this process, which are the client's alone from then on. Out: streams of messages for a
-session. The SDK's own transport drops what it cannot read in silence, and cannot be cancelled while it waits
-for a line: neither signal nor the end of the client's interest would end the process.
+In: standard input and output, which are then reserved for the client. Out: streams of messages for a session.
+The SDK's transport silently drops invalid lines, and cannot be cancelled while it waits for a line, so that
+a signal would not end the process.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _PATIENCE = 1.0
 
 
 class _PendingRequests:
-    """The requests that have no answer yet."""
+    """The requests without a response."""
 
     def __init__(self) -> None:
         self._ids = set[str | int]()
         self._all_answered = anyio.Event()
 
     def add(self, message: JSONRPCMessage) -> None:
-        """Note a request."""
+        """Add the message if it is a request."""
         if isinstance(message, JSONRPCRequest):
             self._ids.add(message.id)
 
     def remove(self, message: JSONRPCMessage) -> None:
-        """Note that an answer has been written."""
+        """Remove the request that the message responds to."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
             if not self._ids:
@@ -75,9 +75,9 @@ async def stdio_streams() -> AsyncGenerator[tuple[IncomingMessages, OutgoingMess
 
 @contextmanager
 def _reserved(number: int) -> Generator[int]:
-    """A standard stream by another number; under its own nothing is read, and standard error is written.
+    """Duplicate a standard stream to a new descriptor, and redirect its own to /dev/null or standard error.
 
-    It is not closed at the end: a thread may still wait for a line.
+    The duplicate is not closed at the end, since a thread may still wait for a line.
     """
     own = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
     with open(os.devnull, "r+b") as nothing:
@@ -91,7 +91,7 @@ def _reserved(number: int) -> Generator[int]:
 async def _receive(
     source: BinaryIO, to_session: _ToSession, answers: OutgoingMessages, pending: _PendingRequests
 ) -> None:
-    """Hand on messages, and answer what is none, until the client says no more."""
+    """Pass messages to the session, and answer invalid lines, until the end of the input."""
     async with to_session, answers:
         while line := await asyncio.to_thread(_line, source):
             try:
@@ -107,18 +107,18 @@ async def _receive(
 
 
 def _line(source: BinaryIO) -> bytes:
-    """The next line, of one that is too long no more than shows it; b"" at the end."""
+    """The next line, b"" at the end; a line over the limit is cut one byte after it."""
     try:
         line = rest = source.readline(MOST_BYTES + 1)
         while len(line) > MOST_BYTES and rest and not rest.endswith(b"\n"):
             rest = source.readline(_PIECE)
-    except OSError:  # a terminal that is gone
+    except OSError:  # a closed terminal
         return b""
     return line
 
 
 async def _send(sink: int, to_client: _ToClient, tasks: anyio.CancelScope, pending: _PendingRequests) -> None:
-    """Write what is said to the client; when it hears no more, all ends."""
+    """Write messages to the client; if it has disconnected, end both tasks."""
     async with to_client:
         async for message in to_client:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)

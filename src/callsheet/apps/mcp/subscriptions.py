@@ -1,8 +1,8 @@
 """Notifies clients of changes: new plans or runs, and changed ones.
 
-In: the library and the journal, looked at now and then while somebody listens: other processes write them,
-too. Out: events of the protocol. A client of 2026-07-28 or later asks for them; an older one that has listed
-the resources is told when the list is another.
+In: the library and the journal, which are polled while clients are subscribed, since other processes write to
+them too. Out: notifications. A client of protocol 2026-07-28 or later subscribes; an older one is notified of
+changes of the list once it has listed the resources.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from callsheet.diagnostics import CallsheetError
 
 _log = logging.getLogger("callsheet.mcp")
 _PAUSE = 1.0
-"""Seconds between two looks."""
+"""The polling interval, in seconds."""
 _MOST_CLIENTS = 1_000
 
 
@@ -45,12 +45,12 @@ class ChangeNotifier:
         self._subscriber_count = 0
         self._legacy_sessions: dict[int, ServerSession] = {}
         self._last_versions: Mapping[str, object] | None = None
-        """What was there at the last look; None while nobody listens."""
+        """The versions at the last poll; None while no client is subscribed."""
 
     async def listen(
         self, context: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Answer `subscriptions/listen`: by what changes from now on, until the client goes."""
+        """Answer `subscriptions/listen` with the changes from now on, until the client disconnects."""
         self._subscriber_count += 1
         try:
             await self._ensure_baseline()
@@ -59,7 +59,7 @@ class ChangeNotifier:
             self._subscriber_count -= 1
 
     async def register_legacy_client(self, session: ServerSession) -> None:
-        """Tell an older client of changes, who lists the resources now; others ask for it themselves."""
+        """Notify this client of changes from now on, unless its protocol version has subscriptions."""
         if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
         client = id(session.client_params)
@@ -71,7 +71,7 @@ class ChangeNotifier:
 
     @asynccontextmanager
     async def polling(self) -> AsyncGenerator[None]:
-        """Look within, as long as somebody listens."""
+        """Poll during the block, while clients are subscribed."""
         task = asyncio.create_task(self._poll_forever())
         try:
             yield
@@ -95,7 +95,7 @@ class ChangeNotifier:
         try:
             now = await self._server_context.host.beside(lambda: resources.versions(self._server_context))
         except CallsheetError as error:
-            _log.warning("changes cannot be looked for: %s", error)
+            _log.warning("changes cannot be polled: %s", error)
             return
         before, self._last_versions = self._last_versions, now
         if before is None or now == before:
@@ -111,6 +111,6 @@ class ChangeNotifier:
         for client, session in [*self._legacy_sessions.items()]:
             try:
                 await session.send_resource_list_changed()
-            except Exception as error:  # it is gone, which is no mistake of anybody
-                _log.debug("a client cannot be told of changes: %s", error)
+            except Exception as error:  # the client has disconnected
+                _log.debug("a client cannot be notified of changes: %s", error)
                 self._legacy_sessions.pop(client, None)

@@ -30,7 +30,7 @@ from callsheet.views.describe import describe_step
 def plan_text_of(
     args: given.PlanArguments, variables: Iterable[str] = (), *, strict: bool = False
 ) -> PlanText:
-    """The plan that a call gives."""
+    """The plan in the arguments of a call."""
     syntax = None if args.syntax == "auto" else Syntax(args.syntax)
     return plan_text(args.ltp_text, syntax=syntax, strict=strict, variables=variables)
 
@@ -50,7 +50,7 @@ async def _validate(
     declared = await server_context.declared_tools_for(text) if args.tools else None
     checked = await asyncio.to_thread(check_text, text, declared, args.inputs)
     steps = 0 if text.plan is None else len(text.plan.steps)
-    verdict = f"ok: {steps} step{_s(steps)}" if checked.ok else "this plan cannot run as it is written"
+    verdict = f"ok: {steps} step{_s(steps)}" if checked.ok else "this plan has errors and cannot run"
     return Reply(with_diagnostics(verdict, checked.diagnostics, text.source), checked.to_json())
 
 
@@ -96,7 +96,7 @@ def _proof_lines(proved: Proved) -> list[str]:
         return [f"not proved against {name}"]
     obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
     duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
-    return [f"proved against {name}", *(["the run sees to:"] if duties else []), *duties]
+    return [f"proved against {name}", *(["the run has to ensure:"] if duties else []), *duties]
 
 
 async def _explain_code(
@@ -108,7 +108,7 @@ async def _explain_code(
 
 async def _lctl(server_context: ServerContext, args: given.LctlArguments, caller: ClientRequest) -> Reply:
     checked = await asyncio.to_thread(check_blocks, args.blocks)
-    verdict = "no rule of level error is broken" if checked.ok else "rules of LCTL are broken"
+    verdict = "no LCTL rule of level error is violated" if checked.ok else "LCTL rules are violated"
     return Reply("\n".join([verdict, *checked.lines()]), checked.to_json())
 
 
@@ -120,8 +120,8 @@ TEXT_TOOLS = (
     ToolDefinition(
         "parse_plan",
         "Parse a plan",
-        "Read a plan and give its steps, its hash and its canonical JSON. A text that is no plan is an error "
-        "with every mistake at its line. Nothing is run.",
+        "Parse a plan and return its steps, its hash and its canonical JSON. For an invalid text, return all "
+        "errors with their positions. Nothing is run.",
         given.ParseArguments,
         schemas.PARSED,
         READ_ONLY,
@@ -130,8 +130,8 @@ TEXT_TOOLS = (
     ToolDefinition(
         "validate_plan",
         "Validate a plan",
-        "Say everything that is wrong with a plan, or could be better: undefined variables, wrong jumps, "
-        "unknown tools, wrong arguments. Nothing is run.",
+        "Report all errors and warnings of a plan: undefined variables, invalid jumps, unknown tools, "
+        "invalid arguments. Nothing is run.",
         given.ValidateArguments,
         schemas.CHECKED,
         READ_ONLY,
@@ -149,7 +149,7 @@ TEXT_TOOLS = (
     ToolDefinition(
         "format_plan",
         "Format a plan",
-        "Print a plan in its canonical form, or in another spelling: LTP text, Micro-CLI, a JSON plan.",
+        "Return a plan in canonical form, or in another syntax: LTP text, Micro-CLI, a JSON plan.",
         given.FormatArguments,
         schemas.FORMATTED,
         READ_ONLY,
@@ -158,8 +158,8 @@ TEXT_TOOLS = (
     ToolDefinition(
         "verify_plan",
         "Prove a plan against a policy",
-        "Hold a plan against a security policy: whether untrusted or secret data can reach where it must "
-        "not. Gives the violations and what a run has to see to. Nothing is run.",
+        "Prove a plan against a security policy: whether untrusted or secret data can reach a place where it "
+        "must not. Returns the violations, and the obligations of a run. Nothing is run.",
         given.VerifyArguments,
         schemas.PROVED,
         READ_ONLY,
@@ -168,7 +168,7 @@ TEXT_TOOLS = (
     ToolDefinition(
         "explain_code",
         "Explain a diagnostic code",
-        "Give the page of a diagnostic code, or of a rule of LCTL: what it means, an example, the repair.",
+        "Return the page of a diagnostic code or LCTL rule: its meaning, an example, the repair.",
         given.ExplainCodeArguments,
         schemas.EXPLANATION,
         READ_ONLY,

@@ -19,28 +19,28 @@ Answer: TypeAlias = "Reply | InputRequiredResult"
 READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-"""It looks at what it is given, and at tools and journal at most."""
+"""Only reads its arguments, the tools and the journal."""
 READ_ONLY_OPEN_WORLD = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-"""It changes nothing, and asks a model."""
+"""Changes nothing, and calls a model."""
 ADDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-"""It adds to what is kept, and changes nothing that is there."""
+"""Adds to the library, and changes nothing existing."""
 DESTRUCTIVE = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
-"""It calls tools, which may do anything."""
+"""Calls tools, whose effects are unknown."""
 DESTRUCTIVE_IDEMPOTENT = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
-"""It ends something that cannot be brought back, and no more."""
+"""Ends or deletes runs; a repetition changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition(Generic[Arguments]):
-    """A tool: its name, what is said of it, its arguments, the form of its answer, what carries it out."""
+    """A tool: its name and description, the types of its arguments and result, its handler."""
 
     name: str
     title: str
@@ -51,7 +51,7 @@ class ToolDefinition(Generic[Arguments]):
     handler: Callable[[ServerContext, Arguments, ClientRequest], Awaitable[Answer]]
 
     def declaration(self) -> Tool:
-        """What clients are told."""
+        """The declaration for clients."""
         return Tool(
             name=self.name,
             title=self.title,
@@ -64,5 +64,5 @@ class ToolDefinition(Generic[Arguments]):
     async def call(
         self, server_context: ServerContext, given: Mapping[str, Any], caller: ClientRequest
     ) -> Answer:
-        """Carry it out; raises CallsheetError for arguments that are wrong, and what it raises itself."""
+        """Call the handler; raises CallsheetError for invalid arguments, and what the handler raises."""
         return await self.handler(server_context, read_arguments(self.name, self.arguments, given), caller)

@@ -1,7 +1,7 @@
 """The transports: one client over standard input and output, or many over streamable HTTP.
 
-Over HTTP every request has to show the token, name this machine as its host, and come from no page of
-another origin; a head that does not come is not waited for.
+An HTTP request needs the token, a loopback Host header and no foreign Origin; the time for its head is
+limited.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 _PATIENCE = 5
-"""Seconds that requests under way have when the server is stopped."""
+"""The time for pending requests when the server stops, in seconds."""
 _MOST_SESSIONS = 1_000
 _NO_WEBSOCKETS: WSProtocolType = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """What is served: where the tools of runs come from, what holds for runs, plans and journal.
+    """The configuration of a server: the setup and limits of runs, the policy, the library, the journal.
 
-    With `lets_clients_answer` clients that cannot ask a person may answer for one; `hint` is what a command
-    needs to find the journal (` --journal PATH`).
+    With `clients_may_answer`, clients without forms may answer for a person. `hint` is the option of commands
+    that names the journal (` --journal PATH`).
     """
 
     setup: Setup
@@ -60,19 +60,19 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True)
 class HttpEndpoint:
-    """A socket that listens, its address, and the token that clients have to show."""
+    """A listening socket, its address, and the token that clients must send."""
 
     listener: socket.socket
     address: Address
     token: str
     is_token_new: bool
-    """Whether the token was made for this server, so that nobody knows it yet."""
+    """Whether the token was generated for this server and has to be printed."""
 
 
 async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Callable[[str], None]) -> None:
-    """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
+    """Serve one client over standard input and output until it disconnects, or HTTP clients until cancelled.
 
-    `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
+    `notify` is called with messages for the operator. Runs that have not ended are interrupted.
     """
     host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
@@ -89,20 +89,22 @@ async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Cal
             return
         notify(f"callsheet mcp listens at {endpoint.address.url}")
         if endpoint.is_token_new:
-            notify(f"clients show this token (Authorization: Bearer …): {endpoint.token}")
+            notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
         with host.masker.masking_output():
             await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
 
 
 async def serve_stdio(server: Server[Any], masker: Masker) -> None:
-    """Serve the client at the other end of standard input and output, until it closes them."""
+    """Serve the client on standard input and output until it closes them."""
     async with stdio_streams() as (incoming, outgoing):
-        with masker.masking_output():  # the streams are taken: what tools print from now on is no message
+        with (
+            masker.masking_output()
+        ):  # after the streams are reserved, so that output of tools is not a message
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
-    """Serve clients at a socket that listens, until this is cancelled."""
+    """Serve clients at a listening socket until this is cancelled."""
     config = uvicorn.Config(
         http_app(server, address, token),
         http=HeadTimeoutProtocol,
@@ -145,7 +147,7 @@ def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
 
 
 class _TokenGuard:
-    """Answers only who shows the token."""
+    """Refuses requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -153,7 +155,7 @@ class _TokenGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._has_token(Headers(scope=scope)):
-            error = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
+            error = {"error": "unauthorized", "message": "send the token: Authorization: Bearer TOKEN"}
             refused = JSONResponse(error, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
             await refused(scope, receive, send)
             return

@@ -1,7 +1,7 @@
 """Waits for a run within a tool call, until it ends or has a question for the person at the client.
 
-In: a run on a server context, and who calls. Out: the answer of the call. A call that is cancelled, or whose
-client goes away, interrupts its run: the journal carries it on.
+In: a run, the request of a client. Out: the result of the call. A call that is cancelled, or whose client
+disconnects, interrupts its run, which can be resumed from the journal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from callsheet.runtime.doubt import RunOutcome
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A run that a call carries: who calls, what is told of how far it is, what is to be said beside it."""
+    """The run of a tool call, with the request, the progress reports, and diagnostics for the result."""
 
     server_context: ServerContext
     caller: ClientRequest
@@ -48,11 +48,11 @@ def plan_in(server_context: ServerContext, run_id: str) -> Plan:
     return journal.plan(journal.find_run(run_id).plan_hash)[0]
 
 
-# ---------------------------------------------------------------- to its end, or to a question
+# ---------------------------------------------------------------- waiting
 
 
 async def continue_run(server_context: ServerContext, caller: ClientRequest) -> Answer:
-    """Continue the run of an earlier result of this call, with the replies of the person."""
+    """Continue the run of an earlier result of this call, with the answers of the person."""
     state = json.loads(caller.state or "{}")
     run_id = str(state["run_id"])
     has_recorded, diagnostics = await record_answers(
@@ -114,7 +114,7 @@ async def _wait_until_stopped(run: ToolRun) -> RunOutcome:
     return await host.outcome(run.run_id)
 
 
-# ---------------------------------------------------------------- in words
+# ---------------------------------------------------------------- replies
 
 
 def started_reply(run: ToolRun) -> Reply:
@@ -123,7 +123,7 @@ def started_reply(run: ToolRun) -> Reply:
         "status": "running"
     }
     data["diagnostics"] = to_json(run.diagnostics)
-    text = f"run {run.run_id} goes on; explain_run tells how it stands, cancel_run ends it"
+    text = f"run {run.run_id} is running; explain_run shows its state, cancel_run cancels it"
     return Reply(with_diagnostics(text, run.diagnostics, None), data, links=run_links(run.run_id))
 
 
@@ -151,7 +151,7 @@ def _result_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     yield f"run {run.run_id}: {result.status}{where}{why}"
     if result.objection is not None and result.objection.help is not None:
         yield f"help: {result.objection.help}"
-    yield f"explain_run tells what happened; on a command line: callsheet show {run.run_id}{hint}"
+    yield f"explain_run shows what happened; on the command line: callsheet show {run.run_id}{hint}"
 
 
 def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
@@ -160,11 +160,11 @@ def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
         yield f"run {run.run_id} waits for a person:"
         yield from pending_lines(outcome, hint)
     if outcome.in_doubt:
-        yield f"run {run.run_id} stands still:"
+        yield f"run {run.run_id} has calls in doubt:"
         yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
     if outcome.unanswered:
         yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
     if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
         yield f"run {run.run_id} was interrupted"
-    answer = "answer_run takes the answers here; then " if run.server_context.clients_may_answer else ""
-    yield f"{answer}resume_run carries it on"
+    answer = "answer_run records answers; then " if run.server_context.clients_may_answer else ""
+    yield f"{answer}resume_run continues it"

@@ -1,5 +1,4 @@
-"""How values, times, questions and doubts are worded for people, in every application.
+"""Renders values, times, questions and calls in doubt as text, the same in every application.
 
-In: values and what is known of a run. Out: lines of text. Nothing is printed here, and nothing in a line can
-move a terminal's cursor.
+In: values, questions, events. Out: lines of text without terminal control sequences. Nothing is printed.
 """

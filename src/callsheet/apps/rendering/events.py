@@ -19,7 +19,7 @@ def event_line(event: Event) -> str:
 
 
 def count_events(count: int) -> str:
-    """How many events there are.
+    """The number of events with the noun.
 
     >>> count_events(1), count_events(2)
     ('1 event', '2 events')

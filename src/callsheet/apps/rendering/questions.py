@@ -1,6 +1,6 @@
-"""The questions to people in words, the same in every application.
+"""Renders questions to people and requests for approval as text.
 
-Nothing that a person says yes to is shortened, and nothing in it can move a terminal's cursor.
+What a person approves is never shortened, and contains no terminal control sequences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.runtime.answers import PendingAsk
 
 
 def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
-    """What is asked, and the command that answers it; `hint` is what that needs to find the journal."""
+    """The question, and last the command that answers it; `hint` is that command's option for the journal."""
     until = "" if ask.until is None else f", until {iso(ask.until)}"
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
@@ -47,7 +47,7 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
 
 
 def _provenance(origin: JSON) -> str:
-    """Where an argument came from and who may read it, by what the question tells of it."""
+    """The origin of an argument and who may read it, from its label in the question."""
     if not isinstance(origin, dict):
         return f"is known as {exact_json(origin)}"
     known = cast("dict[str, JSON]", origin)
