@@ -77,10 +77,10 @@ def test_a_run_with_a_call_in_doubt_tells_of_the_call(machine):
     assert machine("resume", "r").exit_code == 4
     done = machine("cancel", "r")
     assert done.exit_code == 0
-    assert "1 call left and gave no answer" in done.stderr
+    assert "1 call was sent without an answer" in done.stderr
     assert "S1.0.1  @DIE" in done.stderr
     shown = machine("show", "r").stdout
-    assert "1 call left and gave no answer" in shown
+    assert "1 call was sent without an answer" in shown
     assert "callsheet decide" not in shown
     assert [step["outcome"] for step in machine.json("show", "r")["steps"]] == ["stopped"]
     ended_for_good(machine)

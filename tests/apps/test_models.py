@@ -286,7 +286,7 @@ def test_doctor_asks_the_configured_model(machine, monkeypatch):
         assert model["found"].startswith(f"{provider.url}/v1#small answered as gpt-x in ")
         assert model["found"].endswith(", 12 + 3 tokens")
         assert [(item["state"], item["found"]) for item in found["constraints"]] == [
-            ("ok", "takes json_schema"),
+            ("ok", "accepts json_schema"),
             ("note", "gbnf does not work: its answer does not keep to it"),
         ]
         assert len(provider.asked) == 3
@@ -301,7 +301,7 @@ def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
         configure(machine, provider, monkeypatch)
         told = [item["found"] for item in items(machine)["constraints"]]
     assert told == [
-        "takes none: answers are checked afterwards",
+        "accepts none: answers are checked afterwards",
         "json_schema does not work: its provider refuses it",
     ]
 

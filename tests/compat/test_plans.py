@@ -185,7 +185,7 @@ def test_what_is_changed_is_what_is_verified_and_checked() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"output_var": "$a.b"}, "no variable"),
+        ({"output_var": "$a.b"}, "not a variable"),
         ({"parallel_group": "first"}, "groups are par_0, par_1"),
         ({"args": {"x": {1, 2}}}, "the argument x is of type set"),
     ],

@@ -311,7 +311,7 @@ async def test_only_who_knows_the_state_ends_a_login():
 async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
     from callsheet.apps import login
 
-    monkeypatch.setattr(login, "PATIENCE", 0.05)
+    monkeypatch.setattr(login, "LOGIN_TIMEOUT", 0.05)
     with pytest.raises(CallsheetError) as caught:
         await user.log_in(opens=False)
     assert caught.value.diagnostics[0].code == "TOL036"
@@ -321,13 +321,13 @@ async def test_an_address_is_handed_over_where_the_browser_is_elsewhere(user: Us
     async def elsewhere(begun) -> str:
         return (await asyncio.to_thread(_leads_to, begun.address)) + "\n"
 
-    assert (await user.log_in(hand_over=elsewhere)).issuer == authority.origin
+    assert (await user.log_in(ask_for_redirect=elsewhere)).issuer == authority.origin
 
     async def typed_wrong(begun) -> str:
         return "https://example.org/callback?code=1"
 
     with pytest.raises(CallsheetError) as caught:
-        await user.log_in(hand_over=typed_wrong)
+        await user.log_in(ask_for_redirect=typed_wrong)
     assert caught.value.diagnostics[0].code == "TOL035"
 
 

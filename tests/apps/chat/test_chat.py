@@ -88,13 +88,13 @@ def test_a_model_makes_a_plan_shows_it_and_runs_it_after_a_yes(talk, machine):
 
 def test_a_plan_that_is_not_wanted_is_not_run(talk, machine):
     answers, _ = talk("report it", "n", options=("--plan-tools",))
-    assert "did not want this plan" in answers
+    assert "refused to run this plan" in answers
     assert not (machine.folder / "report.md").exists()
 
 
 def test_without_plan_tools_the_model_cannot_make_plans(talk):
     answers, _ = talk("report it", "/plan list")
-    assert "no plan is kept" in _
+    assert "no plan is saved" in _
     assert "plan_create_and_execute" not in answers.split("came:")[0]
 
 
@@ -113,7 +113,7 @@ def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
     assert '@READ_FILE (path="notes.txt")' in answers
     assert "dry run of" in answers
     assert "written: noon" in answers
-    assert "report-the-notes is gone\nno plan is kept" in rest
+    assert "report-the-notes is deleted\nno plan is saved" in rest
 
 
 def test_messages_and_plans_use_up_one_budget(talk):
@@ -171,7 +171,7 @@ def test_servers_are_opened_once_for_a_conversation_and_its_plans(talk, machine,
     config = {"mcpServers": {"one": {"command": sys.executable, "args": [str(machine.folder / "server.py")]}}}
     machine.write("servers.json", json.dumps(config))
     _, rest = talk("/tools", "/plan create report the notes", options=("--mcp-config", "servers.json"))
-    assert "is kept" in rest
+    assert "is saved" in rest
     assert log.read_text() == "started\n"
 
 

@@ -85,7 +85,7 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         ("show_plan", {"plan_id": "../../etc/passwd"}, True, "PLN001"),
         ("show_plan", {"plan_id": "no-such-plan"}, True, "PLN002"),
         ("explain_run", {"run_id": "no-such-run"}, True, "JRN002"),
-        ("list_plans", {}, False, "no plans are kept yet"),
+        ("list_plans", {}, False, "no plans are saved yet"),
         ("list_runs", {"status": "done"}, False, "there are no such runs"),
     ],
 )

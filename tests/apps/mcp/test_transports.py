@@ -21,10 +21,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel.server import Server
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.mcp.address import Address
-from callsheet.apps.mcp.serving import serve_http
+from callsheet.apps.mcp.transports import serve_http
 from callsheet.apps.session import Setup, choose_servers
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")

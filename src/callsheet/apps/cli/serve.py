@@ -186,7 +186,7 @@ def _serve(
             if token is not None:
                 to_stderr(f"token (shown once): {token}")
             to_stderr("Ctrl-C stops it")
-        prints.enter_context(ready.masker.over_prints())  # after this token, which is to be read
+        prints.enter_context(ready.masker.masking_output())  # after this token, which is to be read
 
     with journals.open_journal(journal) as opened, ExitStack() as prints:
         work = serving(

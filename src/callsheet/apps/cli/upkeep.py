@@ -11,8 +11,8 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import format_bytes
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
@@ -224,7 +224,7 @@ def _report(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
         click.echo(f"{run_id:<22} its large values {would}")
     runs, values = len(pruned.runs), pruned.blobs
     text = f"{runs} run{'s' * (runs != 1)} and {values} large value{'s' * (values != 1)}"
-    text += f" ({amount(pruned.bytes)}) {would}"
+    text += f" ({format_bytes(pruned.bytes)}) {would}"
     if pruned.orphans:
         text += f", {pruned.orphans} leftovers that nothing names"
     if labels:

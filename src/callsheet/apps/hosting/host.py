@@ -125,7 +125,7 @@ class Host:
         hold.begin()
         try:
             prepared = await prepare(request, self.config)
-            self.masker.know(prepared.launch.known + prepared.known)
+            self.masker.add_secrets(prepared.launch.known + prepared.known)
             with self._queue.reserved():
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)

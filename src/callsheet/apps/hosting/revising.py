@@ -12,8 +12,8 @@ from callsheet.api.checking import check_plan
 from callsheet.api.proving import prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import RunModels, asked_by, carried_on
-from callsheet.apps.session import Setup, Toolbox, undertaking
+from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume
+from callsheet.apps.session import Setup, Toolbox, guarantees_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.policy.differences import is_of
@@ -60,11 +60,12 @@ def consented(forking: Forking, *, agreed: bool) -> None:
 async def revised(draft: Draft, tools: SharedTools, journal: Path) -> Revision:
     """Check the edited plan of a fork with the tools of its run, and collect its tools' facts.
 
-    The labels of files that earlier runs wrote are those beside the `journal`. Raises CallsheetError for a plan with errors, PolicyRefused for one that the run's policy refuses.
+    The labels of files that earlier runs wrote are those beside the `journal`. Raises CallsheetError for a
+    plan with errors, PolicyRefused for one that the run's policy refuses.
     """
-    setup = carried_on(Setup.from_note(draft.start.launch), "")
-    asked = asked_by(setup, draft.plan, draft.start.limits, must_plan=False)
-    needed = None if asked.knows_all_tools(draft.plan) else draft.plan
+    setup = setup_for_resume(Setup.from_note(draft.start.launch), "")
+    asked = models_for_plan(setup, draft.plan, draft.start.limits, must_plan=False)
+    needed = None if asked.may_call_any_tool(draft.plan) else draft.plan
     async with tools.for_run(setup, needed, asked.agents) as toolbox:
         return revision_on(draft, setup, asked, toolbox, journal)
 
@@ -84,7 +85,7 @@ def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox, 
         labels = secret_labels(draft.policy, start.secret)
         left = left_before(journal, setup.folder)
         proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels, left=left)
-        proof = proof.under(undertaking(setup, registry, keeps_labels=True))
+        proof = proof.under(guarantees_of(setup, registry, keeps_labels=True))
         proof.raise_if_refused()
         policy = proof.policy
     on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)

@@ -48,7 +48,7 @@ def position(places: Places, offset: int) -> lsp.Position:
 
 
 def range_of(places: Places, span: Span) -> lsp.Range:
-    """The range of a stretch."""
+    """The range of a span."""
     return lsp.Range(position(places, span.start), position(places, span.end))
 
 
@@ -58,21 +58,21 @@ def offset_of(places: Places, at: lsp.Position) -> int:
 
 
 def span_of(places: Places, given: lsp.Range) -> Span:
-    """The stretch of a range."""
+    """The span of a range."""
     return Span(offset_of(places, given.start), offset_of(places, given.end))
 
 
 def diagnostic(places: Places, found: Diagnostic) -> lsp.Diagnostic:
-    """A finding; one without a place stands at the beginning of the text."""
+    """A diagnostic; one without a span is at the beginning of the text."""
     message = found.message if not found.help else f"{found.message}\n{found.help}"
-    span = _visible(places.text, found.span or Span(0, 0))
+    span = _visible_span(places.text, found.span or Span(0, 0))
     return lsp.Diagnostic(
         range_of(places, span), message, _SEVERITIES[found.severity], code=found.code, source=SOURCE
     )
 
 
-def _visible(text: str, span: Span) -> Span:
-    """A stretch of which an editor can show something: an empty one gets the character at it."""
+def _visible_span(text: str, span: Span) -> Span:
+    """The span, extended by a character if it is empty, since editors do not show empty ranges."""
     if span.start < span.end or span.end >= len(text) or text[span.end] in "\r\n":
         return span
     return Span(span.start, span.end + 1)
@@ -84,7 +84,7 @@ def text_edits(places: Places, edits: Iterable[Edit]) -> list[lsp.TextEdit]:
 
 
 def symbol(places: Places, found: Symbol) -> lsp.DocumentSymbol:
-    """An entry of the outline with what is inside it."""
+    """An entry of the outline with its children."""
     return lsp.DocumentSymbol(
         found.name or "step",
         _SYMBOLS[found.shape],
@@ -96,25 +96,25 @@ def symbol(places: Places, found: Symbol) -> lsp.DocumentSymbol:
 
 
 def fold(places: Places, found: Fold) -> lsp.FoldingRange:
-    """A stretch that folds to its first line."""
+    """A range that can be folded to its first line."""
     kind = lsp.FoldingRangeKind.Comment if found.is_comment else lsp.FoldingRangeKind.Region
     start, end = places.place(found.span.start), places.place(found.span.end)
     return lsp.FoldingRange(start.line, end.line, kind=kind)
 
 
 def location(uri: str, places: Places, span: Span) -> lsp.Location:
-    """A stretch of a text by its uri."""
+    """A span of the text with this URI."""
     return lsp.Location(uri, range_of(places, span))
 
 
 def highlight(places: Places, found: Occurrence) -> lsp.DocumentHighlight:
-    """A place of the name under the cursor."""
+    """An occurrence of the name under the cursor."""
     kind = lsp.DocumentHighlightKind.Write if found.role is Role.WRITE else lsp.DocumentHighlightKind.Read
     return lsp.DocumentHighlight(range_of(places, found.span), kind)
 
 
-def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
-    """Whether an editor takes proposals with places to go on at."""
+def supports_snippets(capabilities: lsp.ClientCapabilities) -> bool:
+    """Whether an editor supports snippets: completions with tab stops."""
     text = capabilities.text_document
     completion = None if text is None else text.completion
     item = None if completion is None else completion.completion_item
@@ -122,7 +122,7 @@ def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
 
 
 def proposal(places: Places, found: Proposal, number: int, takes_snippet: bool) -> lsp.CompletionItem:
-    """What could be written; `number` keeps the order."""
+    """A completion item; `number` is its position in the list."""
     is_snippet = takes_snippet and bool(found.snippet)
     text = found.snippet if is_snippet else found.insert
     return lsp.CompletionItem(
@@ -138,14 +138,14 @@ def proposal(places: Places, found: Proposal, number: int, takes_snippet: bool) 
 
 
 def hint(places: Places, found: Hint) -> lsp.InlayHint:
-    """A few words beside the text."""
+    """An inlay hint."""
     kind = lsp.InlayHintKind.Type if found.about is About.LABEL else None
     at = position(places, found.offset)
     return lsp.InlayHint(at, found.text, kind=kind, tooltip=found.tip, padding_left=True)
 
 
 def token_data(places: Places, found: Iterable[Token]) -> list[int]:
-    """Tokens as the protocol packs them: five numbers each, places relative to the token before."""
+    """Tokens in the encoding of the protocol: five numbers each, positions relative to the last token."""
     data: list[int] = []
     line = character = 0
     for token in found:

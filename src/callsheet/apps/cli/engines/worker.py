@@ -177,15 +177,15 @@ async def _serve(
     settings: TemporalSettings, setup: Setup, duties: Duties, *, is_current: bool, as_json: bool
 ) -> None:
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
-    from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
 
     reached = await reach(settings)
-    setup = with_fetched(setup, to_stderr) if duties.models else setup
-    asked = asked_by_all(setup)
+    setup = with_local_model(setup, to_stderr) if duties.models else setup
+    asked = models_for_any_plan(setup)
     async with open_toolbox(setup) as toolbox:
         print_diagnostics(toolbox.diagnostics, None)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from callsheet.apps.cli.loop import run_to_end
 from callsheet.apps.hosting.revising import revision_on
-from callsheet.apps.models import asked_by, carried_on
+from callsheet.apps.models import models_for_plan, setup_for_resume
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.runtime.forking import Draft, Revision
 
@@ -29,8 +29,8 @@ def revise(draft: Draft, model: str, journal: Path) -> Revision:
 
 async def _revise(draft: Draft, model: str, journal: Path) -> Revision:
     plan, start = draft.plan, draft.start
-    setup = carried_on(Setup.from_note(start.launch), model)
-    asked = asked_by(setup, plan, start.limits, must_plan=False)
-    needed = None if asked.knows_all_tools(plan) else plan
+    setup = setup_for_resume(Setup.from_note(start.launch), model)
+    asked = models_for_plan(setup, plan, start.limits, must_plan=False)
+    needed = None if asked.may_call_any_tool(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
         return revision_on(draft, setup, asked, toolbox, journal)

@@ -1,8 +1,8 @@
-"""The stdio transport of one client: one message per line, with an error answer to invalid lines.
+"""The stdio transport: one message per line, with an error response to invalid lines.
 
-In: the two streams of this process, which are the client's alone from then on. Out: streams of messages for a
-session. The SDK's own transport drops what it cannot read in silence, and cannot be cancelled while it waits
-for a line: neither signal nor the end of the client's interest would end the process.
+In: standard input and output, which are then reserved for the client. Out: streams of messages for a session.
+The SDK's transport silently drops invalid lines, and cannot be cancelled while it waits for a line, so that
+a signal would not end the process.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 
-from callsheet.apps.mcp.messages import MOST_BYTES, Unreadable, read_message
+from callsheet.apps.mcp.messages import MOST_BYTES, InvalidMessage, parse_message
 
-Heard: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Exception]"
-Said: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
+IncomingMessages: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Exception]"
+OutgoingMessages: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
 _ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 _ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
 _PIECE = 1024 * 1024
@@ -32,19 +32,19 @@ _PATIENCE = 1.0
 
 
 class _PendingRequests:
-    """The requests that have no answer yet."""
+    """The requests without a response."""
 
     def __init__(self) -> None:
         self._ids = set[str | int]()
         self._all_answered = anyio.Event()
 
-    def hear(self, message: JSONRPCMessage) -> None:
-        """Note a request."""
+    def add(self, message: JSONRPCMessage) -> None:
+        """Add the message if it is a request."""
         if isinstance(message, JSONRPCRequest):
             self._ids.add(message.id)
 
-    def answered(self, message: JSONRPCMessage) -> None:
-        """Note that an answer has been written."""
+    def remove(self, message: JSONRPCMessage) -> None:
+        """Remove the request that the message responds to."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._ids.discard(message.id)
             if not self._ids:
@@ -59,25 +59,25 @@ class _PendingRequests:
 
 
 @asynccontextmanager
-async def client_at_standard_streams() -> AsyncGenerator[tuple[Heard, Said]]:
+async def stdio_streams() -> AsyncGenerator[tuple[IncomingMessages, OutgoingMessages]]:
     """The streams of messages from and to the client; both end when it disconnects."""
     to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, to_client = anyio.create_memory_object_stream[SessionMessage](0)
-    with _taken(0) as source, _taken(1) as sink:
-        async with anyio.create_task_group() as both:
+    with _reserved(0) as source, _reserved(1) as sink:
+        async with anyio.create_task_group() as tasks:
             pending = _PendingRequests()
-            both.start_soon(
-                _listen, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
+            tasks.start_soon(
+                _receive, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
             )
-            both.start_soon(_speak, sink, to_client, both.cancel_scope, pending)
+            tasks.start_soon(_send, sink, to_client, tasks.cancel_scope, pending)
             yield incoming, outgoing
 
 
 @contextmanager
-def _taken(number: int) -> Generator[int]:
-    """A standard stream by another number; under its own nothing is read, and standard error is written.
+def _reserved(number: int) -> Generator[int]:
+    """Duplicate a standard stream to a new descriptor, and redirect its own to /dev/null or standard error.
 
-    It is not closed at the end: a thread may still wait for a line.
+    The duplicate is not closed at the end, since a thread may still wait for a line.
     """
     own = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
     with open(os.devnull, "r+b") as nothing:
@@ -88,44 +88,46 @@ def _taken(number: int) -> Generator[int]:
         os.dup2(own, number)
 
 
-async def _listen(source: BinaryIO, to_session: _ToSession, answers: Said, pending: _PendingRequests) -> None:
-    """Hand on messages, and answer what is none, until the client says no more."""
+async def _receive(
+    source: BinaryIO, to_session: _ToSession, answers: OutgoingMessages, pending: _PendingRequests
+) -> None:
+    """Pass messages to the session, and answer invalid lines, until the end of the input."""
     async with to_session, answers:
         while line := await asyncio.to_thread(_line, source):
             try:
-                message = read_message(line)
+                message = parse_message(line)
                 if message is not None:
-                    pending.hear(message)
+                    pending.add(message)
                     await to_session.send(SessionMessage(message))
-            except Unreadable as wrong:
-                await answers.send(SessionMessage(wrong.answer))
+            except InvalidMessage as wrong:
+                await answers.send(SessionMessage(wrong.response))
             except anyio.BrokenResourceError:  # the session has ended
                 return
         await pending.wait()
 
 
 def _line(source: BinaryIO) -> bytes:
-    """The next line, of one that is too long no more than shows it; b"" at the end."""
+    """The next line, b"" at the end; a line over the limit is cut one byte after it."""
     try:
         line = rest = source.readline(MOST_BYTES + 1)
         while len(line) > MOST_BYTES and rest and not rest.endswith(b"\n"):
             rest = source.readline(_PIECE)
-    except OSError:  # a terminal that is gone
+    except OSError:  # a closed terminal
         return b""
     return line
 
 
-async def _speak(sink: int, to_client: _ToClient, both: anyio.CancelScope, pending: _PendingRequests) -> None:
-    """Write what is said to the client; when it hears no more, all ends."""
+async def _send(sink: int, to_client: _ToClient, tasks: anyio.CancelScope, pending: _PendingRequests) -> None:
+    """Write messages to the client; if it has disconnected, end both tasks."""
     async with to_client:
         async for message in to_client:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
                 await asyncio.to_thread(_write, sink, memoryview(text.encode() + b"\n"))
             except OSError:
-                both.cancel()
+                tasks.cancel()
                 return
-            pending.answered(message.message)
+            pending.remove(message.message)
 
 
 def _write(sink: int, data: memoryview) -> None:

@@ -1,4 +1,4 @@
-"""The LSP requests for inlay hints and semantic colours.
+"""The LSP requests for inlay hints and semantic tokens.
 
 In: a server and its open documents. Out: nothing; the requests are registered.
 """
@@ -22,32 +22,32 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_INLAY_HINT)
     def _(params: lsp.InlayHintParams) -> list[lsp.InlayHint]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        span = convert.span_of(sheet.places, params.range)
-        found = hints_in(plan, documents.analysis(sheet).knowledge, span)
-        return [convert.hint(sheet.places, hint) for hint in found]
+        snapshot, plan = opened
+        span = convert.span_of(snapshot.places, params.range)
+        found = hints_in(plan, documents.latest_analysis(snapshot).knowledge, span)
+        return [convert.hint(snapshot.places, hint) for hint in found]
 
-    def coloured(uri: str, within: lsp.Range | None) -> lsp.SemanticTokens:
-        opened = documents.plan(uri)
+    def semantic_tokens(uri: str, within: lsp.Range | None) -> lsp.SemanticTokens:
+        opened = documents.newest_plan(uri)
         if opened is None:
             return lsp.SemanticTokens([])
-        sheet, plan = opened
-        span: Span | None = None if within is None else convert.span_of(sheet.places, within)
-        found = tokens(plan, documents.analysis(sheet).knowledge, span)
-        return lsp.SemanticTokens(convert.token_data(sheet.places, found))
+        snapshot, plan = opened
+        span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
+        found = tokens(plan, documents.latest_analysis(snapshot).knowledge, span)
+        return lsp.SemanticTokens(convert.token_data(snapshot.places, found))
 
     @server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,
         lsp.SemanticTokensRegistrationOptions(legend=_LEGEND, full=True),
     )
     def _(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        return coloured(params.text_document.uri, None)
+        return semantic_tokens(params.text_document.uri, None)
 
     @server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, lsp.SemanticTokensRegistrationOptions(legend=_LEGEND)
     )
     def _(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
-        return coloured(params.text_document.uri, params.range)
+        return semantic_tokens(params.text_document.uri, params.range)

@@ -31,7 +31,7 @@ def args_of(step: Step) -> dict[str, Any]:
     """The arguments by name, positional ones as `arg0`, `arg1`, …"""
     if isinstance(step.action, Goto):
         return {"target": step.action.target}
-    return {name: shown(value) for name, value in named_values(step).items()}
+    return {name: to_documented(value) for name, value in named_values(step).items()}
 
 
 def named_values(step: Step) -> dict[str, Value]:
@@ -48,15 +48,15 @@ def output_of(step: Step) -> str | None:
     return None if step.output is None else f"${step.output.var}"
 
 
-def shown(value: Value) -> Any:
+def to_documented(value: Value) -> Any:
     """A value without references as a Python value, any other as its text in a plan."""
     match value:
         case Literal(value=scalar):
             return scalar
         case ListExpr(items=items) if not any(refs_of(value)):
-            return [shown(item) for item in items]
+            return [to_documented(item) for item in items]
         case DictExpr(items=pairs) if not any(refs_of(value)):
-            return {key: shown(item) for key, item in pairs}
+            return {key: to_documented(item) for key, item in pairs}
         case Template(parts=parts):
             return "".join(part if isinstance(part, str) else format_value(part) for part in parts)
         case _:

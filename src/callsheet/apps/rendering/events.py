@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 from callsheet.sealing.opening import shown
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ def event_line(event: Event) -> str:
     return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
 
 
-def in_events(count: int) -> str:
-    """How many events there are.
+def count_events(count: int) -> str:
+    """The number of events with the noun.
 
-    >>> in_events(1), in_events(2)
+    >>> count_events(1), count_events(2)
     ('1 event', '2 events')
     """
     return f"{count} event{'' if count == 1 else 's'}"

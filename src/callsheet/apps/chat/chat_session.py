@@ -1,6 +1,6 @@
 """Carries out the commands of a conversation: answers messages, makes and runs plans.
 
-In: commands. Out: what is shown on a screen; every message and every plan is a run of the journal.
+In: commands. Out: output on a screen. Each message and each plan is a run in the journal.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from callsheet.api.compiling import Compiled
+from callsheet.apps.chat.answering import MAX_TURNS, Exchange, answering_plan, transcript
 from callsheet.apps.chat.budget import ConversationBudget
-from callsheet.apps.chat.commands import HELP, Command, Message, Plain, PlanCommand
-from callsheet.apps.chat.conversation import MAX_TURNS, Exchange, answering_plan, transcript
+from callsheet.apps.chat.commands import HELP, Command, Message, PlanCommand, SimpleCommand
 from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.compiling import compiled_on
+from callsheet.apps.compiling import compile_with_toolbox
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.apps.wording.asks import lines_of
+from callsheet.apps.rendering.questions import question_lines
 from callsheet.authoring.compiler.result import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
 from callsheet.frontends.spelling import Syntax
@@ -37,23 +37,23 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.library import PlanLibrary, StoredPlan
 
 _COLUMNS = 100
-"""How wide a dry run is told."""
+"""The width of the output of a dry run, in characters."""
 _STOPPED = "stopped in the conversation"
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationOptions:
-    """How a conversation is held: whether its model may make plans, whether nobody is asked before calls."""
+    """Options: whether the model may create and run plans, and whether calls need no consent (`yes`)."""
 
     plan_tools: bool = False
     yes: bool = False
 
 
-class Dialogue:
-    """A conversation on a host. `take` carries out one command after another.
+class ChatSession:
+    """A conversation on a host; `execute` carries out one command.
 
-    The conversation and its plans share one `budget`. Before a call that may change something, and
-    before a plan of the model, the person is asked, unless `manner.yes`.
+    The conversation and its plans share one `budget`. Unless `options.yes`, the user is asked before each
+    call that may change something, and before a plan of the model is run.
     """
 
     def __init__(
@@ -61,71 +61,73 @@ class Dialogue:
         host: Host,
         library: PlanLibrary,
         screen: Screen,
-        manner: ConversationOptions,
+        options: ConversationOptions,
         policy: Policy | None = None,
     ) -> None:
         self._host = host
         self._library = library
         self._screen = screen
-        self._manner = manner
+        self._options = options
         self._policy = policy
         self.budget = ConversationBudget(host.config.limits)
         self.exchanges: tuple[Exchange, ...] = ()
         self._last_run = ""
         self._message_run = ""
-        """The run in which a message is answered."""
-        self._is_left = False
+        """The id of the run that answers the last message."""
+        self._is_closed = False
 
-    async def take(self, command: Command) -> None:
-        """Carry out a command; raises CallsheetError for what cannot be."""
+    async def execute(self, command: Command) -> None:
+        """Carry out a command; raises CallsheetError if it fails."""
         match command:
             case Message(text):
                 await self._answer(text)
             case PlanCommand():
                 await self._plan_command(command)
-            case Plain("tools"):
+            case SimpleCommand("tools"):
                 registry = await self._registry()
-                self._screen.show("\n".join(f"@{name.lower()}" for name in self._offered(registry)) or "none")
-            case Plain("usage"):
+                self._screen.show(
+                    "\n".join(f"@{name.lower()}" for name in self._callable_tools(registry)) or "none"
+                )
+            case SimpleCommand("usage"):
                 self._screen.show(f"used {self.budget.used.describe()}\nleft {self.budget.describe()}")
-            case Plain("forget"):
+            case SimpleCommand("forget"):
                 self.exchanges = ()
-                self._screen.show("what was said is told no more")
+                self._screen.show("the history is cleared")
             case _:
                 self._screen.show(HELP)
 
-    def leave(self) -> None:
-        """The program ends: what stops now is not ended for good, but left to be resumed."""
-        self._is_left = True
+    def close(self) -> None:
+        """Prepare the end of the program: runs that stop from now on can be resumed."""
+        self._is_closed = True
 
     # ------------------------------------------------------------ messages
 
     async def _answer(self, message: str) -> None:
         registry = await self._registry()
-        tools = self._offered(registry)
+        tools = self._callable_tools(registry)
         past = transcript(self.exchanges)
         agent = None if self._policy is None else self._policy.agent
         turns = MAX_TURNS if agent is None else min(MAX_TURNS, agent.max_turns)
-        text = _read(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
-        limits = self.budget.half() if self._manner.plan_tools else self.budget.left()
+        text = _plan_text(answering_plan(tools, turns, has_past=bool(past)), ("message", "said"))
+        limits = self.budget.half_of_remaining() if self._options.plan_tools else self.budget.remaining()
         request = RunRequest(
             text=text,
             inputs={"message": message, **({"said": past} if past else {})},
             limits=limits,
-            approve=self._careful(registry, tools),
+            approve=self._tools_needing_consent(registry, tools),
             listeners=self._listeners(of_plan=False),
         )
         with self.budget.reserving(limits):
             started = await self._host.start(request)
             self._message_run = started.run_id
-            outcome = await self._followed(started.run_id)
-        answer = self._shown(outcome)
+            outcome = await self._await_outcome(started.run_id)
+        answer = self._show_outcome(outcome)
         if answer:
-            saw_data = _calls(outcome.usage) > 0
+            saw_data = _data_calls(outcome.usage) > 0
             self.exchanges = (*self.exchanges, Exchange(message, answer, saw_data))
 
-    def _offered(self, registry: Registry) -> tuple[str, ...]:
-        """The tools that the model may call by itself."""
+    def _callable_tools(self, registry: Registry) -> tuple[str, ...]:
+        """The tools that the model may call."""
         names = [
             name for name in registry.names() if call_kind(name) is CallKind.TOOL and name not in PLAN_TOOLS
         ]
@@ -137,80 +139,82 @@ class Dialogue:
             names = (
                 [] if agent is None else [name for name in names if name in {t.upper() for t in agent.tools}]
             )
-        return (*names, *(PLAN_TOOLS if self._manner.plan_tools else ()))
+        return (*names, *(PLAN_TOOLS if self._options.plan_tools else ()))
 
-    def _careful(self, registry: Registry, tools: Iterable[str]) -> tuple[str, ...]:
-        """The tools before whose calls the person is asked; plans ask by themselves."""
-        if self._manner.yes:
+    def _tools_needing_consent(self, registry: Registry, tools: Iterable[str]) -> tuple[str, ...]:
+        """The tools whose calls need the consent of the user; plan tools ask themselves."""
+        if self._options.yes:
             return ()
         found = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
         return tuple(name for name, tool in found if tool is not None and not tool.spec.effect.only_reads)
 
     # ------------------------------------------------------------ plans
 
-    async def made(self, goal: str) -> StoredPlan:
-        """A plan for a goal, kept in the library; raises CallsheetError where there is none."""
-        if self.budget.is_out_of_questions:
+    async def create_plan(self, goal: str) -> StoredPlan:
+        """Create a plan for a goal and save it in the library; raises CallsheetError if that fails."""
+        if self.budget.is_model_budget_spent:
             raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
-        box = await self._host.tools.for_plan(None)
-        box = replace(box, registry=box.registry.without(PLAN_TOOLS))
+        toolbox = await self._host.tools.for_plan(None)
+        toolbox = replace(toolbox, registry=toolbox.registry.without(PLAN_TOOLS))
         setup, library = self._host.tools.setup, self._library
-        made = await compiled_on(
-            box, goal, "", setup, library, lambda _: False, self._policy, say=self._screen.show
+        compiled_plan = await compile_with_toolbox(
+            toolbox, goal, "", setup, library, lambda _: False, self._policy, notify=self._screen.show
         )
-        if made.result is not None:
-            taken = made.result.accounting
-            self.budget.add(Usage.of(_spent(taken), taken.calls))
-            if not isinstance(made.result, Compiled):
-                findings = made.result.findings
+        if compiled_plan.result is not None:
+            accounting = compiled_plan.result.accounting
+            self.budget.add(Usage.of(_spent(accounting), accounting.calls))
+            if not isinstance(compiled_plan.result, Compiled):
+                findings = compiled_plan.result.findings
                 raise CallsheetError(findings.errors, findings.source)
-        if made.kept is not None:
-            return self._library.load(made.kept.id)
-        plan = made.plan
+        if compiled_plan.from_library is not None:
+            return self._library.load(compiled_plan.from_library.id)
+        plan = compiled_plan.plan
         assert plan is not None
-        return self._library.save(replace(plan, id=None), text=made.text, tools=made.tools, goal=goal)
+        return self._library.save(
+            replace(plan, id=None), text=compiled_plan.text, tools=compiled_plan.tools, goal=goal
+        )
 
-    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
-        """Run a plan that the model wants to be run, once the person has seen it and said yes."""
+    async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+        """Run a plan that the model requests, after the user has agreed; None if they refuse."""
         text = text_of_stored(self._library.load(plan_id), variables)
         self._screen.draw(text.require())
-        if not self._manner.yes or (self._policy is not None and await self._saw_data()):
+        if not self._options.yes or (self._policy is not None and await self._has_seen_data()):
             reply = await self._screen.ask(f"run {plan_id}? [y/N] ")
             if not _is_yes(reply):
                 return None
         return await self._run(text, variables)
 
-    async def _saw_data(self) -> bool:
-        """Whether the model that wants a plan now has seen what tools gave, in this message or before."""
+    async def _has_seen_data(self) -> bool:
+        """Whether the model has seen results of tools, for this message or an earlier one."""
         if any(exchange.saw_data for exchange in self.exchanges):
             return True
-        return _calls((await self._outcome_of(self._message_run)).usage) > 1
+        return _data_calls((await self._recorded_outcome(self._message_run)).usage) > 1
 
     async def _run(self, text: PlanText, variables: Mapping[str, JSON]) -> RunOutcome:
         plan = text.require()
         registry = (await self._host.tools.for_plan(plan)).registry
         called = dict.fromkeys(step.action.tool for step in plan.steps if isinstance(step.action, Call))
-        approve = self._careful(registry, called)
+        approve = self._tools_needing_consent(registry, called)
         request = RunRequest(
             text=text,
             inputs=variables,
-            limits=self.budget.left(),
+            limits=self.budget.remaining(),
             approve=approve,
             listeners=self._listeners(of_plan=True),
         )
-        return await self._followed((await self._host.start(request)).run_id)
+        return await self._await_outcome((await self._host.start(request)).run_id)
 
     async def _plan_command(self, command: PlanCommand) -> None:
         match command.verb:
             case "create":
-                stored = await self.made(command.subject)
+                stored = await self.create_plan(command.subject)
                 self._screen.draw(stored.require())
-                self._screen.show(f"{stored.id} is kept; /plan run {stored.id} runs it")
+                self._screen.show(f"{stored.id} is saved; /plan run {stored.id} runs it")
             case "list":
                 listed = [
                     f"{each.id}  {each.goal or each.title or ''}".rstrip() for each in self._library.list()
                 ]
-                self._screen.show("\n".join(listed) or "no plan is kept")
+                self._screen.show("\n".join(listed) or "no plan is saved")
             case "show":
                 stored = self._library.load(command.subject)
                 self._screen.answer(stored.text)
@@ -219,24 +223,24 @@ class Dialogue:
                 await self._dry_run(command)
             case "run":
                 text = text_of_stored(self._library.load(command.subject), command.variables)
-                self._shown(await self._run(text, command.variables))
+                self._show_outcome(await self._run(text, command.variables))
             case "resume":
                 await self._resume(command.subject or self._last_run)
             case _:
-                self._screen.show(f"{self._library.delete(command.subject)} is gone")
+                self._screen.show(f"{self._library.delete(command.subject)} is deleted")
 
     async def _dry_run(self, command: PlanCommand) -> None:
         text = text_of_stored(self._library.load(command.subject), command.variables)
         inputs = bound(text, command.variables, ())
         setup = self._host.tools.setup
-        ran = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
-        if ran.absent:
-            self._screen.show(f"{ran.absent}: callsheet dry-run --ask-servers starts the servers")
-        self._screen.answer(ran.to_text(_COLUMNS))
-        if ran.remarks:
-            self._screen.show(render_all(ran.remarks, text.source))
-        if not ran.ok:
-            raise CallsheetError([d for d in ran.warnings if d.is_error], text.source)
+        prediction = await asyncio.to_thread(dry_run_text, text, setup, inputs, DryRunOptions(), self._policy)
+        if prediction.absent:
+            self._screen.show(f"{prediction.absent}: callsheet dry-run --ask-servers starts the servers")
+        self._screen.answer(prediction.to_text(_COLUMNS))
+        if prediction.remarks:
+            self._screen.show(render_all(prediction.remarks, text.source))
+        if not prediction.ok:
+            raise CallsheetError([d for d in prediction.warnings if d.is_error], text.source)
 
     async def _resume(self, run_id: str) -> None:
         if not run_id:
@@ -244,43 +248,43 @@ class Dialogue:
                 "CFG210", "nothing was run in this conversation", help="/plan resume RUN"
             )
         found = self._host.journal.find_run(run_id).run_id
-        self.budget.leave_out(found, (await self._outcome_of(found)).usage)
+        self.budget.count_from(found, (await self._recorded_outcome(found)).usage)
         await self._host.resume(found, ResumeOptions(listeners=self._listeners(of_plan=True)))
-        self._shown(await self._followed(found))
+        self._show_outcome(await self._await_outcome(found))
 
     # ------------------------------------------------------------ runs
 
-    async def _followed(self, run_id: str) -> RunOutcome:
-        """Where the run stands when it goes on no more; who stops waiting ends it, unless they leave."""
+    async def _await_outcome(self, run_id: str) -> RunOutcome:
+        """Wait until the run stops; a cancelled wait cancels the run, unless the program ends."""
         self._last_run = run_id
         try:
             outcome = await self._host.outcome(run_id)
         except asyncio.CancelledError:
-            if not self._is_left:
+            if not self._is_closed:
                 await asyncio.shield(self._stop(run_id))
             raise
-        self.budget.count(run_id, outcome.usage)
+        self.budget.count_run(run_id, outcome.usage)
         return outcome
 
     async def _stop(self, run_id: str) -> None:
         await self._host.cancel(run_id, _STOPPED)
-        self.budget.count(run_id, (await self._outcome_of(run_id)).usage)
+        self.budget.count_run(run_id, (await self._recorded_outcome(run_id)).usage)
 
-    async def _outcome_of(self, run_id: str) -> RunOutcome:
-        """Where a run stands by its journal."""
+    async def _recorded_outcome(self, run_id: str) -> RunOutcome:
+        """The state of a run according to its journal."""
         return await self._host.beside(partial(recorded_outcome, self._host.journal, run_id))
 
-    def _shown(self, outcome: RunOutcome) -> str:
-        """Show where a run stands; gives the answer, if there is one."""
+    def _show_outcome(self, outcome: RunOutcome) -> str:
+        """Show the state of a run; return the answer, empty if there is none."""
         result = outcome.result
         if result is None:
             for ask in outcome.waiting:
-                self._screen.show("\n".join(lines_of(ask)))
+                self._screen.show("\n".join(question_lines(ask)))
             for call in outcome.in_doubt:
                 self._screen.show(
                     f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
                 )
-            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} carries it on")
+            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} resumes it")
             return ""
         if result.status is Status.DONE:
             self._screen.answer(result.response or "")
@@ -290,11 +294,11 @@ class Dialogue:
         return ""
 
     def _listeners(self, *, of_plan: bool) -> Listeners:
-        return Listeners(partial(self._screen.note, of_plan=of_plan), Respondents(self._asked))
+        return Listeners(partial(self._screen.note, of_plan=of_plan), Respondents(self._ask_person))
 
-    async def _asked(self, ask: PendingAsk) -> Answer | bool | None:
-        """What the person says to a question of a run; None leaves it to the inbox."""
-        *lines, _ = lines_of(ask)
+    async def _ask_person(self, ask: PendingAsk) -> Answer | bool | None:
+        """The user's answer to a question of a run; None leaves the question in the inbox."""
+        *lines, _ = question_lines(ask)
         self._screen.show("\n".join(lines))
         if ask.kind == "approval":
             reply = await self._screen.ask("allow this call? [y/N] ")
@@ -306,7 +310,7 @@ class Dialogue:
         return (await self._host.tools.for_plan(None)).registry
 
 
-def _read(text: str, variables: Iterable[str]) -> PlanText:
+def _plan_text(text: str, variables: Iterable[str]) -> PlanText:
     return text_of(None, Source("<conversation>", text), syntax=Syntax.LTP, variables=variables)
 
 
@@ -323,8 +327,8 @@ def _spent(taken: Accounting) -> Spent:
     )
 
 
-def _calls(usage: Usage) -> int:
-    """How many calls of tools may have told a model something; making a plan tells it nothing."""
+def _data_calls(usage: Usage) -> int:
+    """The number of tool calls that may have returned data to a model; `plan_create` returns none."""
     tools = (name for name in usage.calls_by_tool if call_kind(name) is CallKind.TOOL and name != PLAN_CREATE)
     return sum(usage.calls_by_tool[name] for name in tools)
 

@@ -29,7 +29,7 @@ def render_plan_dag(plan_data: Mapping[str, Any], status: Mapping[str, str] | No
 
 
 _WORDS = {"completed": StepStatus.DONE}
-"""The document's words that differ from those of the library."""
+"""The documented status words that differ from those of callsheet."""
 
 
 def _statuses(steps: object) -> dict[str, str]:

@@ -1,7 +1,6 @@
-"""An HTTP connection that is closed if no request head arrives in time, so that it does not hold a place.
+"""A uvicorn protocol that closes a connection if no request head arrives in time.
 
-In: a connection. Out: the same, with a time-out while no request is being answered. The time for a body is
-limited by whoever reads it.
+Otherwise slow or idle clients could use up all connections. The time for a body is limited by its reader.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where a branched run comes from, as `show` and `runs diff` report it.
+"""The origin of a run that was branched off another, as `show` and `runs diff` report it.
 
-In: the body of the run's first event. Out: words, or an object.
+In: the body of the run's first event. Out: text, or JSON data.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """The run and the event that a run comes from, by which command, and what was edited by whom."""
+class ForkOrigin:
+    """The run and event that a run was branched off at, the command (`verb`), its author and the edits."""
 
     run_id: str
     event: int
@@ -24,14 +24,14 @@ class Origin:
     edits: tuple[Mapping[str, Any], ...]
 
     def describe(self) -> str:
-        """It in words."""
+        """The origin as text."""
         what = f"rerun from {self.place}" if self.verb == "rerun" else "forked"
         who = f" by {self.by}" if self.by else ""
         edits = "".join(f"; {_edit(edit)}" for edit in self.edits)
         return f"{self.run_id} after event {self.event}, {what}{who}{edits}"
 
     def to_json(self) -> dict[str, Any]:
-        """It as an object."""
+        """The origin as JSON data."""
         return {
             "run_id": self.run_id,
             "event": self.event,
@@ -42,12 +42,12 @@ class Origin:
         }
 
 
-def origin_of(start: Mapping[str, Any] | None) -> Origin | None:
-    """The origin that the body of a first event tells of; None for a run that did not branch off."""
+def origin_of(start: Mapping[str, Any] | None) -> ForkOrigin | None:
+    """The origin in the body of a first event; None for a run that was not branched off."""
     fork = (start or {}).get("fork")
     if fork is None:
         return None
-    return Origin(
+    return ForkOrigin(
         str(fork["run"]),
         int(fork["event"]),
         str(fork["verb"]),

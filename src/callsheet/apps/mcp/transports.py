@@ -1,7 +1,7 @@
 """The transports: one client over standard input and output, or many over streamable HTTP.
 
-Over HTTP every request has to show the token, name this machine as its host, and come from no page of
-another origin; a head that does not come is not waited for.
+An HTTP request needs the token, a loopback Host header and no foreign Origin; the time for its head is
+limited.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import WSProtocolType
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.wire import client_at_standard_streams
+from callsheet.apps.mcp.stdio import stdio_streams
 from callsheet.apps.session import Setup
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary
 
 _PATIENCE = 5
-"""Seconds that requests under way have when the server is stopped."""
+"""The time for pending requests when the server stops, in seconds."""
 _MOST_SESSIONS = 1_000
 _NO_WEBSOCKETS: WSProtocolType = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfig:
-    """What is served: where the tools of runs come from, what holds for runs, plans and journal.
+    """The configuration of a server: the setup and limits of runs, the policy, the library, the journal.
 
-    With `lets_clients_answer` clients that cannot ask a person may answer for one; `hint` is what a command
-    needs to find the journal (` --journal PATH`).
+    With `clients_may_answer`, clients without forms may answer for a person. `hint` is the option of commands
+    that names the journal (` --journal PATH`).
     """
 
     setup: Setup
@@ -54,55 +54,57 @@ class ServerConfig:
     policy: Policy | None
     library: PlanLibrary
     journal: Journal
-    lets_clients_answer: bool = False
+    clients_may_answer: bool = False
     hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpEndpoint:
-    """A socket that listens, its address, and the token that clients have to show."""
+    """A listening socket, its address, and the token that clients must send."""
 
-    bound: socket.socket
+    listener: socket.socket
     address: Address
     token: str
-    is_new: bool
-    """Whether the token was made for this server, so that nobody knows it yet."""
+    is_token_new: bool
+    """Whether the token was generated for this server and has to be printed."""
 
 
-async def serve(served: ServerConfig, web: HttpEndpoint | None, say: Callable[[str], None]) -> None:
-    """Serve one client over standard input and output until it goes, or many over HTTP until cancelled.
+async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Callable[[str], None]) -> None:
+    """Serve one client over standard input and output until it disconnects, or HTTP clients until cancelled.
 
-    `say` hears what is noteworthy. Runs that are under way at the end are interrupted.
+    `notify` is called with messages for the operator. Runs that have not ended are interrupted.
     """
-    host = Host(served.setup, served.journal, limits=served.limits, policy=served.policy, say=say)
+    host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
     async with host:
         server_context = ServerContext(
             host=host,
-            library=served.library,
-            policy=served.policy,
-            lets_clients_answer=served.lets_clients_answer,
-            hint=served.hint,
+            library=config.library,
+            policy=config.policy,
+            clients_may_answer=config.clients_may_answer,
+            hint=config.hint,
         )
         server = make_server(server_context)
-        if web is None:
+        if endpoint is None:
             await serve_stdio(server, host.masker)
             return
-        say(f"callsheet mcp listens at {web.address.url}")
-        if web.is_new:
-            say(f"clients show this token (Authorization: Bearer …): {web.token}")
-        with host.masker.over_prints():
-            await serve_http(server, web.bound, web.address, web.token)
+        notify(f"callsheet mcp listens at {endpoint.address.url}")
+        if endpoint.is_token_new:
+            notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
+        with host.masker.masking_output():
+            await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
 
 
 async def serve_stdio(server: Server[Any], masker: Masker) -> None:
-    """Serve the client at the other end of standard input and output, until it closes them."""
-    async with client_at_standard_streams() as (incoming, outgoing):
-        with masker.over_prints():  # the streams are taken: what tools print from now on is no message
+    """Serve the client on standard input and output until it closes them."""
+    async with stdio_streams() as (incoming, outgoing):
+        with (
+            masker.masking_output()
+        ):  # after the streams are reserved, so that output of tools is not a message
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
-    """Serve clients at a socket that listens, until this is cancelled."""
+    """Serve clients at a listening socket until this is cancelled."""
     config = uvicorn.Config(
         http_app(server, address, token),
         http=HeadTimeoutProtocol,
@@ -112,7 +114,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
         ws=_NO_WEBSOCKETS,
         timeout_graceful_shutdown=_PATIENCE,
     )
-    web = _Web(config)
+    web = _HttpServer(config)
     serving = asyncio.create_task(web.serve([bound]))
     try:
         await asyncio.shield(serving)
@@ -122,7 +124,7 @@ async def serve_http(server: Server[Any], bound: socket.socket, address: Address
         raise
 
 
-class _Web(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """A server that leaves signals to the program."""
 
     @contextmanager
@@ -141,24 +143,24 @@ def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
     app = server.streamable_http_app(
         transport_security=security, host=address.host, max_sessions=_MOST_SESSIONS
     )
-    return _Guarded(app, token)
+    return _TokenGuard(app, token)
 
 
-class _Guarded:
-    """Answers only who shows the token."""
+class _TokenGuard:
+    """Refuses requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_known(Headers(scope=scope)):
-            error = {"error": "unauthorized", "message": "show the token: Authorization: Bearer TOKEN"}
+        if scope["type"] == "http" and not self._has_token(Headers(scope=scope)):
+            error = {"error": "unauthorized", "message": "send the token: Authorization: Bearer TOKEN"}
             refused = JSONResponse(error, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
             await refused(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-    def _is_known(self, headers: Headers) -> bool:
+    def _has_token(self, headers: Headers) -> bool:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token)

@@ -1,6 +1,6 @@
-"""The questions to people in words, the same in every application.
+"""Renders questions to people and requests for approval as text.
 
-Nothing that a person says yes to is shortened, and nothing in it can move a terminal's cursor.
+What a person approves is never shortened, and contains no terminal control sequences.
 """
 
 from __future__ import annotations
@@ -9,47 +9,47 @@ import time
 from collections.abc import Iterator
 from typing import cast
 
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import exact, without_controls
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import exact_json, without_controls
 from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
 
 
-def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
-    """What is asked, and the command that answers it; `hint` is what that needs to find the journal."""
+def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
+    """The question, and last the command that answers it; `hint` is that command's option for the journal."""
     until = "" if ask.until is None else f", until {iso(ask.until)}"
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
         if ask.answer:
             yield f"  may the answer of @{ask.tool} be used?"
-            yield f"    {exact(ask.answer[0])}"
+            yield f"    {exact_json(ask.answer[0])}"
             yield "  it was called with"
         else:
             yield f"  may @{ask.tool} be called with exactly this?"
         for number, value in enumerate(ask.inputs, start=1):
-            yield f"    ({number}) {exact(value)}"
+            yield f"    ({number}) {exact_json(value)}"
         for name, value in (ask.args or {}).items():
-            yield f"    {name} = {exact(value)}"
+            yield f"    {name} = {exact_json(value)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         for why in ask.why:
             yield f"  because {without_controls(why)}"
         for name, label in (ask.labels or {}).items():
-            yield f"  {name} {_came(label)}"
+            yield f"  {name} {_provenance(label)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
         if ask.options:
-            yield "    one of " + ", ".join(map(exact, ask.options))
+            yield "    one of " + ", ".join(map(exact_json, ask.options))
         if ask.schema is not None:
-            yield f"    of the schema {exact(dict(ask.schema))}"
+            yield f"    of the schema {exact_json(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
 
 
-def _came(origin: JSON) -> str:
-    """Where an argument came from and who may read it, by what the question tells of it."""
+def _provenance(origin: JSON) -> str:
+    """The origin of an argument and who may read it, from its label in the question."""
     if not isinstance(origin, dict):
-        return f"is known as {exact(origin)}"
+        return f"is known as {exact_json(origin)}"
     known = cast("dict[str, JSON]", origin)
     label, steps = str(known.get("label")), known.get("from")
     made_by = ", ".join(map(str, steps)) if isinstance(steps, list) else ""

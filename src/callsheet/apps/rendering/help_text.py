@@ -1,6 +1,6 @@
 """Rewrites the help of diagnostics for HTTP and MCP, where command-line options do not apply.
 
-In: what is wrong, with the ways out of the command line. Out: the same, with what HTTP or MCP offers.
+In: diagnostics whose help names command-line options. Out: the same with the parameters of HTTP or MCP.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ _SYNTAX = re.compile(r"--syntax (\w+) reads")
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    """How a face takes what the command line takes by options; `variables` is where it takes those."""
+class HelpRewriter:
+    """Rewrites help for one interface; `variables` describes its parameter for variables."""
 
     variables: str
 
-    def rewritten(self, way_out: str) -> str:
-        """A way out as this face offers it.
+    def rewrite(self, way_out: str) -> str:
+        """Help for this interface.
 
-        >>> HTTP.rewritten("it is null here; give it with --var city=… or set it with a step")
+        >>> HTTP.rewrite("it is null here; give it with --var city=… or set it with a step")
         'it is null here; give city in `inputs` or set it with a step'
         """
         text = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
         return _SYNTAX.sub(r"`syntax` \1 reads", text)
 
-    def rewritten_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """Findings with the ways out that this face offers."""
-        return tuple(d if d.help is None else replace(d, help=self.rewritten(d.help)) for d in diagnostics)
+    def rewrite_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """Diagnostics with help for this interface."""
+        return tuple(d if d.help is None else replace(d, help=self.rewrite(d.help)) for d in diagnostics)
 
-    def rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """An answer as data, its `diagnostics` with the ways out that this face offers."""
+    def rewrite_rows(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """A result as JSON data, with help for this interface in its `diagnostics`."""
         rows = data.get("diagnostics")
         if not isinstance(rows, list | tuple):
             return dict(data)
@@ -47,8 +47,8 @@ class Interface:
             return row
         fields = cast("dict[str, object]", row)
         way_out = fields.get("help")
-        return {**fields, "help": self.rewritten(way_out)} if isinstance(way_out, str) else fields
+        return {**fields, "help": self.rewrite(way_out)} if isinstance(way_out, str) else fields
 
 
-HTTP = Interface("`inputs`")
-MCP = Interface("`variables` of the run (`inputs` where it is only checked)")
+HTTP = HelpRewriter("`inputs`")
+MCP = HelpRewriter("`variables` of the run (`inputs` where it is only checked)")

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from mcp_types import JSONRPCError
 
-from callsheet.apps.mcp.messages import MOST_BYTES, read_message
+from callsheet.apps.mcp.messages import MOST_BYTES, parse_message
 
 _CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 _HELLO = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": _CLIENT}).encode()
@@ -62,7 +62,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
     ("line", "code", "request_id", "said"),
     [
         (b"{", -32700, None, "character 3"),
-        (b"ping", -32700, None, "the line is no JSON: expecting value (character 1)"),
+        (b"ping", -32700, None, "the line is not JSON: expecting value (character 1)"),
         (b"\xff\xfe" + _CALL % (1, b"1"), -32700, None, "no UTF-8 text (byte 1)"),
         (_CALL % (1, b'"\xff"'), -32700, None, "no UTF-8 text"),
         (_CALL % (1, b'"\\ud800"'), -32700, None, "surrogate"),
@@ -73,7 +73,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
         (b"x" * (MOST_BYTES + 100), -32600, None, "no message may have more than"),
         (b"[]", -32600, None, "no batches"),
         (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600, None, "no batches"),
-        (b"3", -32600, None, "this is no message"),
+        (b"3", -32600, None, "this is not a message"),
         (b"{}", -32600, None, "jsonrpc has to be"),
         (b'{"id": 7, "method": "ping"}', -32600, 7, "jsonrpc has to be"),
         (b'{"jsonrpc": "2.0", "id": "a"}', -32600, "a", "method has to be a text"),
@@ -104,10 +104,10 @@ def test_what_is_no_question_is_not_answered(process: subprocess.Popen[bytes], l
 
 
 def test_a_response_that_is_none_is_an_error_for_who_waits_for_it() -> None:
-    heard = read_message(b'{"jsonrpc": "2.0", "id": 5, "result": 3}')
+    heard = parse_message(b'{"jsonrpc": "2.0", "id": 5, "result": 3}')
     assert isinstance(heard, JSONRPCError)
     assert heard.id == 5
-    assert read_message(b'{"jsonrpc": "2.0", "id": null, "error": "no"}') is None
+    assert parse_message(b'{"jsonrpc": "2.0", "id": null, "error": "no"}') is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

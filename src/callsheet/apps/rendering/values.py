@@ -7,58 +7,58 @@ import re
 
 from callsheet.views.columns import json_head
 
-_OBEYED = re.compile(
+_TERMINAL_UNSAFE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
     "\U000e0000-\U000e0fff]"
 )
-"""What JSON leaves as it is, and a terminal may not show: C1 controls, what turns the order of text, and
-what nobody sees.
+"""Characters that JSON does not escape and a terminal may misrender: C1 controls, bidirectional controls, and
+invisible characters.
 """
 
 
-def unobeyed(text: str) -> str:
-    """JSON text with escapes in the place of what a terminal may obey, or shows to nobody.
+def escape_terminal_text(text: str) -> str:
+    """JSON text with control, bidirectional and invisible characters escaped.
 
-    >>> unobeyed('"\u202e"')
+    >>> escape_terminal_text('"\u202e"')
     '"\\\\u202e"'
     """
-    return _OBEYED.sub(lambda match: _escaped(match[0]), text)
+    return _TERMINAL_UNSAFE.sub(lambda match: _escaped(match[0]), text)
 
 
 def _escaped(sign: str) -> str:
-    units = sign.encode("utf-16-be").hex()  # as JSON has it: two for what is beyond 16 bits
+    units = sign.encode("utf-16-be").hex()  # as in JSON: a surrogate pair for characters beyond 16 bits
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def exact(value: object) -> str:
-    """A value as JSON on one line, whole; what a terminal would obey, or show to nobody, is escaped.
+def exact_json(value: object) -> str:
+    """A value as complete JSON on one line, with control and invisible characters escaped.
 
-    >>> exact({"to": "a\\x1b[2K", "x": "\\u202e"}), exact("\\u200b\\U000e0041")
+    >>> exact_json({"to": "a\\x1b[2K", "x": "\\u202e"}), exact_json("\\u200b\\U000e0041")
     ('{"to": "a\\\\u001b[2K", "x": "\\\\u202e"}', '"\\\\u200b\\\\udb40\\\\udc41"')
     """
-    return unobeyed(json.dumps(value, ensure_ascii=False, default=str))
+    return escape_terminal_text(json.dumps(value, ensure_ascii=False, default=str))
 
 
-_CONTROLS = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a command, such as a colour
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # one with a text
+_CONTROL_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # a control sequence, such as a colour
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # a string, such as a title
     r"|\x1b[ -/]*[0-~]?"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # the last turn the order
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # and bidirectional ones
 )
 
 
 def without_controls(text: str) -> str:
-    """The text without escape sequences, control characters and what turns its order; lines and tabs stay.
+    """The text without escape sequences, control and bidirectional characters; keeps newlines and tabs.
 
     >>> without_controls("\\x1b[31mred\\x1b[0m\\r\\n\\x1b]0;title\\x07end\\x08")
     'red\\nend'
     """
-    return _CONTROLS.sub("", text)
+    return _CONTROL_SEQUENCES.sub("", text)
 
 
 def preview(value: object, limit: int = 60) -> str:
-    """A value on one line, cut to `limit` characters; what a terminal could obey is left out.
+    """A value on one line, cut to `limit` characters, with unprintable characters replaced.
 
     >>> preview({"a": [1, 2]}), preview("two\\nlines")
     ('{"a":[1,2]}', 'two lines')
@@ -72,10 +72,10 @@ def preview(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def seconds(duration: float) -> str:
-    """A duration for people.
+def format_seconds(duration: float) -> str:
+    """A duration in seconds as text.
 
-    >>> seconds(0.0034), seconds(2.5), seconds(75), seconds(4000)
+    >>> format_seconds(0.0034), format_seconds(2.5), format_seconds(75), format_seconds(4000)
     ('3 ms', '2.5 s', '1:15 min', '1:06 h')
     """
     if duration < 1:
@@ -87,10 +87,10 @@ def seconds(duration: float) -> str:
     return f"{int(duration // 3600)}:{int(duration % 3600 // 60):02} h"
 
 
-def amount(number: int) -> str:
-    """Bytes with a unit that suits them.
+def format_bytes(number: int) -> str:
+    """A number of bytes as text with a unit.
 
-    >>> amount(0), amount(999), amount(4_619), amount(12_345_678)
+    >>> format_bytes(0), format_bytes(999), format_bytes(4_619), format_bytes(12_345_678)
     ('0 bytes', '999 bytes', '4.6 kB', '12.3 MB')
     """
     if number < 1_000:

@@ -20,7 +20,7 @@ OnComplete = Callable[[StepExecutionResult], object]
 _log = logging.getLogger("callsheet")
 
 
-async def told_of(
+async def follow_run(
     handle: RunHandle,
     on_start: OnStart | None,
     on_complete: OnComplete | None,

@@ -17,38 +17,40 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A question to the person at the client: what is said, and the fields of the answer."""
+    """A form for the person at the client: a message, and the JSON Schema of the answer."""
 
     message: str
     schema: dict[str, Any]
 
     def request(self) -> ElicitRequest:
-        """The question as MCP has it."""
+        """The form as an MCP elicitation request."""
         params = ElicitRequestFormParams(message=self.message, requested_schema=self.schema)
         return ElicitRequest(params=params)
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class ClientRequest:
     """A request of a client."""
 
     context: ServerRequestContext[Any, Any]
     params: CallToolRequestParams
 
     @property
-    def name(self) -> str:
+    def client_name(self) -> str:
         """The name of the client."""
         client = self.context.session.client_params
         return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
 
     @property
-    def can_be_asked(self) -> bool:
+    def supports_forms(self) -> bool:
         """Whether the client can show a form to a person."""
-        return offers_forms(self.context) and (self.is_modern or self.context.session.can_send_request)
+        return client_supports_forms(self.context) and (
+            self.has_input_required or self.context.session.can_send_request
+        )
 
     @property
-    def is_modern(self) -> bool:
-        """Whether questions to the client are part of an answer."""
+    def has_input_required(self) -> bool:
+        """Whether the protocol version returns questions as results of tool calls."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
@@ -62,7 +64,7 @@ class Caller:
         given = self.params.input_responses or {}
         return {name: answer for name, answer in given.items() if isinstance(answer, ElicitResult)}
 
-    async def ask(self, form: Form) -> ElicitResult:
+    async def elicit(self, form: Form) -> ElicitResult:
         """Ask the person at an older client, now."""
         session = self.context.session
         return await session.elicit_form(form.message, form.schema, self.context.request_id)
@@ -72,7 +74,7 @@ class Caller:
         await self.context.session.report_progress(progress, total, message)
 
 
-def offers_forms(context: ServerRequestContext[Any, Any]) -> bool:
+def client_supports_forms(context: ServerRequestContext[Any, Any]) -> bool:
     """Whether a client has declared that it can show forms."""
     offered = context.session.client_capabilities
     if offered is None or offered.elicitation is None:

@@ -1,7 +1,7 @@
 """Turns the questions of a run into forms for the person at the client, and the replies into answers.
 
-In: how a run stands. Out: forms by name; or the answers to them, left for the run. An answer is bound to what
-was shown: if something else is asked by now, it is refused.
+In: the state of a run. Out: forms by name, or recorded answers. An answer is bound by a digest to the
+question that was shown; if the question has changed, it is refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, cast
 from mcp_types import ElicitResult
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.mcp.calling import Form
-from callsheet.apps.wording.asks import lines_of
-from callsheet.apps.wording.doubts import left_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.mcp.client_request import Form
+from callsheet.apps.rendering.in_doubt import pending_call_lines
+from callsheet.apps.rendering.questions import question_lines
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.ir.strict_json import NotJson, read_json
@@ -26,7 +26,7 @@ from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run
 
-_NOTE = {"type": "string", "title": "Note", "description": "What is to be known beside the answer."}
+_NOTE = {"type": "string", "title": "Note", "description": "A note recorded with the answer."}
 _PLAIN = frozenset({"string", "number", "integer", "boolean"})
 _FIELD = frozenset({"type", "title", "description", "minimum", "maximum"})
 _TOOK_PLACE = "it took place"
@@ -38,13 +38,13 @@ _DECISIONS = {
 
 
 def forms_of(outcome: RunOutcome) -> dict[str, Form]:
-    """The questions of a run that stands still, by a name that has the digest of what is shown."""
-    asks = {f"{ask.key}#{ask.digest}": _form(ask) for ask in outcome.waiting if not ask.is_answered}
+    """The forms for the open questions of a run, by a name with the digest of the question."""
+    asks = {f"{ask.key}#{ask.digest}": _ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
     return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
 
 
-def _form(ask: PendingAsk) -> Form:
-    *shown, _ = lines_of(ask)
+def _ask_form(ask: PendingAsk) -> Form:
+    *shown, _ = question_lines(ask)
     message = "\n".join(shown)
     if ask.kind == "approval":
         field: dict[str, Any] = {"type": "boolean", "title": "Call it with exactly this"}
@@ -53,7 +53,7 @@ def _form(ask: PendingAsk) -> Form:
 
 
 def _answer_field(ask: PendingAsk) -> dict[str, Any]:
-    """The field of an answer; what is no plain value is asked for as JSON."""
+    """The form field for an answer; values that forms do not support are entered as JSON."""
     if ask.options:
         return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
     schema = dict(ask.schema or {})
@@ -73,11 +73,11 @@ def _as_text(option: JSON) -> str:
 
 
 def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
-    lines = [f"run {run_id}", *(without_controls(line) for line in left_lines([call]))]
+    lines = [f"run {run_id}", *(without_controls(line) for line in pending_call_lines([call]))]
     lines.append(
-        "Look whether it did. retry makes it again, skip goes on as if it had given null, fail takes it as"
+        "Check whether it did. retry: make the call again. skip: continue as if it had returned null."
     )
-    lines.append(f"failed; {_TOOK_PLACE}: the value says what it gave, as JSON.")
+    lines.append(f"fail: treat it as failed. {_TOOK_PLACE}: value is the result that it returned, as JSON.")
     decision = {"type": "string", "title": "Decision", "enum": [*_DECISIONS, _TOOK_PLACE]}
     value = {"type": "string", "title": "Value", "description": f"JSON, for: {_TOOK_PLACE}"}
     return Form("\n".join(lines), _object({"decision": decision, "value": value}, ["decision"]))
@@ -87,27 +87,29 @@ def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-async def take_answers(
+async def record_answers(
     host: Host, run_id: str, given: Mapping[str, ElicitResult], by: str
 ) -> tuple[bool, tuple[Diagnostic, ...]]:
-    """Leave for a run what was said; whether it can go on now, and what could not be taken.
+    """Record the answers for a run; returns whether any was recorded, and diagnostics of refused ones.
 
-    A form that was put away answers nothing; one that was declined is a no.
+    A cancelled form is no answer; a declined form denies.
     """
-    taken, wrong = False, list[Diagnostic]()
+    has_recorded, diagnostics = False, list[Diagnostic]()
     for name, result in given.items():
         key, _, digest = name.rpartition("#")
         if result.action == "cancel" or (result.action == "decline" and not digest):
             continue
         try:
-            await _take(host, run_id, key, digest, result, by)
-            taken = True
+            await _record_answer(host, run_id, key, digest, result, by)
+            has_recorded = True
         except CallsheetError as error:
-            wrong += error.diagnostics
-    return taken, tuple(wrong)
+            diagnostics += error.diagnostics
+    return has_recorded, tuple(diagnostics)
 
 
-async def _take(host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str) -> None:
+async def _record_answer(
+    host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str
+) -> None:
     fields = dict(result.content or {})
     if not digest:
         await host.decide(run_id, [key], _verdict(fields))
@@ -121,8 +123,8 @@ async def _take(host: Host, run_id: str, key: str, digest: str, result: ElicitRe
             agrees = fields.get("approve") is True
             return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
         value = fields.get("answer")
-        read = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
-        return Answer.of(read, by=by, note=note)
+        answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
+        return Answer.of(answer_value, by=by, note=note)
 
     await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
 
@@ -132,15 +134,17 @@ def _verdict(fields: Mapping[str, Any]) -> Resolution:
     if decision in _DECISIONS:
         return _DECISIONS[decision]
     if decision != _TOOK_PLACE:
-        raise CallsheetError.single("MCP001", f"{str(decision)[:40]!r} is no decision about a call in doubt")
+        raise CallsheetError.single(
+            "MCP001", f"{str(decision)[:40]!r} is not a decision about a call in doubt"
+        )
     try:
         return TookPlace(read_json(str(fields.get("value") or "null")))
     except NotJson as error:
-        message = f"the value that the call gave is not JSON: {error}"
-        raise CallsheetError.single("CFG011", message, help='a text stands in quotes: "paid"') from None
+        message = f"the value that the call returned is not JSON: {error}"
+        raise CallsheetError.single("CFG011", message, help='a text needs quotes: "paid"') from None
 
 
-def waits_for(outcome: RunOutcome, hint: str) -> Iterator[str]:
-    """What a run that stands still waits for, with the commands by which a person answers."""
+def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
+    """The open questions of a run, with the commands that answer them."""
     for ask in outcome.waiting:
-        yield from lines_of(ask, hint)
+        yield from question_lines(ask, hint)

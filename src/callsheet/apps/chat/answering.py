@@ -1,7 +1,7 @@
 """The history of a conversation, and the plan that answers the next message.
 
-In: exchanges, a message. Out: texts. A message is answered by a run of its own, whose one step is an agent,
-or a question to the model where nothing can be called: so it is counted, judged, recorded and explained.
+In: exchanges, tools. Out: texts. Each message is answered by a run with one step: an agent, or a model call
+if there are no tools. So budgets, policies, the journal and `show` apply to it as to any run.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 MAX_TURNS = 12
-"""How often a model is asked about one message, at most."""
+"""The maximum number of model calls for one message."""
 MAX_SAID = 8_000
-"""Characters of what was said before that a model is told; the oldest goes first."""
+"""The maximum length of the history in a prompt, in characters; the oldest exchanges are dropped."""
 
 
 class Exchange(NamedTuple):
-    """A message and what was answered."""
+    """A message and its answer."""
 
     message: str
-    answered: str
+    answer: str
     saw_data: bool = False
     """Whether tools were called for the answer."""
 
 
 def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
-    """What was said before as one text, the newest exchanges that fit.
+    """The history as one text: the newest exchanges that fit in `most` characters.
 
     >>> print(transcript([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
     User: who?
@@ -35,7 +35,7 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     kept: list[str] = []
     room = most
     for exchange in reversed(exchanges):
-        text = f"User: {exchange.message}\nYou: {exchange.answered}"
+        text = f"User: {exchange.message}\nYou: {exchange.answer}"
         if len(text) > room:
             break
         kept.append(text)
@@ -44,7 +44,7 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
 
 
 def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:
-    """The plan that answers `$message`, with what `$said` tells of before where there is any.
+    """The text of the plan that answers `$message`; with `has_past`, `$said` is the history.
 
     >>> print(answering_plan(["READ_FILE"], has_past=False).splitlines()[2])
     S1: @AGENT_SOLVE (goal=$message, tools=["read_file"], max_turns=12) > $answer

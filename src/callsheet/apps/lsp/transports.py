@@ -14,13 +14,13 @@ from pygls.io_ import run_async
 from pygls.lsp.server import LanguageServer
 
 LOOPBACK = "127.0.0.1"
-"""The only address that is listened on: an editor's texts are nobody else's."""
+"""The address to listen on; other machines must not reach an editor's texts."""
 
 
-def take_output() -> BinaryIO:
-    """Standard output, which is the editor's alone from now on.
+def reserve_stdout() -> BinaryIO:
+    """Return standard output as a stream for the protocol, and redirect it for all other code.
 
-    Whatever else is printed, as by a Python file of tools, goes to standard error.
+    Other output, such as that of a Python file of tools, goes to standard error.
     """
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb")
@@ -29,13 +29,13 @@ def take_output() -> BinaryIO:
 
 
 def serve_stdio(server: LanguageServer, out: BinaryIO) -> None:
-    """Talk to the editor that has started this process, until it goes; `out` is what leads to it."""
+    """Serve the editor that has started this process until it disconnects; `out` is the stream to it."""
     with out:
         server.start_io(sys.stdin.buffer, out)
 
 
 async def serve_tcp(make: Callable[[], LanguageServer], port: int, ready: Callable[[int], None]) -> None:
-    """Listen on a port of this machine, a server for each connection; `ready` is told the port."""
+    """Listen on a local port, with a server per connection; `ready` is called with the port."""
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = make()

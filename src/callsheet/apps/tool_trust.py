@@ -1,8 +1,8 @@
 """Compares the current declarations of MCP server tools with the pinned ones; for `callsheet trust`.
 
 In: a setup and the names of servers or tools (`SERVER`, `SERVER/TOOL`). Out: for each tool whether and how it
-differs from what is kept; and the pins with what a person has approved or revoked. Servers are started to be
-asked what they offer; none of their tools is called.
+differs from its pin; and the pins after an approval or revocation. Servers are started to list their tools;
+no tool is called.
 """
 
 from __future__ import annotations
@@ -32,69 +32,73 @@ State = Literal["same", "changed", "new", "gone"]
 
 
 class Target(NamedTuple):
-    """What a person names: a server, or one of its tools."""
+    """A server, or one of its tools, as named by the user."""
 
     server: str
     tool: str | None = None
 
     def covers(self, server: str, tool: str) -> bool:
-        """Whether it means this tool."""
+        """Whether the target includes this tool."""
         return self.server == server and self.tool in (None, tool)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTrust:
-    """A tool as it is kept and as it is declared now; one of them may be missing."""
+    """The pin and the current declaration of a tool; one of them may be missing."""
 
     name: str
-    held: PinnedTool | None
-    now: Mapping[str, Any] | None
+    pinned: PinnedTool | None
+    declared: Mapping[str, Any] | None
 
     @property
     def state(self) -> State:
-        """How it stands to what is kept."""
-        if self.now is None:
+        """How the declaration differs from the pin."""
+        if self.declared is None:
             return "gone"
-        if self.held is None:
+        if self.pinned is None:
             return "new"
-        return "same" if self.held.pin == pin_of(self.now) else "changed"
+        return "same" if self.pinned.pin == pin_of(self.declared) else "changed"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What has changed, or all that a new tool says; nothing is cut."""
-        if self.now is None:
+        """The differences, or the whole declaration of a new tool; nothing is truncated."""
+        if self.declared is None:
             return ()
-        return differences({} if self.held is None else self.held.declaration, self.now, is_whole=True)
+        return differences(
+            {} if self.pinned is None else self.pinned.declaration, self.declared, is_whole=True
+        )
 
     @property
-    def is_settled(self) -> bool:
-        """Whether it is declared as a person has approved it."""
-        return self.state == "same" and self.held is not None and self.held.reason is RecordReason.APPROVED
+    def is_approved(self) -> bool:
+        """Whether a person has approved the current declaration."""
+        return (
+            self.state == "same" and self.pinned is not None and self.pinned.reason is RecordReason.APPROVED
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTrust:
-    """A server that was asked, what it said it was before, and those of its tools that are meant."""
+    """A server that was queried, its name and version at the last time, and the selected tools."""
 
     seen: SeenServer
-    before: Reported | None
+    reported_before: Reported | None
     tools: tuple[ToolTrust, ...]
 
     @property
     def identity(self) -> ServerIdentity:
-        """Which server it is."""
+        """The identity of the server."""
         return self.seen.identity
 
     @property
     def is_renamed(self) -> bool:
-        """Whether it calls itself something else than before."""
-        return self.before is not None and self.before.name != self.seen.reported.name
+        """Whether the server reports another name than before."""
+        return self.reported_before is not None and self.reported_before.name != self.seen.reported.name
 
 
 def targets_of(words: Iterable[str], known: Iterable[str]) -> tuple[Target, ...]:
-    """What is meant by words such as `git` and `git/git_log`, where servers of these names are known.
+    """Parses words such as `git` and `git/git_log`, given the names of the known servers.
 
-    Raises CallsheetError (CFG011) for a server that nobody knows.
+    Raises CallsheetError (CFG011) for an unknown server.
     """
     names = tuple(dict.fromkeys(known))
     return tuple(_target(word, names) for word in words)
@@ -114,11 +118,13 @@ def _target(word: str, names: tuple[str, ...]) -> Target:
     )
 
 
-async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
-    """Ask the servers that are meant, all if nothing is named, and hold them against what is kept.
+async def compare_with_pins(
+    setup: Setup, words: Iterable[str]
+) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
+    """Query the named servers, or all, and compare their tools with the pins.
 
-    Gives also what was wrong with servers that could not be asked. Raises CallsheetError: a server that
-    is not configured, a tool that is neither offered nor kept, or a file that is wrong.
+    Also returns diagnostics about servers that could not be queried. Raises CallsheetError for a server that
+    is not configured, a tool that is neither offered nor pinned, or an invalid file.
     """
     chosen = choose_servers(setup, None)
     targets = targets_of(words, (config.name for config in chosen.configs))
@@ -128,25 +134,25 @@ async def look(setup: Setup, words: Iterable[str]) -> tuple[tuple[ServerTrust, .
     pins = pin_file(setup.settings).read()
     async with McpPool([c for c in chosen.configs if c.name in wanted], logins=login_file()) as pool:
         doubts = await pool.connect(keep_going=True)
-        servers = tuple(_stand(seen, pins.find(seen.identity), targets) for seen in pool.seen())
+        servers = tuple(_server_trust(seen, pins.find(seen.identity), targets) for seen in pool.seen())
     for target in targets:
         for server in servers:
             if target.tool is not None and target.server == server.identity.name:
-                _require(target, server)
+                _require_tool(target, server)
     return servers, (*chosen.diagnostics, *doubts)
 
 
-def _stand(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:
-    held: Mapping[str, PinnedTool] = {} if known is None else known.tools
-    stands = tuple(
-        ToolTrust(name, held.get(name), seen.declarations.get(name))
-        for name in dict.fromkeys((*seen.declarations, *held))
+def _server_trust(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:
+    pinned: Mapping[str, PinnedTool] = {} if known is None else known.tools
+    tools = tuple(
+        ToolTrust(name, pinned.get(name), seen.declarations.get(name))
+        for name in dict.fromkeys((*seen.declarations, *pinned))
         if any(target.covers(seen.identity.name, name) for target in targets)
     )
-    return ServerTrust(seen, None if known is None else known.reported, stands)
+    return ServerTrust(seen, None if known is None else known.reported, tools)
 
 
-def _require(target: Target, server: ServerTrust) -> None:
+def _require_tool(target: Target, server: ServerTrust) -> None:
     if any(tool.name == target.tool for tool in server.tools):
         return
     offered = list(server.seen.declarations)
@@ -159,9 +165,9 @@ def _require(target: Target, server: ServerTrust) -> None:
 
 
 def approve(file: PinFile, servers: Iterable[ServerTrust], moment: str) -> None:
-    """Keep the tools that stand here as they are declared now; those that are gone are forgotten.
+    """Pin the current declarations of these tools as approved; pins of tools that are gone are removed.
 
-    Raises OSError where the file cannot be written.
+    `moment` is the time as ISO 8601 text. Raises OSError if the file cannot be written.
     """
     approved = tuple(servers)
 
@@ -176,39 +182,39 @@ def approve(file: PinFile, servers: Iterable[ServerTrust], moment: str) -> None:
 def _approved(server: ServerTrust, known: PinnedServer | None, moment: str) -> PinnedServer:
     tools = {} if known is None else dict(known.tools)
     for tool in server.tools:
-        if tool.now is None:
+        if tool.declared is None:
             tools.pop(tool.name, None)
-        elif not tool.is_settled:
-            tools[tool.name] = PinnedTool(tool.now, RecordReason.APPROVED, moment)
+        elif not tool.is_approved:
+            tools[tool.name] = PinnedTool(tool.declared, RecordReason.APPROVED, moment)
     return PinnedServer(server.identity, server.seen.reported, tools)
 
 
 def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, ...]:
-    """Take back what is kept of servers or tools, and give their names.
+    """Remove the pins of servers or tools, and return the names of the tools.
 
-    A server stays known, so that none of its tools counts by itself again; with `forgets` it does not.
-    Raises CallsheetError (CFG011) for what is not kept, OSError where the file cannot be written.
+    A server stays known, so that its tools are not pinned at their next use; with `forgets` it does not.
+    Raises CallsheetError (CFG011) for a name without pins, OSError if the file cannot be written.
     """
-    taken: list[str] = []
+    revoked: list[str] = []
 
     def change(pins: Pins) -> Pins:
         for target in targets_of(words, (server.identity.name for server in pins.servers)):
-            before = len(taken)
+            before = len(revoked)
             for server in pins.named(target.server):
-                meant = [name for name in server.tools if target.covers(target.server, name)]
-                taken.extend(f"{target.server}/{name}" for name in meant)
-                left = {name: tool for name, tool in server.tools.items() if name not in meant}
+                matching = [name for name in server.tools if target.covers(target.server, name)]
+                revoked.extend(f"{target.server}/{name}" for name in matching)
+                remaining = {name: tool for name, tool in server.tools.items() if name not in matching}
                 is_whole = forgets and target.tool is None
-                if is_whole and not meant:
-                    taken.append(target.server)
-                pins = pins.without(server) if is_whole else pins.having(replace(server, tools=left))
-            if len(taken) == before and target.tool is not None:
+                if is_whole and not matching:
+                    revoked.append(target.server)
+                pins = pins.without(server) if is_whole else pins.having(replace(server, tools=remaining))
+            if len(revoked) == before and target.tool is not None:
                 raise CallsheetError.single(
                     "CFG011",
-                    f"nothing is kept of the tool {target.tool!r} of the MCP server {target.server!r}",
-                    help=f"`callsheet trust list {target.server}` lists what is",
+                    f"the tool {target.tool!r} of the MCP server {target.server!r} has no pin",
+                    help=f"`callsheet trust list {target.server}` lists the pinned tools",
                 )
         return pins
 
     file.change(change)
-    return tuple(taken)
+    return tuple(revoked)
