@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
@@ -71,6 +72,8 @@ _NESTING = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/?#\s]+[/?#]", re.I)
 """The beginning of a complete web address that may contain another."""
 _FARTHEST = 2_000
 """The longest text before an address that is searched for one around it; a longer one counts as one."""
+_MOST_AFTER = 300
+"""How much of the text after data can tell that the data begins an address."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
@@ -96,7 +99,7 @@ def carries_data(
         if part.label.is_public:
             text += MARK if part.text is None else part.text
             continue
-        after = "".join(p if isinstance(p, str) else MARK for p in parts[number + 1 :])[:300]
+        after = _text_after(parts, number)
         is_own = not is_strict and _goes_on(parts, number)
         if _is_address(text, after, is_own=is_own) and not all(
             may_have(host, part) for host in _hosts_before(text)
@@ -108,11 +111,21 @@ def carries_data(
     )
 
 
+def _text_after(parts: list[Part], number: int) -> str:
+    """The beginning of the text after a part, with marks for holes."""
+    text = ""
+    for part in islice(parts, number + 1, None):
+        text += part if isinstance(part, str) else MARK
+        if len(text) >= _MOST_AFTER:
+            break
+    return text[:_MOST_AFTER]
+
+
 def _goes_on(parts: list[Part], number: int) -> bool:
     """Whether a hole is a field of the same value as the hole before it: `$done.count/$done.total`."""
     here = parts[number]
-    before = next((part for part in reversed(parts[:number]) if isinstance(part, Hole)), None)
-    if before is None or isinstance(here, str):
+    before = next((parts[at] for at in range(number - 1, -1, -1) if isinstance(parts[at], Hole)), None)
+    if not isinstance(before, Hole) or isinstance(here, str):
         return False
     (one, _, field), (other, _, further) = before.name.partition("."), here.name.partition(".")
     return one == other and bool(field) and bool(further)
