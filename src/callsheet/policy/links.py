@@ -189,13 +189,16 @@ def _hosts_around(before: str) -> list[str | None]:
 
 
 def _open_from(text: str) -> int:
-    """Where the address, the tag or the style that the text leaves open begins."""
+    """Where the address, the tag, the style or the Markdown link that the text leaves open begins."""
     begins = [max((found.end() for found in _APART.finditer(text)), default=0)]
     tag, style = text.rfind("<"), text.lower().rfind("url(")
     if tag > text.rfind(">") and (_OPEN_TAG.match(text, tag) or text[:tag].rstrip().endswith("](")):
         begins.append(tag)
     if style > text.rfind(")"):
         begins.append(style)
+    link = text.rfind("](")
+    if link >= 0 and not re.search(r"\s", text[link:]):  # its target ends at white space, not at a quote
+        begins.append(link)
     return min(begins)
 
 

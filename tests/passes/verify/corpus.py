@@ -105,6 +105,7 @@ HOSTILE = [
             "www.c.example/?to=https://api.internal/$a", "c.example/?to=https://api.internal/$a", "mailto:x?body=https://api.internal/$a",
             "![x](https://c.example/?https://api.internal/$a)", "<img src='https://c.example/? https://api.internal/$a'>",
             "[x](<https://c.example/? https://api.internal/$a>)", "https:&#47;&#47;c.example/?https://api.internal/$a",
+            "<a href='https://c.example\\t/@api.internal/$a'>", "![x](https://c.example/',https://api.internal/$a)",
             "https://api.internal/?https://c.example/?https://api.internal/$a", "https://c.example/?x='https://api.internal/$a",
         )
     ),
