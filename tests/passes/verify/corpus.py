@@ -134,6 +134,14 @@ HOSTILE = [
         for text in ("../*.txt", "a/../../*", "%2e%2e/*", "/etc/*", "~/*", "{a,../b}.md")
     ),
     case("paths: an encoding that programs read differently", '@READ_FILE (path="%c0%ae%c0%ae/x") > $a', "@RESPOND ($a)"),
+    *(
+        case(f"executable: an archive of a page is unpacked, and {run}", PAGE, '@WRITE_FILE (path="in/a.zip", content=$p)', f"@UNZIP ({given})", f'@SHELL_EXEC (code="{run}") > $o', OK, tools={"@UNZIP": {"control": ["path"]}})
+        for given, run in (
+            ('path="in/a.zip", target="tools"', "python tools/run.py"), ('path="in/a.zip", target="tools"', "cd tools && sh go"),
+            ('path="in/a.zip", extract_to="tools/"', "make -C tools"), ('archive="in/a.zip", destination="./tools"', "python -m tools"),
+            ('path="in/a.zip"', "bash in/go"), ('path="in/a.zip", target="."', "sh go"), ('path="in/a.zip", target="tools"', "cd x && pytest ../tools"),
+        )
+    ),
     case("answers: a script from a tool", NOTES, '@FILL (text="<p onclick=go()>", data=$a) > $x', "@RESPOND ($x)", **LOCAL),
     case("flow: through a model", NOTES, '@LLM_SUMMARIZE ($a, format="brief") > $b', '@WEB_SEARCH (query="$b") > $r', OK),
     case("flow: through a transform", NOTES, '@FORMAT ("x $a") > $b', '@WEB_SEARCH (query="$b") > $r', OK),
@@ -577,6 +585,11 @@ HOSTILE = [
 ]  # fmt: skip
 
 HARMLESS = [
+    *(
+        case(f"an archive of a page is unpacked, and {run}", PAGE, '@WRITE_FILE (path="a.zip", content=$p)', '@UNZIP (path="a.zip", target="data")', f'@SHELL_EXEC (code="{run}") > $o', OK, tools={"@UNZIP": {"control": ["path"]}})
+        for run in ("wc -l data/x.csv", "python job.py data/x.csv", "cd tools && make", "ls data")
+    ),
+    case("an archive of the workspace is unpacked and run", '@UNZIP (path="a.zip", target="tools")', '@SHELL_EXEC (code="python tools/run.py") > $o', OK, tools={"@UNZIP": {"control": ["path"]}}),
     *(
         case(f"a program that names no secret, {text}", f'@SHELL_EXEC (code=r"{text}") > $o', "@RESPOND ($o)")
         for text in ("cat *.md docs/*", "wc -l *.py src/**/*.py", "for f in *.csv; do wc -l $f; done", "ls -a .env*", "cat {a,b}.txt", "git push")
