@@ -44,11 +44,22 @@ _ONLY_NAMES = frozenset(
      ":", "hash", "pwd", "trap", "eval", "mkfifo"}
 )  # fmt: skip
 """Commands that take file names and do not output the files' content."""
-_OF_REPOSITORIES = frozenset(
-    {"annotate", "archive", "blame", "bundle", "cat-file", "diff", "fast-export", "format-patch", "grep",
-     "log", "range-diff", "reflog", "show", "stash", "whatchanged"}
-)  # fmt: skip
-"""git subcommands that show the content of files, now or in the past."""
+_SHOWS_UNNAMED: Mapping[str, frozenset[str]] = {
+    verb: frozenset(subcommands.split())
+    for verbs, subcommands in (
+        (
+            "git",
+            "annotate archive blame bundle cat-file diff fast-export format-patch grep log push range-diff"
+            " reflog send-email send-pack show stash whatchanged",
+        ),
+        ("npm yarn pnpm cargo poetry flit uv hatch pdm gem vsce ovsx", "publish push"),
+        ("docker podman buildah", "build buildx push"),
+        ("twine", "upload"),
+        ("vercel netlify firebase fly flyctl surge wrangler", "deploy"),
+    )
+    for verb in verbs.split()
+}
+"""For each program its subcommands that show or send files which no argument names, now or in the past."""
 _LEAVES = frozenset({"rm", "checkout", "restore", "reset", "status", "ls-files", "check-ignore"})
 """git subcommands that do not show the content of the files they name."""
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "link", "rename"})
@@ -199,7 +210,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
             yield from operands[1:]
         elif verb == "eval":
             yield from opened(" ".join(behind), None, depth)
-        elif verb == "git" and not _OF_REPOSITORIES.isdisjoint(operands[:1]):
+        elif verb in _SHOWS_UNNAMED and not _SHOWS_UNNAMED[verb].isdisjoint(operands[:1]):
             yield NOT_KNOWN
         elif is_interpreter(verb):
             yield from _by_interpreter(verb, behind, (*command.output_texts,), opened, depth)
