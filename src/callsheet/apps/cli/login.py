@@ -110,7 +110,7 @@ def _until(login: Login) -> str:
         return ", renewed by itself"
     if login.tokens.ends is None:
         return ""
-    return f", until {datetime.fromtimestamp(login.tokens.ends, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f", until {datetime.fromtimestamp(login.tokens.ends, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _json(login: Login) -> dict[str, Any]:
