@@ -27,7 +27,8 @@ from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _WAY_OUT = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
-    "without a key: `callsheet models get qwen2.5-coder-0.5b`, which is then asked where no other is named; "
+    "without a key, with the extra `local`: `callsheet models get qwen2.5-coder-0.5b`, which is then asked"
+    " where no other is named; "
     "`callsheet compile --prompt GOAL` prints what to ask by hand"
 )
 

@@ -100,6 +100,8 @@ def _list(as_json: bool) -> int:
     for one in logins:
         scope = f"  {one.tokens.scope}" if one.tokens.scope else ""
         click.echo(without_controls(f"{one.server}  {one.url}  by {one.issuer}{scope}{_until(one)}"))
+    if not logins:
+        to_stderr("there is no login")
     to_stderr(f"the file is {file.path}")
     return Exit.OK
 
