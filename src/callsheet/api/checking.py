@@ -155,7 +155,11 @@ def _explained(
     if not_asked is None:
         return diagnostic
     message = f"no tool is called @{step.action.tool} here, and {not_asked} was not asked"
-    return replace(diagnostic, severity=Severity.WARNING, message=message)
+    near = (
+        diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
+    )
+    way_out = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
+    return replace(diagnostic, severity=Severity.WARNING, message=message, help=way_out)
 
 
 def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:

@@ -20,7 +20,19 @@ from callsheet.views.describe import describe_action
 from callsheet.views.lineage import node_line
 from callsheet.views.report.visits import Times
 
-KEYS = "j/k step  h/l event  w why  d diff  v vars  / search  n next  e export  J/K scroll  q quit"
+KEYS = "q quit  ? keys  j/k step  h/l event  w why  v vars  d diff  / search  n next  e export  J/K scroll"
+"""The keys in one line, which a narrow screen cuts: `?` shows `KEY_LINES`."""
+KEY_LINES = (
+    "q      quit; also Esc, Ctrl-C",
+    "j k    next, previous step; also arrows",
+    "l h    next, previous event; also arrows",
+    "w      why: the lineage of the value",
+    "v      the variables after the event",
+    "d      differences from another run",
+    "/ n    search; next match",
+    "e      write a report, or LCTL",
+    "J K    scroll this part",
+)
 _ACTION = 28
 _LABEL = 10
 _BAR = 20

@@ -100,6 +100,8 @@ def _list(as_json: bool) -> int:
     for one in logins:
         scope = f"  {one.tokens.scope}" if one.tokens.scope else ""
         click.echo(without_controls(f"{one.server}  {one.url}  by {one.issuer}{scope}{_until(one)}"))
+    if not logins:
+        to_stderr("there is no login")
     to_stderr(f"the file is {file.path}")
     return Exit.OK
 
@@ -110,7 +112,7 @@ def _until(login: Login) -> str:
         return ", renewed by itself"
     if login.tokens.ends is None:
         return ""
-    return f", until {datetime.fromtimestamp(login.tokens.ends, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f", until {datetime.fromtimestamp(login.tokens.ends, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _json(login: Login) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import click
 from callsheet.apps.cli import journals, limiting, options
 from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
 from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.moved import Moved, moved, with_way_out
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import Stage
@@ -45,6 +46,7 @@ class Resumption:
     journal: Journal
     verdict: Resolution | None
     accepts_changed_tools: bool
+    moved: Moved
     progress: Progress
     quiet: bool
     waits: bool
@@ -66,6 +68,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     click.option(
         "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
     ),
+    moved,
     click.option(
         "--model", default="", metavar="MODEL", help="Another model than that of the start; as for `run`."
     ),
@@ -118,6 +121,7 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     *,
     in_doubt: Resolution | None,
     accept_changed_tools: bool,
+    moved: Moved,
     model: str,
     policy: str,
     accept_changed_policy: bool,
@@ -142,12 +146,14 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
 
         there = running.settings_of(opened, info.run_id)
         if there is not None:
-            running.check_terms(has_others=bool(model or policy or otlp or accept_changed_tools))
+            others = bool(model or policy or otlp or accept_changed_tools or moved.is_any)
+            running.check_terms(has_others=others)
         job = Resumption(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
+            moved=moved,
             progress=choose_progress(Stage(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
@@ -204,7 +210,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
     except JournalWriteFailed as error:
         raise with_way_on(error, job.run_id, hint) from error
     except CallsheetError as error:
-        raise job.masker.error(error) from None
+        raise job.masker.error(with_way_out(error)) from None
     return report(job.masker.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
@@ -265,9 +271,9 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
     from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
-    from callsheet.apps.session import Setup, guarantees_of, open_toolbox  # noqa: PLC0415
+    from callsheet.apps.session import guarantees_of, open_toolbox  # noqa: PLC0415
 
-    setup = with_local_model(setup_for_resume(Setup.from_note(start.launch), job.model), to_stderr, plan)
+    setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
     asked = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
     needed = None if asked.may_call_any_tool(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:

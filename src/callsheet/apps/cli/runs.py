@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,8 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
         click.echo("there are no runs" + (f" with status {status}" if status else "") + " in this journal")
     else:
         for row in rows:
-            created = datetime.fromisoformat(row["created"]).astimezone()
-            head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S}"
+            created = datetime.fromisoformat(row["created"]).astimezone(UTC)
+            head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S} UTC"
             origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
             click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
             for call in row["in_doubt"]:

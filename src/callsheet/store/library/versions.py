@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.library.files import Files
@@ -45,7 +46,8 @@ class Versions:
         """One version; raises CallsheetError: PLN021 if there is none, PLN004 if it is damaged."""
         try:
             data = self._files.read(name_of(plan_id, number))
-            return VersionRecord.from_json(json.loads(data.decode("utf-8", "surrogatepass")))
+            record = VersionRecord.from_json(json.loads(data.decode("utf-8", "surrogatepass")))
+            return replace(record, id=plan_id)  # the file of a renamed plan has the id of its save
         except FileNotFoundError:
             raise _no_such(plan_id, number, self.numbers(plan_id)) from None
         except (ValueError, RecursionError, CallsheetError) as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from callsheet.apps.cli.debugger.opened import OpenedRun
 from callsheet.diagnostics import CallsheetError
-from callsheet.views.debugger import Selected
+from callsheet.views.debugger import KEY_LINES, Selected
 
 Ask = Callable[[str, str], "str | None"]
 """Asks for a text with a question and what stands there already; None where it was given up."""
@@ -56,11 +56,8 @@ class Debugger:
             case "J" | "K":
                 top = self.at.top + (5 if key == "J" else -5)
                 self.at = self.at._replace(top=max(0, min(top, len(self.at.pane) - 1)))
-            case "w":
-                if self._run.rows():
-                    self._pane("why", self._run.why(self.at.row))
-            case "v":
-                self._pane(f"variables after event {self.at.seq}", self._run.variables(self.at.seq))
+            case "w" | "v" | "?":
+                self._show(key)
             case "d":
                 other = ask("compare with run: ", "")
                 if other:
@@ -77,7 +74,7 @@ class Debugger:
                 if path:
                     self.at = self.at._replace(message=self._run.export(Path(path)))
             case _:
-                self.at = self.at._replace(message="no such key")
+                self.at = self.at._replace(message="no such key; ? shows the keys")
 
     def _to_row(self, row: int) -> None:
         rows = self._run.rows()
@@ -104,6 +101,16 @@ class Debugger:
         seq, text = next((hit for hit in self._sought if hit[0] > self.at.seq), self._sought[0])
         self._to_event(seq)
         self.at = self.at._replace(message=f"{text}   (event {seq}; {len(self._sought)} in all)")
+
+    def _show(self, key: str) -> None:
+        match key:
+            case "w":
+                if self._run.rows():
+                    self._pane("why", self._run.why(self.at.row))
+            case "v":
+                self._pane(f"variables after event {self.at.seq}", self._run.variables(self.at.seq))
+            case _:
+                self._pane("keys", list(KEY_LINES))
 
     def _show_step(self) -> None:
         if self._run.rows():

@@ -251,8 +251,8 @@ def check_terms(*, has_others: bool) -> None:
     """Refuse to go on with other tools, models or rules than a run on Temporal has; raises UsageError."""
     if has_others:
         raise click.UsageError(
-            "a run on Temporal goes on as it began: leave --model, --policy, --otlp and"
-            " --accept-changed-tools out"
+            "a run on Temporal goes on as it began: leave --model, --policy, --otlp, --tools, --mcp-config,"
+            " --workspace and --accept-changed-tools out"
         )
 
 

@@ -46,7 +46,8 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 
     pip's own configuration says from which index. A fetch that was broken off goes on where it was.
     """
-    from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.availability import look  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - as above
     from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
 
     got: list[dict[str, Any]] = []
@@ -57,6 +58,9 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
         got.append({**_json(model, True), "path": str(path)})
         if not as_json:
             click.echo(path)
+    here = look()
+    if not here.has_library:
+        to_stderr(f"{here.found}: {here.help}")
     if as_json:
         print_json(got)
     return Exit.OK

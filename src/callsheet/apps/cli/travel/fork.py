@@ -11,6 +11,7 @@ from callsheet.apps.cli.resume import resume_options
 from callsheet.apps.cli.travel import branching, consent
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.moved import Moved
     from callsheet.ir import JSON
     from callsheet.runtime.edits import Edits
     from callsheet.runtime.forking import Forking
@@ -68,17 +69,18 @@ def fork(
         dict(_step(text) for text in steps),
         branching.named(by),
     )
-    return branching.branch_off(lambda journal: _forking(journal, run, at, edits, given["model"]), **given)
+    model, moved = given["model"], given["moved"]
+    return branching.branch_off(lambda journal: _forking(journal, run, at, edits, model, moved), **given)
 
 
-def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> Forking:
+def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str, moved: Moved) -> Forking:
     from callsheet.apps.cli.travel.revision import revise  # noqa: PLC0415 - opens tools
     from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
     from callsheet.runtime import forking  # noqa: PLC0415 - as above
 
     known, revision = credentials_for(journal, run), None
     if edits.changes_plan:
-        revision = revise(forking.drafted(journal, run, edits, known), model, journal.path)
+        revision = revise(forking.drafted(journal, run, edits, known), model, moved, journal.path)
     return forking.fork(journal, run, at, edits, revision, known)
 
 

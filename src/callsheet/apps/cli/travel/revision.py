@@ -11,25 +11,27 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from callsheet.apps.cli.loop import run_to_end
+from callsheet.apps.cli.moved import Moved
 from callsheet.apps.hosting.revising import revision_on
 from callsheet.apps.models import models_for_plan, setup_for_resume
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.session import open_toolbox
 from callsheet.runtime.forking import Draft, Revision
 
 
-def revise(draft: Draft, model: str, journal: Path) -> Revision:
+def revise(draft: Draft, model: str, moved: Moved, journal: Path) -> Revision:
     """What is known of the tools of the edited plan; raises CallsheetError for a plan that is wrong.
 
-    `model` is the one that the run is to go on with, empty for that of its start; the labels of files are
-    beside the `journal`. Raises PolicyRefused for a plan that the run's policy refuses.
+    `model` is the one that the run is to go on with, empty for that of its start; `moved` are the places of
+    its tools; the labels of files are beside the `journal`. Raises PolicyRefused for a plan that the run's
+    policy refuses.
     """
     with redirect_stdout(sys.stderr):
-        return run_to_end(_revise(draft, model, journal))
+        return run_to_end(_revise(draft, model, moved, journal))
 
 
-async def _revise(draft: Draft, model: str, journal: Path) -> Revision:
+async def _revise(draft: Draft, model: str, moved: Moved, journal: Path) -> Revision:
     plan, start = draft.plan, draft.start
-    setup = setup_for_resume(Setup.from_note(start.launch), model)
+    setup = setup_for_resume(moved.setup(start), model)
     asked = models_for_plan(setup, plan, start.limits, must_plan=False)
     needed = None if asked.may_call_any_tool(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:

@@ -50,6 +50,8 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
         for name, tool in server.tools.items():
             mark = "✓" if tool.reason is RecordReason.APPROVED else "·"
             click.echo(f"  {mark} {visible(name)}  {tool.reason} {tool.since}  {tool.pin}")
+    if not pins.servers and not servers:
+        to_stderr("no MCP server has been asked for its tools yet")
     to_stderr(f"the file is {file.path}")
     return Exit.OK
 
