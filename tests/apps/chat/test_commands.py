@@ -39,7 +39,7 @@ def test_lines_are_read(line, command):
         ("/plan rnu a", "did you mean /plan run"),
         ("/hlep", "did you mean /help"),
         ("/plan show", "needs the id of a plan"),
-        ("/plan run a b", "no NAME=VALUE"),
+        ("/plan run a b", "not NAME=VALUE"),
         ("/plan run --dry-run", "needs the id of a plan"),
         ("/plan show a b", "takes one name"),
         ("/plan show 'a", "a quote is not closed"),
