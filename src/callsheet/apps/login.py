@@ -141,11 +141,11 @@ def _listener(name: str, transport: HttpServer) -> socket:
         raise bad_port(name, transport.oauth.redirect_port, error.strerror or str(error)) from None
 
 
-def _pasted_parameters(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
+def _pasted_parameters(name: str, pending: PendingLogin, address: str) -> Mapping[str, str]:
     """The query parameters of a redirect URL that the user has pasted."""
     plain = address.strip()
-    if plain.partition("?")[0] != begun.redirect_uri:
-        raise wrong_answer(name, f"is not an address that begins with {begun.redirect_uri}?")
+    if plain.partition("?")[0] != pending.redirect_uri:
+        raise wrong_answer(name, f"is not an address that begins with {pending.redirect_uri}?")
     try:
         return parameters(plain)
     except ValueError:

@@ -32,15 +32,15 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     User: who?
     You: Ada
     """
-    kept: list[str] = []
+    newest: list[str] = []
     room = most
     for exchange in reversed(exchanges):
         text = f"User: {exchange.message}\nYou: {exchange.answer}"
         if len(text) > room:
             break
-        kept.append(text)
+        newest.append(text)
         room -= len(text)
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(newest))
 
 
 def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:
