@@ -132,9 +132,7 @@ def proposal(places: Places, candidate: Proposal, number: int, takes_snippet: bo
         candidate.label,
         kind=_ITEMS[candidate.sort],
         detail=candidate.detail or None,
-        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, candidate.about)
-        if candidate.about
-        else None,
+        documentation=about,
         sort_text=f"{number:05}",
         filter_text=candidate.label,
         text_edit=lsp.TextEdit(range_of(places, candidate.span), text),
