@@ -60,9 +60,5 @@ def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bo
 
 def _plan(step: str) -> str:
     return (
-        "# goal: Answer what is said in a conversation\n"
-        "PLAN_START\n"
-        f"{step}\n"
-        "S2: @RESPOND ($answer)\n"
-        "PLAN_END\n"
+        f"# goal: Answer a message in a conversation\nPLAN_START\n{step}\nS2: @RESPOND ($answer)\nPLAN_END\n"
     )

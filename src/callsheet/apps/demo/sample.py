@@ -46,7 +46,7 @@ class Sample(NamedTuple):
     def about(self) -> str:
         """The description of the sample in the prompt of a model."""
         return (
-            f"The git repository is {self.repository}. offices.json holds city and zone of each office."
+            f"The git repository is {self.repository}. offices.json has city and zone of each office."
             " The database has the tables tickets (id, title, state) and decisions (id, text)."
         )
 
