@@ -73,7 +73,7 @@ def test_runs_and_show_tell_that_it_waits(machine, waiting):
     assert "status   waiting" in shown
     assert "callsheet approve r1 S1.0.1" in shown
     machine("approve", "r1")
-    assert "it goes on with: callsheet resume r1" in machine("show", "r1").stdout
+    assert "continue with: callsheet resume r1" in machine("show", "r1").stdout
 
 
 def test_the_inbox_tells_of_all_runs(machine, waiting):
@@ -193,9 +193,7 @@ def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
     late = machine("approve", "r1")
     assert late.exit_code == 2
     assert "help: continue the run without an answer: callsheet resume r1" in late.stderr
-    assert (
-        "its time is over; it goes on without an answer with: callsheet resume r1" in machine("inbox").stdout
-    )
+    assert "its timeout is over; continue without an answer: callsheet resume r1" in machine("inbox").stdout
     assert "nobody approved the call of @NOTE within 30s" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 

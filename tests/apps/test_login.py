@@ -60,7 +60,7 @@ def test_there_is_nothing_to_log_in_to(machine: Machine, wiki: Protected, author
     for name, said in {
         "local": "is started by a command",
         "keyed": "a header of its configuration",
-        "robot": "by the machine itself",
+        "robot": "with client credentials",
         "elsewhere": "does not offer a login",
         "keyd": "did you mean keyed?",
     }.items():

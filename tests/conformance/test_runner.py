@@ -355,7 +355,7 @@ _STATE = {"plan_id": "p-1", "status": "running", "completed_steps": ["1"], "vari
     ("told", "expect"),
     [
         (json.dumps(_STATE), {"success": True, "calls": ["two"], "args": {"2": {"x": "A"}}}),
-        (json.dumps(_STATE)[:-5], {"success": False, "call_count": 0, "error_contains": "no JSON"}),
+        (json.dumps(_STATE)[:-5], {"success": False, "call_count": 0, "error_contains": "not JSON"}),
         (json.dumps({**_STATE, "plan_id": "p-2"}), {"success": False, "call_count": 0}),
         (json.dumps({**_STATE, "completed_steps": ["1", "2"]}), {"success": True, "call_count": 0}),
     ],

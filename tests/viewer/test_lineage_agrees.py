@@ -28,9 +28,9 @@ import { readFileSync } from "node:fs";
 const made = new Model(JSON.parse(readFileSync(0, "utf8")));
 const told = (flow) => [flow.role, flow.argument, flow.name, flow.write, flow.path];
 console.log(JSON.stringify(made.writes.map((write) => ({
-  into: made.into(write, []).map(told),
-  items: [0, 1, 2].map((n) => made.into(write, [n]).map(told)),
-  from: made.from(write, []).map((flow) => [flow.visit.n, flow.write]),
+  into: made.sourcesOf(write, []).map(told),
+  items: [0, 1, 2].map((n) => made.sourcesOf(write, [n]).map(told)),
+  from: made.usesOf(write, []).map((flow) => [flow.visit.n, flow.write]),
 }))));
 """
 

@@ -81,7 +81,7 @@ def total_costs(attempts: Sequence[Attempt]) -> AttemptTotals:
     return AttemptTotals(
         name=attempts[0].name,
         times=len(attempts),
-        solved=sum(way.is_solved for way in attempts),
+        solved=sum(attempt.is_solved for attempt in attempts),
         answer=attempts[-1].answer,
         error=attempts[-1].error,
         calls=sum(way.calls for way in attempts),

@@ -70,7 +70,7 @@ class Attempt:
     seconds: float = 0.0
 
 
-async def compare_ways(
+async def compare_methods(
     goal: str, setup: Setup, solves_goal: GoalCheck, times: int = 1
 ) -> list[list[Attempt]]:
     """Solve the goal with a compiled plan, a sequential ReAct loop, and a ReAct loop with parallel calls.
@@ -90,7 +90,7 @@ async def compare_ways(
             )
             for _ in range(times)
         ]
-    return [list(ways) for ways in zip(*rounds, strict=True)]
+    return [list(attempts) for attempts in zip(*rounds, strict=True)]
 
 
 @asynccontextmanager

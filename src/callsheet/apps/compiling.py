@@ -155,15 +155,15 @@ def _match_in_library(
     library: PlanLibrary, goal: str, registry: Registry, accept: Callable[[LibraryMatch], bool]
 ) -> LibraryMatch | None:
     """The plan of the library to use for a goal; only one that passes the checks against these tools."""
-    found = find_by_goal(library, goal, pin_lookup(registry))
-    if found.exact is not None:
-        kept = _loaded(library, found.exact)
-        if kept is not None and _can_run(kept.plan, registry, found.exact):
-            return kept
-    for match in found.near:
-        kept = _loaded(library, match) if match.is_usable else None
-        if kept is not None and _can_run(kept.plan, registry, match) and accept(kept):
-            return kept
+    goal_matches = find_by_goal(library, goal, pin_lookup(registry))
+    if goal_matches.exact is not None:
+        stored_plan = _loaded(library, goal_matches.exact)
+        if stored_plan is not None and _can_run(stored_plan.plan, registry, goal_matches.exact):
+            return stored_plan
+    for match in goal_matches.near:
+        stored_plan = _loaded(library, match) if match.is_usable else None
+        if stored_plan is not None and _can_run(stored_plan.plan, registry, match) and accept(stored_plan):
+            return stored_plan
     return None
 
 

@@ -57,5 +57,5 @@ def _configured() -> str | None:
     address = read_table(source).get("store")
     if isinstance(address, str) and "\0" in address:
         way_out = "store is the address of a shared store, such as postgresql://host/name"
-        raise wrong_key(source, ("store",), "store holds a null character", way_out)
+        raise wrong_key(source, ("store",), "store contains a null character", way_out)
     return address if isinstance(address, str) else None

@@ -56,35 +56,37 @@ async def run_checks(setup: Setup, journal: Path | None) -> list[CheckResult]:
 
 
 def _python() -> CheckResult:
-    found = f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}"
-    return CheckResult("python", "ok", found)
+    detail = f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}"
+    return CheckResult("python", "ok", detail)
 
 
 def _packages() -> Iterator[CheckResult]:
-    found: list[str] = [f"callsheet {__version__} ({_form()})"]
+    installed: list[str] = [f"callsheet {__version__} ({_loop_kind()})"]
     missing: list[str] = []
     for name in _PACKAGES:
         try:
-            found.append(f"{name} {version(name)}")
+            installed.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             missing.append(name)
-    yield CheckResult("packages", "ok", ", ".join(found))
+    yield CheckResult("packages", "ok", ", ".join(installed))
     if missing:
         yield CheckResult("packages", "bad", f"missing: {', '.join(missing)}", "install callsheet again")
 
 
-def _form() -> str:
+def _loop_kind() -> str:
     """Whether the inner loop is compiled: tracebacks through machine code have no local variables."""
     file = getattr(find_spec("callsheet.machine.machine"), "origin", None) or ""
     return "Python" if file.endswith(".py") else "inner loop as machine code"
 
 
 def _sqlite() -> CheckResult:
-    found = sqlite3.sqlite_version
+    installed_version = sqlite3.sqlite_version
     if has_wal_fix(sqlite3.sqlite_version_info):
-        return CheckResult("sqlite", "ok", found)
+        return CheckResult("sqlite", "ok", installed_version)
     message = "before 3.51.3, two concurrent writers could damage a journal (the WAL-reset race)"
-    return CheckResult("sqlite", "note", found, f"{message}; callsheet's write lock prevents that")
+    return CheckResult(
+        "sqlite", "note", installed_version, f"{message}; callsheet's write lock prevents that"
+    )
 
 
 def has_wal_fix(number: tuple[int, int, int]) -> bool:
@@ -108,7 +110,7 @@ def _journal(given: Path | None) -> CheckResult:
             file.flush()
             os.fsync(file.fileno())
     except CallsheetError as error:
-        return _of(error.diagnostics[0], "journal")
+        return _result_of(error.diagnostics[0], "journal")
     except OSError as error:
         return CheckResult(
             "journal",
@@ -130,22 +132,22 @@ def _store() -> list[CheckResult]:
         address = shared_address()
         if address is None:
             return []
-        there = open_database(address).stands()
+        exists = open_database(address).stands()
     except CallsheetError as error:
-        return [_of(found, "store") for found in error.diagnostics]
+        return [_result_of(found, "store") for found in error.diagnostics]
     except OSError as error:
         way_out = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
         return [CheckResult("store", "bad", error.strerror or str(error), way_out)]
     return [
-        CheckResult("store", "ok", f"{shown(address)} ({'there' if there else 'made with its first use'})")
+        CheckResult("store", "ok", f"{shown(address)} ({'there' if exists else 'made with its first use'})")
     ]
 
 
 def _isolation(setup: Setup) -> CheckResult:
-    found = isolation(setup.builtin_settings())
-    if found.kind == "namespaces":
-        return CheckResult("code", "ok", str(found))
-    return CheckResult("code", "note", str(found), "`--allow-unsandboxed` allows code without isolation")
+    sandbox = isolation(setup.builtin_settings())
+    if sandbox.kind == "namespaces":
+        return CheckResult("code", "ok", str(sandbox))
+    return CheckResult("code", "note", str(sandbox), "`--allow-unsandboxed` allows code without isolation")
 
 
 def _program(name: str) -> CheckResult:
@@ -175,7 +177,7 @@ async def _model(setup: Setup) -> list[CheckResult]:
     try:
         model = model_of(setup)
     except CallsheetError as error:
-        return [_of(d, "model") for d in error.diagnostics]
+        return [_result_of(d, "model") for d in error.diagnostics]
     if model is None:
         local = default_local_model()
         if local is not None:
@@ -192,22 +194,23 @@ async def _model(setup: Setup) -> list[CheckResult]:
     try:
         trial = await try_model(model)
     except ModelFailed as error:
-        return [_of(diagnose(error), "model")]
+        return [_result_of(diagnose(error), "model")]
     used = trial.answer.usage
     which = f" as {trial.answer.model}" if trial.answer.model not in ("", model.name) else ""
     tokens = f"{used.input_tokens:,} + {used.output_tokens:,} tokens"
     cost = "" if used.cost is None else f", cost {used.cost:.6g}"
-    found = [
+    results = [
         CheckResult("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}")
     ]
-    taken = (
+    constraints = (
         f"accepts {', '.join(trial.kept)}" if trial.kept else "accepts none: answers are checked afterwards"
     )
-    found.append(CheckResult("constraints", "ok" if trial.kept else "note", taken))
-    found += [
-        CheckResult("constraints", "note", f"{syntax} does not work: {why}") for syntax, why in trial.broken
+    results.append(CheckResult("constraints", "ok" if trial.kept else "note", constraints))
+    results += [
+        CheckResult("constraints", "note", f"{syntax} does not work: {reason}")
+        for syntax, reason in trial.broken
     ]
-    return found
+    return results
 
 
 def _local_models() -> CheckResult:
@@ -228,7 +231,7 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
         try:
             names = [server.name for server in load_config(path).servers]
         except CallsheetError as error:
-            yield _of(error.diagnostics[0], "mcp config", str(path))
+            yield _result_of(error.diagnostics[0], "mcp config", str(path))
         else:
             yield CheckResult("mcp config", "ok", f"{path}: {', '.join(names) or 'no servers'}")
 
@@ -246,14 +249,14 @@ async def _servers(setup: Setup) -> list[CheckResult]:
 async def _server(config: McpServerConfig, pins: PinKeeper) -> list[CheckResult]:
     async with McpPool([config], pins=pins, logins=login_file()) as pool:
         failures = await pool.connect(keep_going=True)
-        items = [_of(d, "mcp server", config.name) for d in failures]
+        items = [_result_of(d, "mcp server", config.name) for d in failures]
         for status in pool.status():
             protocol = f", protocol {status.protocol}" if status.protocol else ""
             items.append(CheckResult("mcp server", "ok", f"{status.name}: {status.tools} tools{protocol}"))
     return items
 
 
-def _of(diagnostic: Diagnostic, name: str, subject: str = "") -> CheckResult:
+def _result_of(diagnostic: Diagnostic, name: str, subject: str = "") -> CheckResult:
     state: State = "bad" if diagnostic.is_error else "note"
-    found = f"{subject}: {diagnostic.message}" if subject else diagnostic.message
-    return CheckResult(name, state, f"{found} ({diagnostic.code})", diagnostic.help)
+    detail = f"{subject}: {diagnostic.message}" if subject else diagnostic.message
+    return CheckResult(name, state, f"{detail} ({diagnostic.code})", diagnostic.help)

@@ -115,14 +115,14 @@ def _server(setup: Setup, name: str) -> HttpServer:
 def _with_login(config: McpServerConfig) -> HttpServer:
     transport = config.transport
     if not isinstance(transport, HttpServer):
-        raise no_login(
-            config.name, "is started by a command, and asks for no login", "it can be used without one"
-        )
+        raise no_login(config.name, "is started by a command, and needs no login", "use it without one")
     if any(header.lower() == "authorization" for header in transport.headers):
-        why = "is told who asks by a header of its configuration"
-        raise no_login(config.name, why, "take Authorization out of its headers to log in instead")
+        why = "is authenticated by a header of its configuration"
+        raise no_login(config.name, why, "remove Authorization from its headers to log in instead")
     if transport.oauth.grant is Grant.CLIENT_CREDENTIALS:
-        raise no_login(config.name, "is logged in to by the machine itself", "run a plan: it happens then")
+        raise no_login(
+            config.name, "is logged in to with client credentials", "no login is needed: runs do it"
+        )
     return transport
 
 
@@ -141,11 +141,11 @@ def _listener(name: str, transport: HttpServer) -> socket:
         raise bad_port(name, transport.oauth.redirect_port, error.strerror or str(error)) from None
 
 
-def _pasted_parameters(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
+def _pasted_parameters(name: str, pending: PendingLogin, address: str) -> Mapping[str, str]:
     """The query parameters of a redirect URL that the user has pasted."""
     plain = address.strip()
-    if plain.partition("?")[0] != begun.redirect_uri:
-        raise wrong_answer(name, f"is not an address that begins with {begun.redirect_uri}?")
+    if plain.partition("?")[0] != pending.redirect_uri:
+        raise wrong_answer(name, f"is not an address that begins with {pending.redirect_uri}?")
     try:
         return parameters(plain)
     except ValueError:

@@ -144,9 +144,9 @@ class Masker:
             error.args = ("; ".join(f"{d.code}: {d.message}" for d in diagnostics),)
         return error
 
-    def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    def diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
         """Diagnostics, masked."""
-        return tuple(map(self._diagnostic, found))
+        return tuple(map(self._diagnostic, diagnostics))
 
     def _result(self, result: Result) -> Result:
         if self._shows_all:
@@ -184,6 +184,6 @@ class Masker:
     def _value(self, value: Any) -> Any:
         return mask_value(value, self._finder)
 
-    def _diagnostic(self, found: Diagnostic) -> Diagnostic:
-        message = mask_text(found.message, self._finder)
-        return found if message == found.message else replace(found, message=message)
+    def _diagnostic(self, diagnostic: Diagnostic) -> Diagnostic:
+        message = mask_text(diagnostic.message, self._finder)
+        return diagnostic if message == diagnostic.message else replace(diagnostic, message=message)

@@ -136,13 +136,13 @@ class RunModels:
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             if command.progress is None:
                 steps = await self._replanned(command, registry, context)
-                found = (
+                diagnostics = (
                     *check_plan(steps, registry, command.variables),
                     *wrong_tools(steps, registry, self.agents),
                 )
-                wrong = [d for d in found if d.is_error]
-                if wrong:
-                    raise CallsheetError(wrong)
+                errors = [d for d in diagnostics if d.is_error]
+                if errors:
+                    raise CallsheetError(errors)
             else:
                 steps = await self._revised(command, registry, context)
             return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt), self.agents)

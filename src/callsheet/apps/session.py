@@ -210,7 +210,7 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         return Servers()
     from callsheet.ports.mcp import discover, load_config  # noqa: PLC0415 - only where tools are missing
 
-    found: dict[str, McpServerConfig] = {}
+    by_name: dict[str, McpServerConfig] = {}
     diagnostics: list[Diagnostic] = []
     for path in setup.mcp_configs or (discover() if setup.discovers else ()):
         try:
@@ -223,8 +223,8 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
         for server in file.servers:
             if setup.mcp_configs or not _is_callsheet(server):
-                found.setdefault(server.name, server)
-    return Servers(_needed(found.values(), wanted), tuple(diagnostics))
+                by_name.setdefault(server.name, server)
+    return Servers(_needed(by_name.values(), wanted), tuple(diagnostics))
 
 
 def _is_callsheet(server: McpServerConfig) -> bool:
@@ -281,18 +281,20 @@ async def open_toolbox(
     sink = folder_sink(setup.data / "files")
     pins, logins = pin_keeper(setup.settings), login_file()
     async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
-        found = await pool.connect(keep_going=True)
+        diagnostics = await pool.connect(keep_going=True)
         take_in_all(registry, pool.tools(), pool.away)
         status = tuple(pool.status())
         is_open = {server.name for server in status}
         registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)
         if plan is not None and not absent_tools(plan, registry, agents):
-            found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
+            diagnostics = tuple(
+                replace(d, severity=Severity.WARNING) if d.is_error else d for d in diagnostics
+            )
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
-        found = (*chosen.diagnostics, *found)
+        diagnostics = (*chosen.diagnostics, *diagnostics)
         known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
         blocks = setup.settings.agent_blocks
-        yield Toolbox(registry, origins, status, found, folder, known, blocks)
+        yield Toolbox(registry, origins, status, diagnostics, folder, known, blocks)
 
 
 def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:

@@ -133,13 +133,13 @@ async def compare_with_pins(
     wanted = {target.server for target in targets}
     pins = pin_file(setup.settings).read()
     async with McpPool([c for c in chosen.configs if c.name in wanted], logins=login_file()) as pool:
-        doubts = await pool.connect(keep_going=True)
+        diagnostics = await pool.connect(keep_going=True)
         servers = tuple(_server_trust(seen, pins.find(seen.identity), targets) for seen in pool.seen())
     for target in targets:
         for server in servers:
             if target.tool is not None and target.server == server.identity.name:
                 _require_tool(target, server)
-    return servers, (*chosen.diagnostics, *doubts)
+    return servers, (*chosen.diagnostics, *diagnostics)
 
 
 def _server_trust(seen: SeenServer, known: PinnedServer | None, targets: tuple[Target, ...]) -> ServerTrust:

@@ -129,8 +129,8 @@ def verify_plan(plan: LTPPlan, policy: PlanPolicy | Policy | None = None) -> Pla
 
 
 def _proved(plan: Plan, policy: Policy) -> Iterator[Violation]:
-    for found in verify(plan, policy).violations:
-        yield Violation(found.step or _WHOLE_PLAN, found.rule, str(found).partition(": ")[2])
+    for violation in verify(plan, policy).violations:
+        yield Violation(violation.step or _WHOLE_PLAN, violation.rule, str(violation).partition(": ")[2])
 
 
 def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
@@ -145,8 +145,8 @@ def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
         if number in after_sensitive and EGRESS & tools:
             detail = f"{name} sends data out on a path after a sensitive read"
             yield Violation(step.id, "no_egress_after_sensitive", detail)
-        found = {pattern for text in _argument_texts(step) for pattern in _patterns_in(patterns, text)}
-        for pattern in filter(found.__contains__, policy.forbidden_arg_patterns):
+        matched = {pattern for text in _argument_texts(step) for pattern in _patterns_in(patterns, text)}
+        for pattern in filter(matched.__contains__, policy.forbidden_arg_patterns):
             detail = f"an argument of {name} matches {pattern}"
             yield Violation(step.id, "forbidden_arg_patterns", detail)
 

@@ -54,20 +54,20 @@ def step_of(step: LTPStep) -> Step:
     """The step with the current fields."""
     if step.ir is None:
         read, before = None, LTPStep("", "")
-        made = Step(step.id, _action(step, None))
+        result = Step(step.id, _action(step, None))
     else:
         read, before = step.ir, LTPStep.of(step.ir)
         if step == before:
             return step.ir
         is_same = step.tool == before.tool and step.args == before.args
-        made = replace(read, id=step.id, action=read.action if is_same else _action(step, before))
+        result = replace(read, id=step.id, action=read.action if is_same else _action(step, before))
     if step.output_var != before.output_var:
-        made = replace(made, output=_output(step, read))
+        result = replace(result, output=_output(step, read))
     if step.condition != before.condition:
-        made = replace(made, condition=None if step.condition is None else step.condition.ir)
+        result = replace(result, condition=None if step.condition is None else step.condition.ir)
     if step.parallel_group != before.parallel_group:
-        made = replace(made, group=_group(step))
-    return made
+        result = replace(result, group=_group(step))
+    return result
 
 
 def _action(step: LTPStep, before: LTPStep | None) -> Action:

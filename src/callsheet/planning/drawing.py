@@ -34,14 +34,14 @@ _WORDS = {"completed": StepStatus.DONE}
 
 def _statuses(steps: object) -> dict[str, str]:
     """The status of each step as given in the data."""
-    found: dict[str, str] = {}
+    by_index: dict[str, str] = {}
     for step in cast("list[Any]", steps) if isinstance(steps, list) else []:
         if isinstance(step, Mapping):
             row = cast("Mapping[str, Any]", step)
             word: Any = row.get("status", row.get("_status"))
             if isinstance(word, str):
-                found[str(row.get("index"))] = word
-    return found
+                by_index[str(row.get("index"))] = word
+    return by_index
 
 
 def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

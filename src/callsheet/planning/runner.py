@@ -136,14 +136,14 @@ class PlanRunner:
         """Start a run of the saved plan from the state in a state file, and continue it."""
         plan = Plan(self._context.library.load(plan_id).require())
         text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
-        there = read_checkpoint(text, plan.ir)
+        checkpoint = read_checkpoint(text, plan.ir)
         async with self._budget_turn():
             data = json.loads(format_dag(plan.ir))
             runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
             async with runtime:
-                run_id = await runtime.adopt(plan, there.done, there.inputs)
+                run_id = await runtime.adopt(plan, checkpoint.done, checkpoint.inputs)
                 handle = runtime.start_resume(run_id)
-                result = await self._follow(handle, is_new=False, elsewhere=there.done)
+                result = await self._follow(handle, is_new=False, elsewhere=checkpoint.done)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
 
     def _limits(self) -> Limits:
@@ -190,8 +190,8 @@ def _plan_and_data(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[st
 
 
 def _initial(data: Mapping[str, Any]) -> dict[str, Any]:
-    found: Any = data.get("variables")
-    return dict(cast("Mapping[str, Any]", found)) if isinstance(found, Mapping) else {}
+    variables: Any = data.get("variables")
+    return dict(cast("Mapping[str, Any]", variables)) if isinstance(variables, Mapping) else {}
 
 
 def _refused(plan: Plan | None, error: str, began: float) -> PlanExecutionResult:

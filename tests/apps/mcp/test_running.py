@@ -258,7 +258,7 @@ async def test_a_call_that_is_cancelled_leaves_a_run_that_goes_on_later(room: Ro
         room.let_go()
         answer = await client.call_tool("resume_run", {"run_id": "last"})
     (form,) = room.asked
-    assert "whether it took place is not known" in form.message
+    assert "whether it took place is unknown" in form.message
     assert answer.structured_content["response"] == "slowly seen tea"
     assert room.calls == ["look tea", "slow seen tea", "slow seen tea"]
 

@@ -277,7 +277,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     [
         (["--http", "0.0.0.0:0"], "MCP002", "0.0.0.0 is an address of the network"),
         (["--http", "evil.test:80"], "MCP002", "evil.test"),
-        (["--http", "99999"], "CFG010", "no address to listen on"),
+        (["--http", "99999"], "CFG010", "not an address to listen on"),
         (["--http", "0", "--token-file", "tools.py"], "API019", "tools.py"),
         (["--http", "0", "--token-file", "no-such-file"], "API019", "openssl rand -hex 32 > no-such-file)"),
     ],

@@ -32,15 +32,15 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     User: who?
     You: Ada
     """
-    kept: list[str] = []
+    newest: list[str] = []
     room = most
     for exchange in reversed(exchanges):
         text = f"User: {exchange.message}\nYou: {exchange.answer}"
         if len(text) > room:
             break
-        kept.append(text)
+        newest.append(text)
         room -= len(text)
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(newest))
 
 
 def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:
@@ -60,9 +60,5 @@ def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bo
 
 def _plan(step: str) -> str:
     return (
-        "# goal: Answer what is said in a conversation\n"
-        "PLAN_START\n"
-        f"{step}\n"
-        "S2: @RESPOND ($answer)\n"
-        "PLAN_END\n"
+        f"# goal: Answer a message in a conversation\nPLAN_START\n{step}\nS2: @RESPOND ($answer)\nPLAN_END\n"
     )

@@ -41,8 +41,8 @@ class ConversationBudget:
     @property
     def is_model_budget_spent(self) -> bool:
         """Whether the budget for model calls or tokens is spent."""
-        left = self.remaining()
-        return any(left.get(name) == 0 for name in ("max_model_calls", "max_tokens"))
+        remaining = self.remaining()
+        return any(remaining.get(name) == 0 for name in ("max_model_calls", "max_tokens"))
 
     def add(self, usage: Usage) -> None:
         """Count usage outside of runs."""

@@ -145,8 +145,10 @@ class ChatSession:
         """The tools whose calls need the consent of the user; plan tools ask themselves."""
         if self._options.yes:
             return ()
-        found = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
-        return tuple(name for name, tool in found if tool is not None and not tool.spec.effect.only_reads)
+        candidates = ((name, registry.get(name)) for name in tools if name not in PLAN_TOOLS)
+        return tuple(
+            name for name, tool in candidates if tool is not None and not tool.spec.effect.only_reads
+        )
 
     # ------------------------------------------------------------ plans
 
@@ -247,10 +249,10 @@ class ChatSession:
             raise CallsheetError.single(
                 "CFG210", "nothing was run in this conversation", help="/plan resume RUN"
             )
-        found = self._host.journal.find_run(run_id).run_id
-        self.budget.count_from(found, (await self._recorded_outcome(found)).usage)
-        await self._host.resume(found, ResumeOptions(listeners=self._listeners(of_plan=True)))
-        self._show_outcome(await self._await_outcome(found))
+        full_id = self._host.journal.find_run(run_id).run_id
+        self.budget.count_from(full_id, (await self._recorded_outcome(full_id)).usage)
+        await self._host.resume(full_id, ResumeOptions(listeners=self._listeners(of_plan=True)))
+        self._show_outcome(await self._await_outcome(full_id))
 
     # ------------------------------------------------------------ runs
 
@@ -314,8 +316,8 @@ def _plan_text(text: str, variables: Iterable[str]) -> PlanText:
     return text_of(None, Source("<conversation>", text), syntax=Syntax.LTP, variables=variables)
 
 
-def _spent(taken: Accounting) -> Spent:
-    used = taken.usage
+def _spent(accounting: Accounting) -> Spent:
+    used = accounting.usage
     return Spent(
         used.input_tokens,
         used.output_tokens,

@@ -36,12 +36,14 @@ def compare_react(
     """
     from callsheet.apps.attempt_costs import total_costs  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.comparison import compare_ways  # noqa: PLC0415 - as above
+    from callsheet.apps.comparison import compare_methods  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compare_ways(goal, with_local_model(setup, to_stderr), _solves(expect, check), times))
+    ways = run_to_end(
+        compare_methods(goal, with_local_model(setup, to_stderr), _solves(expect, check), times)
+    )
     tallies = [total_costs(attempts) for attempts in ways]
     if as_json:
         rows = [

@@ -46,7 +46,7 @@ class Sample(NamedTuple):
     def about(self) -> str:
         """The description of the sample in the prompt of a model."""
         return (
-            f"The git repository is {self.repository}. offices.json holds city and zone of each office."
+            f"The git repository is {self.repository}. offices.json has city and zone of each office."
             " The database has the tables tickets (id, title, state) and decisions (id, text)."
         )
 
@@ -97,18 +97,18 @@ def _make_repository(path: Path) -> None:
 
 
 def _git(path: Path, *arguments: str, date: str = "") -> None:
-    who = "Ada Example", "ada@example.test"
+    author = "Ada Example", "ada@example.test"
     environment = {"PATH": _search_path(), "HOME": str(path), "GIT_CONFIG_NOSYSTEM": "1"}
     for role in ("AUTHOR", "COMMITTER"):
-        environment |= {f"GIT_{role}_NAME": who[0], f"GIT_{role}_EMAIL": who[1]}
+        environment |= {f"GIT_{role}_NAME": author[0], f"GIT_{role}_EMAIL": author[1]}
         if date:
             environment[f"GIT_{role}_DATE"] = date
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", *arguments], cwd=path, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if result.returncode:
         raise CallsheetError.single(
-            "CFG202", f"git could not make the sample repository: {done.stderr.strip()}"
+            "CFG202", f"git could not make the sample repository: {result.stderr.strip()}"
         )
 
 

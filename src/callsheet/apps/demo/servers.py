@@ -43,8 +43,8 @@ async def install_servers(folder: Path, notify: Callable[[str], None]) -> dict[s
 
 
 async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> Path:
-    wanted = repr((sys.version_info[:3], REQUIREMENTS[package]))
-    environment = folder / f"{package}-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
+    specification = repr((sys.version_info[:3], REQUIREMENTS[package]))
+    environment = folder / f"{package}-{hashlib.sha256(specification.encode()).hexdigest()[:8]}"
     command = environment / ("Scripts" if os.name == "nt" else "bin") / package
     if (environment / "complete").exists() and command.exists():
         return command

@@ -52,24 +52,24 @@ def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
     specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
     plan = document.plan
     if plan is None:
-        lost = "\n".join(document.text[slice(*span)] for span in document.lost)
+        unparsed_text = "\n".join(document.text[slice(*span)] for span in document.lost)
         not_asked = context.tools.not_queried_for(document.partial, context.setup)
-        more = check_readable(document.partial, lost, registry, not_asked=not_asked)
+        more = check_readable(document.partial, unparsed_text, registry, not_asked=not_asked)
         return Analysis((*document.diagnostics, *more), Knowledge(specs))
-    found = (*document.diagnostics, *_checked(plan, context))
+    diagnostics = (*document.diagnostics, *_checked(plan, context))
     proof = _proved(plan, context) if context.policy is not None else None
     if proof is None:
-        return Analysis(found, Knowledge(specs, {}, _schedule(plan, context)))
+        return Analysis(diagnostics, Knowledge(specs, {}, _schedule(plan, context)))
     labels = {known.step: known for known in proof.steps}
     knowledge = Knowledge(specs, labels, _schedule(plan, context), proof.policy.name)
-    return Analysis((*found, *proof.diagnostics), knowledge)
+    return Analysis((*diagnostics, *proof.diagnostics), knowledge)
 
 
 def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
     registry, setup = context.tools.registry, context.setup
     not_asked = context.tools.not_queried_for(plan, setup)
-    found = check_plan(plan, registry, context.inputs, not_asked=not_asked, means=context.means)
-    return (*found, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
+    diagnostics = check_plan(plan, registry, context.inputs, not_asked=not_asked, means=context.means)
+    return (*diagnostics, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
 
 
 def _proved(plan: Plan, context: AnalysisContext) -> Proof:
@@ -81,10 +81,10 @@ def _proved(plan: Plan, context: AnalysisContext) -> Proof:
 
 def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
     """What each step waits for; empty for an invalid graph, which the checks report."""
-    asked = tuple(map(canonical_tool_name, context.setup.settings.approve))
+    approvals = tuple(map(canonical_tool_name, context.setup.settings.approve))
     try:
         facts = facts_of(plan, context.tools.registry)
-        return {s.step: s for s in schedule_of(plan, facts, lambda tool: covers(asked, tool))}
+        return {s.step: s for s in schedule_of(plan, facts, lambda tool: covers(approvals, tool))}
     except CallsheetError:
         return {}
 

@@ -36,8 +36,8 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
             return lsp.SemanticTokens([])
         snapshot, plan = opened
         span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
-        found = tokens(plan, documents.latest_analysis(snapshot).knowledge, span)
-        return lsp.SemanticTokens(convert.token_data(snapshot.places, found))
+        spans = tokens(plan, documents.latest_analysis(snapshot).knowledge, span)
+        return lsp.SemanticTokens(convert.token_data(snapshot.places, spans))
 
     @server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL,

@@ -106,18 +106,18 @@ class OpenDocuments:
 
     def latest_analysis(self, snapshot: DocumentVersion) -> Analysis:
         """The last analysis of a text, which may be of an older version; analyses it if there is none."""
-        found = self._analyses.get(snapshot.uri)
-        if found is None:
-            found = self._analyses[snapshot.uri] = self.analyse(snapshot)
-        return found
+        stored = self._analyses.get(snapshot.uri)
+        if stored is None:
+            stored = self._analyses[snapshot.uri] = self.analyse(snapshot)
+        return stored
 
     def current_analysis(self, snapshot: DocumentVersion) -> Analysis:
         """The analysis of exactly this version, since positions in an older one would be wrong."""
-        found = self._analyses.get(snapshot.uri)
-        if found is None or self._analysed_versions.get(snapshot.uri) is not snapshot:
-            found = self.analyse(snapshot)
-            self.store_analysis(snapshot, found)
-        return found
+        stored = self._analyses.get(snapshot.uri)
+        if stored is None or self._analysed_versions.get(snapshot.uri) is not snapshot:
+            stored = self.analyse(snapshot)
+            self.store_analysis(snapshot, stored)
+        return stored
 
     def close(self, uri: str) -> None:
         """Remove a text."""

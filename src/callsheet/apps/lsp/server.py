@@ -73,10 +73,10 @@ class ServerState:
 
     async def _publish(self, snapshot: DocumentVersion, pause: float) -> None:
         await asyncio.sleep(pause)
-        found = await asyncio.to_thread(self.documents.analyse, snapshot)
-        if not self.documents.store_analysis(snapshot, found):
+        analysis = await asyncio.to_thread(self.documents.analyse, snapshot)
+        if not self.documents.store_analysis(snapshot, analysis):
             return
-        diagnostics = [convert.diagnostic(snapshot.places, d) for d in found.diagnostics]
+        diagnostics = [convert.diagnostic(snapshot.places, d) for d in analysis.diagnostics]
         self.server.text_document_publish_diagnostics(
             lsp.PublishDiagnosticsParams(snapshot.uri, diagnostics, version=snapshot.version)
         )
@@ -94,14 +94,14 @@ class ServerState:
         setup = self.documents.context.setup
         try:
             tools = local_tools_of(setup)
-            found: tuple[Diagnostic, ...] = ()
+            diagnostics: tuple[Diagnostic, ...] = ()
             if setup.mcp_configs:
-                tools, found = await server_tools_of(setup)
+                tools, diagnostics = await server_tools_of(setup)
         except CallsheetError as error:
-            found = error.diagnostics
+            diagnostics = error.diagnostics
         else:
             self.documents.context = replace(self.documents.context, tools=tools)
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             self._show(diagnostic)
         self.analyse_all()
 

@@ -41,18 +41,18 @@ def read_address(text: str) -> Address:
     >>> read_address("8321"), read_address("[::1]:0").url
     (Address(host='127.0.0.1', port=8321), 'http://[::1]:0/mcp')
     """
-    found = _ADDRESS.fullmatch(text.strip())
-    if found is None or int(found["port"]) > 65_535:
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > 65_535:
         message = f"{text[:60]!r} is not an address to listen on"
         raise CallsheetError.single("CFG010", message, help="write a port (8321), or 127.0.0.1:8321")
-    host = (found["host"] or "127.0.0.1").strip("[]")
+    host = (match["host"] or "127.0.0.1").strip("[]")
     if host != "localhost" and not _is_loopback(host):
         raise CallsheetError.single(
             "MCP002",
             f"callsheet mcp listens on loopback addresses, and {host} is an address of the network",
-            help=f"write --http {found['port']}; for other machines use ssh -L or a proxy with TLS",
+            help=f"write --http {match['port']}; for other machines use ssh -L or a proxy with TLS",
         )
-    return Address("127.0.0.1" if host == "localhost" else host, int(found["port"]))
+    return Address("127.0.0.1" if host == "localhost" else host, int(match["port"]))
 
 
 def _is_loopback(host: str) -> bool:

@@ -44,7 +44,7 @@ def parse_message(line: bytes) -> JSONRPCMessage | None:
     'ping'
     >>> parse_message(b"ping")
     Traceback (most recent call last):
-    callsheet.apps.mcp.messages.Unreadable: the line is not JSON: expecting value (character 1)
+    callsheet.apps.mcp.messages.InvalidMessage: the line is not JSON: expecting value (character 1)
     """
     if len(line) > MOST_BYTES:
         raise InvalidMessage(INVALID_REQUEST, f"a message may have at most {MOST_BYTES:,} bytes")

@@ -69,10 +69,10 @@ async def _compile(
 
 
 async def _list(server_context: ServerContext, args: given.NoneArguments, caller: ClientRequest) -> Reply:
-    found = await asyncio.to_thread(server_context.library.list)
-    width = max((len(plan.id) for plan in found), default=0)
-    text = "\n".join(_line(plan, width) for plan in found) or "no plans are saved yet; save_plan saves one"
-    return Reply(text, {"plans": [listed_json(plan) for plan in found]})
+    plans = await asyncio.to_thread(server_context.library.list)
+    width = max((len(plan.id) for plan in plans), default=0)
+    text = "\n".join(_line(plan, width) for plan in plans) or "no plans are saved yet; save_plan saves one"
+    return Reply(text, {"plans": [listed_json(plan) for plan in plans]})
 
 
 def _line(plan: Listed, width: int) -> str:

@@ -113,11 +113,11 @@ def versions(server_context: ServerContext) -> Mapping[str, object]:
 
 def _modification_times(folder: Path) -> dict[str, list[int]]:
     """The modification times of the files of a folder, by their names without the last suffix."""
-    found: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     with suppress(OSError):  # there may be no plans yet
         for path in sorted(folder.iterdir()):
-            found.setdefault(path.stem, []).append(path.stat().st_mtime_ns)
-    return found
+            times.setdefault(path.stem, []).append(path.stat().st_mtime_ns)
+    return times
 
 
 def list_templates() -> list[ResourceTemplate]:
@@ -144,10 +144,10 @@ def list_templates() -> list[ResourceTemplate]:
 
 def read_resource(server_context: ServerContext, uri: str) -> TextResourceContents:
     """The content of a resource; raises CallsheetError (MCP005) for an unknown URI."""
-    found = _ADDRESS.fullmatch(uri)
-    if found is None:
+    match = _ADDRESS.fullmatch(uri)
+    if match is None:
         raise _missing(uri)
-    kind, name, view = found["kind"], found["id"], found["view"]
+    kind, name, view = match["kind"], match["id"], match["view"]
     if kind == "plans" and view is None:
         return TextResourceContents(
             uri=uri, text=server_context.library.load(name).text, mime_type="text/plain"

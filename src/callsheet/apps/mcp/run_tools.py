@@ -79,9 +79,9 @@ async def _answer(server_context: ServerContext, args: given.AnswerArguments, ca
     asks = tuple(ask for ask in details.asks if not ask.is_answered)
     outcome = host.masker.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
     data = outcome_json(outcome, host.journal.path)
-    left = "\n".join(pending_lines(outcome, server_context.hint))
+    still_open = "\n".join(pending_lines(outcome, server_context.hint))
     text = f"recorded; resume_run continues run {info.run_id}" + (
-        f"\nit still waits for:\n{left}" if left else ""
+        f"\nit still waits for:\n{still_open}" if still_open else ""
     )
     return Reply(without_controls(text), data, links=run_links(info.run_id))
 

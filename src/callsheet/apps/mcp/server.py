@@ -150,8 +150,8 @@ class _Handlers:
         except Exception as error:
             _log.exception("the tool %s failed with an unexpected exception", offer.name)
             text = f"a bug of callsheet: {type(error).__name__}: {error}"
-            wrong = CallsheetError.single("MCP009", text, help="please report it; the server continues")
-            answer = error_reply(wrong)
+            bug = CallsheetError.single("MCP009", text, help="please report it; the server continues")
+            answer = error_reply(bug)
         return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
 
     async def list_resources(
@@ -159,10 +159,10 @@ class _Handlers:
     ) -> ListResourcesResult:
         """Plans and the newest runs; the client is notified of changes of the list from now on."""
         await self._changes.register_legacy_client(context.session)
-        found = await _or_protocol_error(
+        listed = await _or_protocol_error(
             self._in_thread(partial(resources.list_resources, self._server_context))
         )
-        return ListResourcesResult(resources=found)
+        return ListResourcesResult(resources=listed)
 
     async def list_templates(
         self, context: _Context, params: PaginatedRequestParams | None
@@ -192,10 +192,10 @@ class _Handlers:
     async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
         """The ids with the given prefix."""
         name, prefix = params.argument.name, params.argument.value
-        found = await _or_protocol_error(
+        ids = await _or_protocol_error(
             self._in_thread(partial(resources.complete_id, self._server_context, name, prefix))
         )
-        return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
+        return CompleteResult(completion=Completion(values=ids, total=len(ids), has_more=False))
 
     def _in_thread(self, look: Callable[[], _T]) -> Awaitable[_T]:
         return asyncio.to_thread(look)

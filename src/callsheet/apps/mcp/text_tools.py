@@ -102,8 +102,8 @@ def _proof_lines(proved: Proved) -> list[str]:
 async def _explain_code(
     server_context: ServerContext, args: given.ExplainCodeArguments, caller: ClientRequest
 ) -> Reply:
-    found = explain_code(args.code)
-    return Reply(found.page, found.to_json())
+    explanation = explain_code(args.code)
+    return Reply(explanation.page, explanation.to_json())
 
 
 async def _lctl(server_context: ServerContext, args: given.LctlArguments, caller: ClientRequest) -> Reply:

@@ -127,9 +127,9 @@ def started_reply(run: ToolRun) -> Reply:
     return Reply(with_diagnostics(text, run.diagnostics, None), data, links=run_links(run.run_id))
 
 
-def _reply(run: ToolRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
+def _reply(run: ToolRun, outcome: RunOutcome, further: tuple[Diagnostic, ...] = ()) -> Reply:
     """The reply with the state of a run; an error if its plan has failed."""
-    diagnostics = (*run.diagnostics, *wrong)
+    diagnostics = (*run.diagnostics, *further)
     data = outcome_json(outcome, run.server_context.host.journal.path, to_json(diagnostics))
     text = "\n".join(map(without_controls, _result_lines(run, outcome)))
     has_failed = outcome.result is not None and outcome.result.status is not Status.DONE

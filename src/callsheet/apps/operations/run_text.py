@@ -127,7 +127,7 @@ def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
         yield from lines
     elif is_stopped or any(ask.is_answered for ask in details.asks):
         yield ""
-        yield f"it goes on with: callsheet resume {details.info.run_id}{hint}"
+        yield f"continue with: callsheet resume {details.info.run_id}{hint}"
 
 
 def _asks(details: RunDetails, hint: str) -> Iterator[str]:

@@ -49,28 +49,31 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
 def _provenance(origin: JSON) -> str:
     """The origin of an argument and who may read it, from its label in the question."""
     if not isinstance(origin, dict):
-        return f"is known as {exact_json(origin)}"
+        return f"has the label {exact_json(origin)}"
     known = cast("dict[str, JSON]", origin)
     label, steps = str(known.get("label")), known.get("from")
-    made_by = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
-    by = f"was made by {made_by}" if made_by else "is not the plan's own"
-    return without_controls(f"{by}: {_MEANINGS.get(label, '')}{label}")
+    sources = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
+    came_from = f"comes from {sources}" if sources else "comes from outside of the plan"
+    meaning = _MEANINGS.get(label)
+    return without_controls(
+        f"{came_from}: {label}" if meaning is None else f"{came_from}: {meaning} ({label})"
+    )
 
 
 _MEANINGS = {
-    "U/pub": "anybody may have written it and may read it, ",
-    "U/priv": "anybody may have written it, not everybody may read it, ",
-    "T/priv": "not everybody may read it, ",
-    "U/secret": "anybody may have written it, nobody may read it, ",
-    "T/secret": "nobody may read it, ",
+    "U/pub": "untrusted, public",
+    "U/priv": "untrusted, private",
+    "T/priv": "trusted, private",
+    "U/secret": "untrusted, secret",
+    "T/secret": "trusted, secret",
 }
 
 
 def _command(ask: PendingAsk, hint: str) -> str:
     if ask.is_answered:
-        return f"answered; it goes on with: callsheet resume {ask.run_id}{hint}"
+        return f"answered; continue with: callsheet resume {ask.run_id}{hint}"
     if ask.until is not None and time.time() >= ask.until:
-        return f"its time is over; it goes on without an answer with: callsheet resume {ask.run_id}{hint}"
+        return f"its timeout is over; continue without an answer: callsheet resume {ask.run_id}{hint}"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"

@@ -1,43 +1,43 @@
-// Shared parts of forms that send actions to a server, with their errors.
+// Hooks and components for requests and actions: their progress, and their errors.
 import { useRef, useState } from "preact/hooks";
 import { html } from "./ui.js";
 
 // A hook for asynchronous requests: [error message, whether one is running, read(request)].
-export function useReading() {
-  const [wrong, setWrong] = useState("");
+export function useRequest() {
+  const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const read = async (something) => {
+  const read = async (request) => {
     setBusy(true);
-    setWrong("");
+    setProblem("");
     try {
-      await something();
+      await request();
     } catch (error) {
-      setWrong(error.message);
+      setProblem(error.message);
     }
     setBusy(false);
   };
-  return [wrong, isBusy, read];
+  return [problem, isBusy, read];
 }
 
 // A hook for actions, one at a time: [error message, whether one is running, act(action)].
 // A second key press or click before the page shows that the first action is running is ignored.
-export function useDoing() {
-  const [wrong, isBusy, read] = useReading();
-  const isDoing = useRef(false);
-  const act = async (something) => {
-    if (isDoing.current) return;
-    isDoing.current = true;
-    await read(something);
-    isDoing.current = false;
+export function useAction() {
+  const [problem, isBusy, read] = useRequest();
+  const isRunning = useRef(false);
+  const act = async (action) => {
+    if (isRunning.current) return;
+    isRunning.current = true;
+    await read(action);
+    isRunning.current = false;
   };
-  return [wrong, isBusy, act];
+  return [problem, isBusy, act];
 }
 
 // Returns an event handler that passes the value of a changed field to a setter.
 export const into = (set) => (event) => set(event.currentTarget.value);
 
-export function Wrong({ said }) {
-  return said ? html`<p class="why is-failed" role="alert">${said}</p>` : "";
+export function ErrorMessage({ text }) {
+  return text ? html`<p class="why is-failed" role="alert">${text}</p>` : "";
 }
 
 // Returns the value of a typed text: parsed if it is JSON, otherwise the text itself.
