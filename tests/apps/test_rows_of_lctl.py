@@ -273,6 +273,14 @@ def test_a_value_that_a_person_gives_back_is_confirmed_and_no_surer_itself(machi
     assert check([first, document]).is_ok
 
 
+def test_the_default_of_a_question_that_nobody_answered_is_assumed(machine):
+    ask = 'S1: @ASK_HUMAN ("which?", timeout="1s", default="red") > $colour'
+    run(machine, ask, "S2: @RESPOND ($colour)", options=("--wait",))
+    fact = emitted(machine).facts["F1"]
+    assert fact.confidence == 0.7
+    assert fact.note == "$colour; basis: nobody answered; the default of the question, assumed (0.7)"
+
+
 def test_what_a_person_says_is_sure_and_a_new_fact(machine):
     run(machine, "S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("is it $a?") > $yes', "S3: @RESPOND ($yes)", code=4)
     assert machine("approve", "r1", "--answer", "yes").exit_code == 0

@@ -270,3 +270,17 @@ def test_a_whole_list_is_told_where_none_is_taken(before: str, argument: str, is
     said = [d for d in check(plan, tools=tools, inputs={"x"}) if d.code == "CHK044"]
     assert bool(said) is is_told
     assert all(str(d.severity) == "warning" and "is a list, and the argument" in d.message for d in said)
+
+
+def test_an_argument_that_a_pattern_may_declare_is_not_unknown() -> None:
+    closed = {"properties": {"url": {}}, "additionalProperties": False}
+    tools = {"CLOSED": ToolSignature.from_schema(closed)}
+    tools["PATTERN"] = ToolSignature.from_schema({**closed, "patternProperties": {"^x_": {}}})
+    assert [d.code for d in found("@CLOSED (x_a=1)", tools)] == ["CHK041"]
+    assert found("@PATTERN (x_a=1)", tools) == []
+
+
+def test_an_undeclared_argument_has_the_schema_of_the_additional_properties() -> None:
+    tools = {"T": ToolSignature.from_schema({"additionalProperties": {"type": "integer"}})}
+    assert found("@T (any=5)", tools) == []
+    assert [d.code for d in found('@T (any="five")', tools)] == ["CHK044"]

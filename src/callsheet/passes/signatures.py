@@ -54,13 +54,23 @@ class ToolSignature:
         )
 
     def schema_of(self, name: str) -> Mapping[str, Any]:
-        """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared."""
+        """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared.
+
+        An undeclared argument has the schema `additionalProperties`, unless a pattern may declare it.
+        """
         found: Any = _properties(self.schema).get(name)
+        if found is None and "patternProperties" not in self.schema:
+            found = self.schema.get("additionalProperties")
         return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
 
     @property
     def is_open(self) -> bool | None:
-        """Whether undeclared arguments are accepted; None if the schema does not say."""
+        """Whether undeclared arguments are accepted; None if the schema does not say.
+
+        `patternProperties` may accept any of them: patterns are not evaluated.
+        """
+        if "patternProperties" in self.schema:
+            return True
         more = self.schema.get("additionalProperties")
         if more is None:
             return None if self.parameters else True
