@@ -60,7 +60,8 @@ def consented(forking: Forking, *, agreed: bool) -> None:
 async def revised(draft: Draft, tools: SharedTools, journal: Path) -> Revision:
     """Check the edited plan of a fork with the tools of its run, and collect its tools' facts.
 
-    The labels of files that earlier runs wrote are those beside the `journal`. Raises CallsheetError for a plan with errors, PolicyRefused for one that the run's policy refuses.
+    The labels of files that earlier runs wrote are those beside the `journal`. Raises CallsheetError for a
+    plan with errors, PolicyRefused for one that the run's policy refuses.
     """
     setup = carried_on(Setup.from_note(draft.start.launch), "")
     asked = asked_by(setup, draft.plan, draft.start.limits, must_plan=False)
