@@ -7,19 +7,22 @@ from pathlib import Path
 import pytest
 
 from callsheet.ir import Plan
+from callsheet.machine import Limits
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.archive import import_runs
+from callsheet.store.records import Start
 from callsheet.store.salvage import lists_all, opened, run_ids, salvage
 
 
 @pytest.fixture
 def whole(path: Path, plan: Plan) -> bytes:
     """The file of a journal with twenty runs of ten events, which has no log beside it."""
+    start = Start({}, {}, Limits(), {}, {}).to_json()
     with Journal.open(path) as journal:
         for number in range(20):
-            with journal.create_run(f"r{number}", plan, "", {}) as writer:
+            with journal.create_run(f"r{number}", plan, "", start) as writer:
                 for n in range(9):
-                    writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 50})
+                    writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "x" * 50})
                 writer.commit()
     return path.read_bytes()
 

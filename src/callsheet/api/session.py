@@ -202,7 +202,7 @@ class Session:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
-        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done)
+        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._kit.workspace)
 
     async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
         """Check a plan, unless it is cached, and collect what a run of it starts with."""

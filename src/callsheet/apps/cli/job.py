@@ -184,7 +184,7 @@ async def _taken_over(
     from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
-    adopt_run(job.plan, known, launch, journal, job.run_id, done)
+    adopt_run(job.plan, known, launch, journal, job.run_id, done, ports.workspace)
     watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present)
 
