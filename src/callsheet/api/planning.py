@@ -184,9 +184,9 @@ def no_planner() -> CallsheetError:
     )
 
 
-def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
+def refused(plan: Plan, diagnostics: Iterable[Diagnostic]) -> CallsheetError | None:
     """The error PLN010 for a generated plan with errors or without steps; None if it may run."""
-    errors = tuple(d for d in found if d.is_error)
+    errors = tuple(d for d in diagnostics if d.is_error)
     if plan.ir.steps and not errors:
         return None
     head = Diagnostic(

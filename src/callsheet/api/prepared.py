@@ -39,11 +39,11 @@ class PreparedPlans:
     def get(self, plan: Plan, inputs: Iterable[str]) -> Prepared | None:
         """The preparation of this plan for a run with these variables; None if not cached."""
         place = id(plan), frozenset(inputs)
-        found = self._kept.get(place)
-        if found is None:
+        prepared = self._kept.get(place)
+        if prepared is None:
             return None
         self._kept.move_to_end(place)
-        return found[1]
+        return prepared[1]
 
     def put(self, plan: Plan, inputs: Iterable[str], prepared: Prepared) -> None:
         """Cache a preparation, together with the plan, so that its `id()` is not reused."""

@@ -104,10 +104,10 @@ class Session:
     async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
         """Check a plan against the tools of this session, opening servers if it needs them."""
         doubts = await self.tools.reach(plan.ir)
-        found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
-        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents))
+        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
+        diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._registry, self._kit.agents))
         return Findings(
-            (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
+            (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
         )
 
     async def prove(
@@ -158,9 +158,14 @@ class Session:
         """Predict what a plan would do; servers are opened only with `asks_servers`."""
         doubts = await self.tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
-        found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
-        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked))
-        findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
+        diagnostics = check_plan(
+            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means
+        )
+        diagnostics = (
+            *diagnostics,
+            *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked),
+        )
+        findings = Findings((*doubts, *advised(plan.ir, diagnostics)), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
@@ -324,7 +329,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
+        context = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
         async with sent_beside(self._kit.collector, journal, run_id):
             with in_words_of_the_library():
@@ -338,7 +343,7 @@ class Session:
                     limits=change,
                     policy=None
                     if terms.policy is None
-                    else other_policy(terms.policy, here, is_accepted=accepts),
+                    else other_policy(terms.policy, context, is_accepted=accepts),
                 )
 
     async def decide(

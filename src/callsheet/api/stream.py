@@ -77,8 +77,8 @@ class EventStream:
 
     def compiled(self, key: str, plan: Plan) -> None:
         """Register the plan made for the re-plan with this key; it takes effect with its `REPLANNED` note."""
-        asked = parse_key(key)
-        self._new_plans[asked.generation, asked.step] = plan
+        parsed_key = parse_key(key)
+        self._new_plans[parsed_key.generation, parsed_key.step] = plan
 
     def goes_on(self) -> None:
         """Stop marking events as replayed: from now on they are new."""

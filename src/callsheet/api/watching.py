@@ -205,12 +205,14 @@ def _found(
     journal = session.journal
     assert journal is not None
     find = finder(text, ignore_case=ignore_case)
-    found: list[SearchMatch] = []
+    matches: list[SearchMatch] = []
     for info in journal.runs() if run_id is None else [journal.find_run(run_id)]:
         plan = journal.plan_of(info.plan_hash)
         for m in search(plan, journal.events(info.run_id), journal.plan_of, find):
-            if limit is not None and len(found) >= limit:
-                return found
+            if limit is not None and len(matches) >= limit:
+                return matches
             around = m.before, m.text, m.after
-            found.append(SearchMatch(info.run_id, m.seq, m.step, m.key, m.what, m.variable, m.path, *around))
-    return found
+            matches.append(
+                SearchMatch(info.run_id, m.seq, m.step, m.key, m.what, m.variable, m.path, *around)
+            )
+    return matches

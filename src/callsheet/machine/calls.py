@@ -34,7 +34,7 @@ Only used to decide whether limits are tight enough to give up the spare call fo
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or first ask a person: about the call, or about its result."""
     code = attempt.code
-    admitted = None if run.monitor is None else run.monitor.underway.calls.get(attempt.key)
+    admitted = None if run.monitor is None else run.monitor.open_calls.calls.get(attempt.key)
     has_reasons = attempt.held is not None or (admitted is not None and bool(admitted.reasons))
     if code.kind is Kind.ASK or has_reasons or code.number in run.gated:
         asked = run.asking.ask(attempt, run.program, admitted)
@@ -80,7 +80,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
         asked = asked_in(attempt)
         if run.monitor is not None and isinstance(asked, AgentTurn):
-            asked = asked._replace(label=run.monitor.underway.talks[attempt.talk.key][0])
+            asked = asked._replace(label=run.monitor.open_calls.talks[attempt.talk.key][0])
         return asked
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))

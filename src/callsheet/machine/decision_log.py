@@ -83,24 +83,24 @@ class DecisionLog:
         self._is_told = False
         """Whether the decisions of the current event are known."""
 
-    def follow(self, way: Way | None) -> None:
+    def follow(self, decisions: Way | None) -> None:
         """Replay these decisions at the next event; None if they are not known."""
-        self._left, self._is_told = {}, way is not None
-        for what, step, outcome in way or ():
-            self._left.setdefault((what, step), deque()).append(outcome)
+        self._left, self._is_told = {}, decisions is not None
+        for kind, step, outcome in decisions or ():
+            self._left.setdefault((kind, step), deque()).append(outcome)
 
     def taken(self) -> Way:
         """The decisions recorded since the last call."""
-        way, self._noted = tuple(self._noted), []
-        return way
+        decisions, self._noted = tuple(self._noted), []
+        return decisions
 
-    def decide(self, what: DecisionKind, step: int | str, outcome: _T) -> _T:
+    def decide(self, kind: DecisionKind, step: int | str, outcome: _T) -> _T:
         """The decision that counts, given that the values at hand decide `said`."""
         if self._notes:
-            self._noted.append(Decision(what, step, outcome))
+            self._noted.append(Decision(kind, step, outcome))
             return outcome
-        left = self._left.get((what, step))
-        return left.popleft() if left else outcome
+        outcomes_left = self._left.get((kind, step))
+        return outcomes_left.popleft() if outcomes_left else outcome
 
     def lead(self, program: Program) -> None:
         """Intercept the decisions of a program by changing it; no other machine may use that program."""
@@ -126,11 +126,11 @@ class DecisionLog:
         """Intercept a policy's judgements of calls."""
 
         def judged(call: CallView) -> Judgement:
-            made = judge(call)
-            rule = made.objections[0].rule if made.objections else None
-            own = Judged(rule, bool(made.approvals), made.result, made.links)
+            judgement = judge(call)
+            rule = judgement.objections[0].rule if judgement.objections else None
+            own = Judged(rule, bool(judgement.approvals), judgement.result, judgement.links)
             decided = self.decide(DecisionKind.JUDGED, call.step, own)
-            return made if decided == own else _as_said(decided, made)
+            return judgement if decided == own else _as_said(decided, judgement)
 
         return judged
 
@@ -161,11 +161,11 @@ class DecisionLog:
         return made
 
 
-def _as_said(judged: Judged, made: Judgement) -> Judgement:
+def _as_said(judged: Judged, judgement: Judgement) -> Judgement:
     """The recorded judgement, made of values that are not visible here, in words that fit."""
     objections: tuple[Objection, ...] = ()
     if judged.rule is not None:
-        same = tuple(objection for objection in made.objections if objection.rule is judged.rule)
+        same = tuple(objection for objection in judgement.objections if objection.rule is judged.rule)
         objections = same or (Objection(judged.rule, "a value that is sealed here speaks against it"),)
-    approvals = (made.approvals or ("a value that is sealed here asks for it",)) if judged.asks else ()
-    return Judgement(objections, approvals, made.obligations, judged.result, judged.links)
+    approvals = (judgement.approvals or ("a value that is sealed here asks for it",)) if judged.asks else ()
+    return Judgement(objections, approvals, judgement.obligations, judged.result, judged.links)

@@ -83,24 +83,24 @@ def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, 
     settle(run, attempt, value, out)
 
 
-def _hold(run: Run, attempt: Attempt, held: HeldResult, out: list[Command]) -> None:
+def _hold(run: Run, attempt: Attempt, result: HeldResult, out: list[Command]) -> None:
     """Ask a person to approve the result of a call before it counts."""
-    if type(held.value) in SIZED:
-        run.budget.measure(held.value)
-    attempt.held = held
+    if type(result.value) in SIZED:
+        run.budget.measure(result.value)
+    attempt.held = result
     emit(run, attempt, out)
 
 
 def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> None:
     """A person has reviewed the result of a call: it counts, or the call fails with the `refusal`."""
-    held, attempt.held = attempt.held, None
-    assert held is not None
+    held_result, attempt.held = attempt.held, None
+    assert held_result is not None
     if refusal:
         fail(run, attempt, refusal, out, CallOutcome.REFUSED)
         return
     if run.monitor is not None:
         run.monitor.came(attempt)
-    settle(run, attempt, held.value, out)
+    settle(run, attempt, held_result.value, out)
 
 
 def failed(run: Run, event: Failed, out: list[Command]) -> None:
@@ -124,8 +124,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         if attempt.place != QUESTION:
             if run.monitor is not None:
                 run.monitor.failed(attempt)
-            came = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
-            _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
+            outcome = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
+            _go_on(run, attempt.talk, observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
@@ -136,7 +136,7 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
 
 
 def fail(
-    run: Run, attempt: Attempt, error: str, out: list[Command], came: CallOutcome = CallOutcome.FAILED
+    run: Run, attempt: Attempt, error: str, out: list[Command], outcome: CallOutcome = CallOutcome.FAILED
 ) -> None:
     """A call has failed for good: its error takes the place of its result.
 
@@ -145,14 +145,14 @@ def fail(
     if run.monitor is not None:
         run.monitor.failed(attempt)
     if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
-        _go_on(run, attempt.talk, observed(run, attempt, error, came, out), out)
+        _go_on(run, attempt.talk, observed(run, attempt, error, outcome, out), out)
         return
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
-        shown = error if run.monitor is None else run.monitor.saying.failure(frame, error)
+        shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)
         frame.control = failure(code, f"no new plan: {shown}")
     run.notify(NoteKind.FAILED, code.id, error)
     settle(run, attempt, error, out)

@@ -38,7 +38,9 @@ def advance(run: Run, out: list[Command]) -> None:
         if run.pc >= len(steps):
             answer = to_text(run.last)
             if run.monitor is not None:
-                answer = run.shown(steps[-1].id if steps else "", answer, run.monitor.saying.implied(answer))
+                answer = run.shown(
+                    steps[-1].id if steps else "", answer, run.monitor.shown_texts.implied(answer)
+                )
             run.finish(End(Status.DONE, answer), out)
             return
         code = steps[run.pc]
@@ -268,7 +270,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         end = schedule.end(steps, run.slots)
         if not plan_anew(run, schedule, end, out):
             if run.monitor is not None and end.ended_at is None and steps and steps[-1].out_slot != NOWHERE:
-                answer = run.monitor.saying.implied(end.response, steps[-1].out_slot)
+                answer = run.monitor.shown_texts.implied(end.response, steps[-1].out_slot)
                 end = end._replace(response=run.shown(steps[-1].id, end.response, answer))
             run.finish(end, out)
 
@@ -286,7 +288,7 @@ def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
             error = f"a budget is spent: {end.response}"
             run.notify(NoteKind.FAILED, code.id, error)
         elif run.monitor is not None:
-            error = run.monitor.saying.failure(frame, error)
+            error = run.monitor.shown_texts.failure(frame, error)
         if run.monitor is not None:
             run.monitor.graph_step_failed(frame)
         for number in schedule.failed(code.number, error):

@@ -201,9 +201,9 @@ class Program(NamedTuple):
 
         It must depend only on the program and `key`, and several runs may read it at once.
         """
-        found = self.kept.get(key)
-        if found is None:
+        value = self.kept.get(key)
+        if value is None:
             if len(self.kept) >= _MOST_KEPT:
                 self.kept.clear()
-            found = self.kept[key] = make()
-        return found
+            value = self.kept[key] = make()
+        return value

@@ -105,7 +105,7 @@ def _again(
     if _ask(run, planning.end, error, out):
         return
     end = planning.end
-    shown = error if run.monitor is None else run.monitor.saying.failure(None, error)
+    shown = error if run.monitor is None else run.monitor.shown_texts.failure(None, error)
     message = f"{end.error}; no new plan: {shown}"
     run.finish(end._replace(response=message, error=message), out)
 

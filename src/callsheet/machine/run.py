@@ -161,14 +161,14 @@ class Run:
         if self.monitor is not None:
             self.monitor.take_course(course)
 
-    def follow(self, way: Way | None) -> None:
+    def follow(self, decisions: Way | None) -> None:
         """Use the decisions in `way` for the next event; None if they are not known."""
         if self.course is None:
-            if way is None:
+            if decisions is None:
                 return
             self.take_course(DecisionLog(notes=False))
         assert self.course is not None
-        self.course.follow(way)
+        self.course.follow(decisions)
 
     def may_run_ahead(self) -> Ahead | None:
         """The state for running ahead; None under a policy, since any earlier call may end the run."""
@@ -187,7 +187,7 @@ class Run:
         if other.monitor is not None:
             self.monitor, self.ahead = other.monitor, None
         if self.ahead is not None and other.ahead is not None:
-            self.ahead.take(other.ahead.at)
+            self.ahead.take(other.ahead.state)
 
     def put(self, attempt: Attempt) -> None:
         """Register an open call."""
@@ -200,10 +200,10 @@ class Run:
 
     def call(self, key: str) -> Attempt | None:
         """The open call with this key, if any; compilations of new plans are not included."""
-        found = self.attempts.get(key)
-        if isinstance(found, tuple):
-            self.attempts[key] = found = self.unfolded(key, found)
-        return found or self.inner.get(key)
+        attempt = self.attempts.get(key)
+        if isinstance(attempt, tuple):
+            self.attempts[key] = attempt = self.unfolded(key, attempt)
+        return attempt or self.inner.get(key)
 
     def calls(self) -> list[Attempt]:
         """The open calls of steps, each as an Attempt with its frame."""
@@ -231,8 +231,8 @@ class Run:
             self.group.frames[place] = frame
         return Attempt().begin(frame, 0, key, args, [])
 
-    def _framed(self, kept: Kept) -> Frame:
-        code, value, key = kept
+    def _framed(self, record: Kept) -> Frame:
+        code, value, key = record
         frame = Frame().begin(code, key.removesuffix(FIRST), grouped=True)
         frame.ran, frame.value = True, value
         return frame

@@ -141,9 +141,9 @@ class Schedule:
         else:
             self.open -= 1
         self._done[number] = 1
-        left = self._left
+        unfinished = self._left
         for follower in self._dependents[number]:
-            left[follower] = count = left[follower] - 1
+            unfinished[follower] = count = unfinished[follower] - 1
             if not count and self._stop is None:
                 heappush(self.ready, self._place[follower])
 

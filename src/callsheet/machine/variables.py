@@ -66,5 +66,5 @@ class Variables:
 
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
-        found = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
-        return {**self._extra, **found} if self._extra else found
+        values = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
+        return {**self._extra, **values} if self._extra else values

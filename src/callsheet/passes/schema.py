@@ -266,11 +266,11 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         pointer: Any = schema.get("$ref")
         if not isinstance(pointer, str):
             return schema
-        found: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
+        target: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
         for part in pointer[2:].split("/") if len(pointer) > 1 else ():
             key = part.replace("~1", "/").replace("~0", "~")
-            found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
-        schema = _schema(found)
+            target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
+        schema = _schema(target)
     return {}
 
 
@@ -312,28 +312,28 @@ def _bounds_in_words(schema: Mapping[str, Any]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _schema(found: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+def _schema(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    found: Any = schema.get("type")
-    if isinstance(found, str):
-        return (found,)
-    if isinstance(found, list):
-        return tuple(t for t in cast("list[Any]", found) if isinstance(t, str))
+    declared: Any = schema.get("type")
+    if isinstance(declared, str):
+        return (declared,)
+    if isinstance(declared, list):
+        return tuple(t for t in cast("list[Any]", declared) if isinstance(t, str))
     return ()
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: Any = schema.get("anyOf") or schema.get("oneOf")
-    return _schemas(found)
+    declared: Any = schema.get("anyOf") or schema.get("oneOf")
+    return _schemas(declared)
 
 
-def _schemas(found: object) -> list[Mapping[str, Any]]:
-    if not isinstance(found, list):
+def _schemas(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
         return []
-    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", found) if isinstance(o, Mapping)]
+    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", value) if isinstance(o, Mapping)]
 
 
 def _fit_type(value: Value, kind: str, types: tuple[str, ...]) -> Fit:

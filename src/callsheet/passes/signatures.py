@@ -55,8 +55,8 @@ class ToolSignature:
 
     def schema_of(self, name: str) -> Mapping[str, Any]:
         """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared."""
-        found: Any = _properties(self.schema).get(name)
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        schema: Any = _properties(self.schema).get(name)
+        return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
     @property
     def is_open(self) -> bool | None:
@@ -68,8 +68,8 @@ class ToolSignature:
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = schema.get("properties")
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    declared: Any = schema.get("properties")
+    return cast("Mapping[str, Any]", declared) if isinstance(declared, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,8 @@ class CallContext:
     ) -> None:
         self.begin(run_id, key, None, None)
         if delivery or idempotency_key is not None:
-            beside = self._rare()
-            beside.delivery, beside.idempotency_key = delivery, idempotency_key
+            rare = self._rare()
+            rare.delivery, rare.idempotency_key = delivery, idempotency_key
 
     def begin(self, run_id: str, key: str, caller: Caller | None, command: object) -> Self:
         """Reset the context for a call; the gateway uses this because it is faster than the constructor."""
@@ -182,13 +182,13 @@ class CallContext:
     @property
     def idempotency_key(self) -> str:
         """The key by which a tool can recognise repeated deliveries of this call."""
-        beside = self._rare()
-        if beside.idempotency_key is None:
-            delivery = beside.delivery or self.key
+        rare = self._rare()
+        if rare.idempotency_key is None:
+            delivery = rare.delivery or self.key
             if isinstance(self._command, CallTool):
                 delivery = self._command.delivery or delivery
-            beside.idempotency_key = sha256(f"{self.run_id}/{delivery}".encode()).hexdigest()
-        return beside.idempotency_key
+            rare.idempotency_key = sha256(f"{self.run_id}/{delivery}".encode()).hexdigest()
+        return rare.idempotency_key
 
     @property
     def traceparent(self) -> str:

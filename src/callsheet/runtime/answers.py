@@ -144,11 +144,11 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
 
 
 def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:
-    for found in misfits(literal_value(value), schema, schema):
-        place = f"answer{found.path}"
-        if found.wanted:
-            return f"the {place} should be {found.wanted}"
-        return f"the {place} is {'missing' if found.wrong.name == 'MISSING' else 'not known'}"
+    for first_misfit in misfits(literal_value(value), schema, schema):
+        place = f"answer{first_misfit.path}"
+        if first_misfit.wanted:
+            return f"the {place} should be {first_misfit.wanted}"
+        return f"the {place} is {'missing' if first_misfit.wrong.name == 'MISSING' else 'not known'}"
     return None
 
 

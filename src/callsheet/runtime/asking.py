@@ -101,8 +101,8 @@ class OpenQuestions:
         people, posed = self._people, self._people.pose(ask)
         deadline = None
         if posed.due is not None:
-            left = min(posed.due - time.time(), posed.due - posed.since)
-            deadline = asyncio.get_running_loop().time() + max(0.0, left)
+            seconds_left = min(posed.due - time.time(), posed.due - posed.since)
+            deadline = asyncio.get_running_loop().time() + max(0.0, seconds_left)
         self.open[ask.key] = _Open(ask, posed, deadline)
         if self._look_for(ask.key, self._letters()):
             return

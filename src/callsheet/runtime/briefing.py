@@ -83,11 +83,11 @@ class _Briefings:
         label = context.key.rsplit(".", 2)[0]
         if label not in self._made:
             self._made[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
-        made = self._made[label]
-        if made is None:
+        handoff = self._made[label]
+        if handoff is None:
             return None
         goal = command.args.get("goal") or next(iter(command.inputs), "")
-        handed = replace(made, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
+        handed = replace(handoff, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
         context.handed = write(handed)
         return handed
 

@@ -236,7 +236,7 @@ class Gateway:
             probe = self._find(call.tool).probe
             if probe is None:
                 return Doubted(key, f"@{call.tool} has no probe that determines whether it took place")
-            found = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
+            decision = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -245,9 +245,9 @@ class Gateway:
         except Exception as error:
             why = str(error) if isinstance(error, ToolFailed) else describe(error)
             return Doubted(key, f"the probe failed: {why}")
-        if found is None:
+        if decision is None:
             return Doubted(key, "the probe could not determine whether it took place")
-        return Decided(key, found or Decision.RETRY, by="probe")
+        return Decided(key, decision or Decision.RETRY, by="probe")
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)

@@ -35,10 +35,10 @@ class JournaledNotes:
 
     def release(self) -> None:
         """Deliver the held notes; they have been written."""
-        listener, held = self._listener, self._held
-        if held and listener is not None:
+        listener, notes = self._listener, self._held
+        if notes and listener is not None:
             self._held = []
-            for note in held:
+            for note in notes:
                 listener(note)
 
     def _note(self, note: Note) -> None:

@@ -120,13 +120,13 @@ async def start_run(
     folded = begin(plan, start, journaled.observer, launch.program)
     with create_run(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
+        options = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
         with gateway_of(journal, run_id, folded, ports) as gateway:
-            return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
+            return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
 
 async def enlist_run(
-    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Offload = at_once
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, offload: Offload = at_once
 ) -> None:
     """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
 
@@ -139,7 +139,7 @@ async def enlist_run(
         begin(plan, start, None, launch.program)
         return create_run(plan, start, launch, known, journal, run_id)
 
-    task = asyncio.ensure_future(beside(created))
+    task = asyncio.ensure_future(offload(created))
     try:
         writer = await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -183,7 +183,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
-    beside: Offload = at_once,
+    offload: Offload = at_once,
 ) -> RunOutcome:
     """Resume a run where its journal ends; a run that has ended returns its result again.
 
@@ -195,7 +195,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     run is folded `beside` the loop, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
-    plan = await beside(lambda: _plan_of(journal, run_id))
+    plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
         journaled = JournaledNotes(watch.observer, watch.after_batch)
 
@@ -205,7 +205,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
-        folded = await to_its_end(beside, stands)
+        folded = await to_its_end(offload, stands)
         journaled.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
@@ -236,10 +236,10 @@ async def resume_run(  # noqa: PLR0913 - all are independent
                 ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
-            kept = JournalOptions(journal, writer, plan, people, beside)
+            options = JournalOptions(journal, writer, plan, people, offload)
             with gateway_of(journal, run_id, folded, ports) as gateway:
-                await keep_notes(journal, run_id, plan, gateway, beside)
-                return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
+                await keep_notes(journal, run_id, plan, gateway, offload)
+                return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
 
 def _start_now(folded: Folded) -> Start:

@@ -87,10 +87,10 @@ class KeyRing(NamedTuple):
     @classmethod
     def of(cls, keys: Iterable[SealKey]) -> KeyRing:
         """A ring of these keys, of which the first encrypts; raises ValueError if there are none."""
-        held = {key.name: key for key in keys}
-        if not held:
+        keys_by_name = {key.name: key for key in keys}
+        if not keys_by_name:
             raise ValueError("there is no key in it")
-        return cls(next(iter(held.values())), held)
+        return cls(next(iter(keys_by_name.values())), keys_by_name)
 
 
 Keys: TypeAlias = "Callable[[], KeyRing]"

@@ -129,9 +129,9 @@ class _Work:
 
     def whole(self, body: dict[str, Any], path: Path, why: str, *, shows: bool = True) -> None:
         """Seal the value at a path, unless it is missing or empty; `shows` keeps known structure visible."""
-        *way, last = path
+        *parents, last = path
         part: Any = body
-        for name in way:
+        for name in parents:
             part = part[name]
         if last not in part and not isinstance(last, int):
             return

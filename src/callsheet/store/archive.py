@@ -84,10 +84,10 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
     """The number of a run and its row by column name; raises JournalError (JRN002)."""
-    found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
-    if not found:
+    rows = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
+    if not rows:
         raise reader.runs.unknown(run_id)
-    ((number, *values),) = found
+    ((number, *values),) = rows
     return number, dict(zip(_RUN, values, strict=True))
 
 
@@ -109,8 +109,8 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
     digest, entries = sha256(), 0
     written, plans = set[str](), {source.run["plan_hash"]}
 
-    def line(**what: Any) -> bytes:
-        data = json.dumps(what, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    def line(**fields: Any) -> bytes:
+        data = json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         digest.update(data)
         return data
 
@@ -138,10 +138,10 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
 
 
 def _plan_row(reader: Reader, name: str) -> dict[str, Any]:
-    found = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
-    if not found:
+    rows = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
+    if not rows:
         raise JournalError("JRN014", f"there is no plan {name[:12]} in this journal")
-    row = dict(zip(_PLAN, found[0], strict=True))
+    row = dict(zip(_PLAN, rows[0], strict=True))
     return row | {"body": _to_json(row["body"]), "source": _to_json(row["source"])}
 
 

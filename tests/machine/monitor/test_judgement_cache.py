@@ -577,7 +577,7 @@ def test_that_a_call_succeeded_is_noted_where_its_failure_leads_elsewhere() -> N
     text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
     machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
     assert machine.monitor is not None
-    assert machine.monitor.deciding.noted
+    assert machine.monitor.implicit_flows.noted
 
 
 @pytest.mark.parametrize("beside", ["[1, $b]", '"<$b>"', '{"k": $b, "n": 1}'])

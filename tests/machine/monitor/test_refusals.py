@@ -147,7 +147,7 @@ def test_of_a_step_that_has_failed_in_a_graph_nothing_is_kept_as_under_way() -> 
     bench = Guarded(graph_of(READS, sends("1")))
     bench.fail("1.0.1", "no")
     assert bench.result.status is Status.FAILED
-    assert bench.monitor.underway.results == {}
+    assert bench.monitor.open_calls.results == {}
 
 
 def test_in_a_graph_what_starts_late_tells_that_nothing_has_ended_it() -> None:

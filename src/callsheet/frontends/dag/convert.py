@@ -95,8 +95,8 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
             refused.extend(error.diagnostics)
     if refused:
         raise CallsheetError(refused)
-    made = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
-    return Converted(made, tuple(_note_for_graph(steps)))
+    converted = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
+    return Converted(converted, tuple(_note_for_graph(steps)))
 
 
 def _named(step: Step, parameters: Parameters) -> Action:
@@ -125,7 +125,7 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         )
         raise CallsheetError([placed(d, step) for d in refusal.diagnostics])
     titles = [*step.comments, *([step.remark] if step.remark else [])]
-    made = replace(
+    converted = replace(
         step,
         depends_on=before,
         group=None,
@@ -134,8 +134,8 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         comments=(),
         remark=None,
     )
-    step_data(made)
-    return made
+    step_data(converted)
+    return converted
 
 
 def _one_text(on_fail: OnFail | None) -> OnFail | None:
@@ -217,8 +217,8 @@ def to_text_order(plan: Plan) -> Converted:
         group += is_group
     if refused:
         raise _refused(refused)
-    made = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
-    return Converted(made, tuple(_note_for_text(plan)))
+    converted = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
+    return Converted(converted, tuple(_note_for_text(plan)))
 
 
 class _Inexpressible(Exception):
@@ -378,12 +378,12 @@ class _Constants:
         for part in ref.path:
             match value:
                 case DictExpr(items=pairs):
-                    found = next((item for key, item in pairs if key == str(part)), None)
+                    member = next((item for key, item in pairs if key == str(part)), None)
                 case ListExpr(items=items) if isinstance(part, int) and -len(items) <= part < len(items):
-                    found = items[part]
+                    member = items[part]
                 case _:
-                    found = None
-            if found is None:
+                    member = None
+            if member is None:
                 raise _Inexpressible(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
-            value = found
+            value = member
         return value

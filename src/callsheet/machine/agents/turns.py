@@ -64,13 +64,15 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
     return _ask(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
 
 
-def observed(run: Run, call: InnerCall, value: JSON, came: CallOutcome, out: list[Command]) -> Ended | None:
+def observed(
+    run: Run, call: InnerCall, value: JSON, outcome: CallOutcome, out: list[Command]
+) -> Ended | None:
     """A call of a talk has its outcome; gives the end of the talk if it ends with that."""
     talk = call.talk
     action = talk.actions[call.place]
     talk.open -= 1
-    talk.seen[call.place] = ObservedCall(action.tool, action.args, value, came, call.delivery or call.key)
-    if came is not CallOutcome.OK:
+    talk.seen[call.place] = ObservedCall(action.tool, action.args, value, outcome, call.delivery or call.key)
+    if outcome is not CallOutcome.OK:
         _note(run, talk, len(talk.turns) + 1, f"{action.tool} failed: {value}")
     return _go_on(run, talk, out)
 
@@ -142,8 +144,8 @@ def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
         return wrong
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:
-        made = "the one call is" if most == 1 else f"all {most} calls are"
-        return f"{made} made; finish with what is known"
+        calls_made = "the one call is" if most == 1 else f"all {most} calls are"
+        return f"{calls_made} made; finish with what is known"
     return _repeats(talk, loop, action)
 
 

@@ -119,17 +119,17 @@ class _PlanInterpreter:
         waiting = list(entered)
         heapq.heapify(waiting)
         seen: set[int] = set()
-        held: dict[int, list[VariableTable]] = {}
+        tables_at: dict[int, list[VariableTable]] = {}
         while waiting:
             unit = heapq.heappop(waiting)
             if unit in seen:
                 continue
             seen.add(unit)
             is_meeting = self._units.ways_in[unit] > 1 or unit in entered
-            self._see_unit(unit, table if is_meeting else self._merger.join(held[unit]))
+            self._see_unit(unit, table if is_meeting else self._merger.join(tables_at[unit]))
             for target in self._edges.get(unit, ()):
                 if target in inside and target not in seen:
-                    held[target] = self._arriving.pop(target)
+                    tables_at[target] = self._arriving.pop(target)
                     heapq.heappush(waiting, target)
                 elif target in inside:
                     self._arriving.pop(target, None)
@@ -197,10 +197,10 @@ class _PlanInterpreter:
                 binding = self._merger(self._setting.slots[output.var], binding, passage.if_failed)
         return self._bound(number, binding, table, is_sure=passage.is_sure)
 
-    def _lead(self, unit: int, target: int, table: VariableTable, way: ExitCertainty) -> None:
+    def _lead(self, unit: int, target: int, table: VariableTable, certainty: ExitCertainty) -> None:
         head = self._units.head_of[target] if target < self._setting.end else target
         edges = self._edges.setdefault(unit, {})
-        edges[head] = edges.get(head, False) or way is not ExitCertainty.FAILURE
+        edges[head] = edges.get(head, False) or certainty is not ExitCertainty.FAILURE
         self._arriving.setdefault(head, []).append(table)
 
     def _initial_table(self, inputs: Mapping[str, JSON]) -> VariableTable:
@@ -245,14 +245,14 @@ def _order_of(plan: Plan) -> list[int]:
         for other in before:
             followers[other].append(number)
     ready = [number for number, before in enumerate(waits) if not before]
-    left = [len(before) for before in waits]
+    unfinished = [len(before) for before in waits]
     order: list[int] = []
     while ready:
         number = heapq.heappop(ready)
         order.append(number)
         for follower in followers[number]:
-            left[follower] -= 1
-            if not left[follower]:
+            unfinished[follower] -= 1
+            if not unfinished[follower]:
                 heapq.heappush(ready, follower)
     if len(order) < len(plan.steps):
         raise ValueError("steps of the plan wait for one another")

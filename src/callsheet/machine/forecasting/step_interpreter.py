@@ -164,12 +164,12 @@ class _StepInterpreter:
             if holds is not False:
                 yield _Item(None, holds, self._scope)
             return
-        found = self._found
-        for index, item in enumerate((_item_of(self._source),) if found is None else found):
+        findings = self._found
+        for index, item in enumerate((_item_of(self._source),) if findings is None else findings):
             scope = _with(self._scope, step.foreach.var, item)
             holds = True if step.condition is None else decide(step.condition, scope)
             if holds is not False:
-                yield _Item(index, None if found is None else holds, scope)
+                yield _Item(index, None if findings is None else holds, scope)
 
     @property
     def _is_per_item(self) -> bool:
@@ -342,14 +342,14 @@ class _StepInterpreter:
         target = self._failure_target()
         exits: list[Exit] = []
         if target is not None and holds and fails is not False:
-            way = (
+            certainty = (
                 ExitCertainty.FAILURE
                 if fails is None
                 else ExitCertainty.SURE
                 if holds[0] is True
                 else ExitCertainty.MAYBE
             )
-            exits.append(Exit(target, way, True))
+            exits.append(Exit(target, certainty, True))
         error: Foreseen = value
         if fails is None or self._step.foreach is not None:
             error = Unknown(f"{_tool(self._step)} error", self._step.id)
@@ -382,10 +382,10 @@ def _once(holds: Sequence[bool | None]) -> Times:
 
 def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bool | None:
     """Whether one of the items fails; None if that is not certain."""
-    found = [outcome.fails for outcome in outcomes]
-    if True in found and None not in holds:
+    failures = [outcome.fails for outcome in outcomes]
+    if True in failures and None not in holds:
         return True
-    return None if None in found or True in found else False
+    return None if None in failures or True in failures else False
 
 
 def _tool(step: Step) -> str:

@@ -95,8 +95,8 @@ class Merger:
         if self._budget < 0:
             slots = range(start, start + _CHUNK)
             named = [self.open(s, self._setters[s]) if s < len(self._names) else UNSET for s in slots]
-            self._open_chunks[number] = made = tuple(named)
-            return made
+            self._open_chunks[number] = chunk = tuple(named)
+            return chunk
         return tuple(
             a if a is b else self(slot, a, b)
             for slot, (a, b) in enumerate(zip(mine, theirs, strict=True), start)
@@ -105,10 +105,10 @@ class Merger:
     def open(self, slot: int, steps: Iterable[int]) -> Binding:
         """The binding of a variable that one of these steps has set, or none of them."""
         named = tuple(sorted(set(steps))[:MOST_STEPS])
-        made = self._known.get((slot, named))
-        if made is None:
-            made = self._known[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
-        return made
+        binding = self._known.get((slot, named))
+        if binding is None:
+            binding = self._known[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
+        return binding
 
     def __call__(self, slot: int, a: Binding, b: Binding) -> Binding:
         """What is known where both may hold."""

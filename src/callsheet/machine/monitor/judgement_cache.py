@@ -95,8 +95,8 @@ class JudgementCache:
 
     __slots__ = (
         "_cache",
-        "_deciding",
         "_extended",
+        "_implicit_flows",
         "_marks",
         "_named",
         "_program",
@@ -108,7 +108,7 @@ class JudgementCache:
     def __init__(
         self,
         rules: Judge | None,
-        deciding: ImplicitFlows,
+        implicit_flows: ImplicitFlows,
         variables: VariableLabels,
         extended: Extended,
         program: Program,
@@ -118,7 +118,7 @@ class JudgementCache:
         self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
         # if the plan's literals are not plain, the label of an argument depends on whether it has any
         self._marks = rules is not None and rules.policy.planner != LITERAL
-        self._deciding = deciding
+        self._implicit_flows = implicit_flows
         self._variables = variables
         self._extended = extended
         self._program = program
@@ -134,8 +134,8 @@ class JudgementCache:
         slots, known, clears, _ = shape
         if not known:
             return None
-        deciding, variables = self._deciding, self._variables
-        way = deciding.about(code.number) if deciding.noted else deciding.base
+        implicit_flows, variables = self._implicit_flows, self._variables
+        way = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
         if len(slots) == 1:
             (slot,) = slots
             cached = known.get((way, variables.labels[slot]))
@@ -166,16 +166,20 @@ class JudgementCache:
         labels = [self._variables.labels[slot] for slot in shape.slots]
         if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
             return  # the links in the message must be disabled, which needs the values
-        apart = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
-        if apart and (
+        is_separate = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
+        if is_separate and (
             LITERAL in labels or not shape.of_private or not self._passes(code, shape, True, args, inputs)
         ):
             return
         if len(shape.known) >= _MOST:
             shape.known.clear()
-        shape.known[self._deciding.about(code.number), *labels] = CachedJudgement(result, sent, apart)
+        shape.known[self._implicit_flows.about(code.number), *labels] = CachedJudgement(
+            result, sent, is_separate
+        )
 
-    def _passes(self, code: StepCode, shape: StepShape, apart: bool, args: Args, inputs: Inputs) -> bool:
+    def _passes(
+        self, code: StepCode, shape: StepShape, is_separate: bool, args: Args, inputs: Inputs
+    ) -> bool:
         """Whether the texts of a call pass the checks, and stand apart if `apart`."""
         texts = [*inputs, *args.values()] if inputs else list(args.values())
         for number, text in enumerate(texts):
@@ -187,7 +191,7 @@ class JudgementCache:
         for clear in shape.clears:
             if not clear(text):
                 return False
-        if not apart:
+        if not is_separate:
             return True
         how = self._cache.apart.get(code.number) or self._apart(code)
         return how is Separation.ALONE or (how is Separation.YES and opens_nothing(text))
@@ -223,7 +227,7 @@ class JudgementCache:
 
     def _new_shape(self, code: StepCode, rules: Judge) -> StepShape | None:
         tool, prepared = code.tool, rules.prepared(code.tool)
-        repeats = code.recurs and self._deciding.repeats(code)
+        repeats = code.recurs and self._implicit_flows.repeats(code)
         seen = prepared.of_labels_again if repeats or code.retries else prepared.of_labels
         if seen is None or code.id in self._named:
             return None

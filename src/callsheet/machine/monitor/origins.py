@@ -38,6 +38,6 @@ class Extended:
         """
         if origins is self._origins and step is self._step:
             return self._made
-        kept = tuple([other for other in origins if other != step]) if step in origins else origins
-        self._step, self._origins, self._made = step, origins, (made := (*kept[1 - MOST :], step))
-        return made
+        others = tuple([other for other in origins if other != step]) if step in origins else origins
+        self._step, self._origins, self._made = step, origins, (extended := (*others[1 - MOST :], step))
+        return extended

@@ -109,8 +109,8 @@ def _all_at_once(web: ValueGraph, reads: Sequence[Sequence[str]], writes: Sequen
         return every[name]
 
     for step, written in enumerate(writes):
-        for made, write in enumerate(written, web.made[step]):
-            web.operands[join(write.name)].append(made)
+        for node, write in enumerate(written, web.made[step]):
+            web.operands[join(write.name)].append(node)
     for step, names in enumerate(reads):
         for name in names:
             web.seen[step][name] = join(name)
@@ -216,17 +216,17 @@ class _Linking:
         if names:
             seen = self.web.seen[node]
             for name in names:
-                held = current.get(name)
-                seen[name] = held[-1] if held else self._value(name)
+                value_before = current.get(name)
+                seen[name] = value_before[-1] if value_before else self._value(name)
         if len(writes) == 1:
             ((name, _, is_sure),) = writes
-            value, held = self.web.made[node], current.get(name)
+            value, value_before = self.web.made[node], current.get(name)
             if not is_sure:
-                value = self.web.join(name, [held[-1] if held else self._value(name), value])
-            if held is None:
+                value = self.web.join(name, [value_before[-1] if value_before else self._value(name), value])
+            if value_before is None:
                 current[name] = [value]
             else:
-                held.append(value)
+                value_before.append(value)
             pushed.append(name)
         elif writes:
             self._write(node, pushed)
@@ -254,17 +254,17 @@ class _Linking:
                 self.web.operands[join].append(self._value(name))
 
     def _push(self, name: str, value: int, pushed: list[str]) -> None:
-        held = self._current.get(name)
-        if held is None:
+        stack = self._current.get(name)
+        if stack is None:
             self._current[name] = [value]
         else:
-            held.append(value)
+            stack.append(value)
         pushed.append(name)
 
     def _value(self, name: str) -> int:
-        held = self._current.get(name)
-        if held:
-            return held[-1]
+        value = self._current.get(name)
+        if value:
+            return value[-1]
         if name not in self._entries:
             self._entries[name] = self.web.enter(name)
         return self._entries[name]
@@ -278,8 +278,8 @@ class _Linking:
     def _read(self, node: int) -> None:
         seen, current = self.web.seen[node], self._current
         for name in self.reads[node]:
-            held = current.get(name)
-            seen[name] = held[-1] if held else self._value(name)
+            value = current.get(name)
+            seen[name] = value[-1] if value else self._value(name)
         if node not in self._grouped:
             return
         end = self.flow.group_end[node]
@@ -293,9 +293,9 @@ class _Linking:
         """What members of a group write to places, which every member may read."""
         stored: dict[str, list[int]] = {}
         for member in self._members(end):
-            for made, write in enumerate(self.writes[member], self.web.made[member]):
+            for node, write in enumerate(self.writes[member], self.web.made[member]):
                 if write.kind is Kind.STORED:
-                    stored.setdefault(write.name, []).append(made)
+                    stored.setdefault(write.name, []).append(node)
         return stored
 
     def _write(self, end: int, pushed: list[str]) -> None:
@@ -305,19 +305,19 @@ class _Linking:
         writes = self.writes[end]
         are_apart = len(writes) == 1 or len({write.name for write in writes}) == len(writes)
         if are_apart and end not in self._grouped:
-            made = self.web.made[end]
+            node = self.web.made[end]
             for name, _, is_sure in writes:
-                value = made if is_sure else self.web.join(name, [self._value(name), made])
+                value = node if is_sure else self.web.join(name, [self._value(name), node])
                 self._push(name, value, pushed)
-                made += 1
+                node += 1
             return
-        found: dict[str, list[int]] = {}
+        nodes_of: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}
         for member in self._members(end):
             for value, write in enumerate(self.writes[member], self.web.made[member]):
-                found.setdefault(write.name, []).append(value)
+                nodes_of.setdefault(write.name, []).append(value)
                 sure[write.name] = sure.get(write.name, False) or write.sure
-        for name, values in found.items():
+        for name, values in nodes_of.items():
             if len(values) == 1 and sure[name]:
                 self._push(name, values[0], pushed)
             else:

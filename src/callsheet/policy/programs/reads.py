@@ -51,14 +51,14 @@ def files_opened(program: str, language: str | None, depth: int = 0) -> tuple[st
     if depth > MOST_DEPTH:
         return ()
     kind = kind_of(language)
-    found: Iterable[str]
+    files: Iterable[str]
     if kind is Kind.SHELL:
-        found = opened_by_shell(program, files_opened, depth + 1)
+        files = opened_by_shell(program, files_opened, depth + 1)
     elif kind is Kind.PYTHON:
-        found = opened_by_python(program, files_opened, depth + 1)
+        files = opened_by_python(program, files_opened, depth + 1)
     else:
-        found = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
-    return tuple(dict.fromkeys(path for path in found if path and not _is_none(path)))
+        files = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
+    return tuple(dict.fromkeys(path for path in files if path and not _is_none(path)))
 
 
 def _is_none(path: str) -> bool:

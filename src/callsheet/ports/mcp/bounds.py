@@ -72,11 +72,11 @@ class TooLong:
         """The JSON-RPC error for the call that waits for it; None if its id was not found."""
         from mcp_types import ErrorData, JSONRPCError  # noqa: PLC0415 - a session is open
 
-        found = _HEAD.match(self._head) or _END.search(self._end)
-        if found is None:
+        match = _HEAD.match(self._head) or _END.search(self._end)
+        if match is None:
             return None
         error = ErrorData(code=-32000, message=self.words, data=TOO_LONG)
-        return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
+        return JSONRPCError(jsonrpc="2.0", id=int(match[1]), error=error)
 
 
 class _Event:

@@ -144,10 +144,10 @@ def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:
     """
     from mcp_types import JSONRPCResponse  # noqa: PLC0415 - see above
 
-    found = _ANSWER.match(line)
-    if found is None:
+    match = _ANSWER.match(line)
+    if match is None:
         return None
-    return JSONRPCResponse(jsonrpc="2.0", id=int(found[1]), result={"content": "unreadable"})
+    return JSONRPCResponse(jsonrpc="2.0", id=int(match[1]), result={"content": "unreadable"})
 
 
 def _as_utf8(line: bytes) -> bytes:

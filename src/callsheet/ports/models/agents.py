@@ -100,10 +100,10 @@ def action_in(answer: str, at_once: int = 1) -> JSON:
     >>> action_in("Paris.")
     'Paris.'
     """
-    found = json_text(answer)
-    if found is None:
+    text = json_text(answer)
+    if text is None:
         return answer
-    _, data = parse_json(found)
+    _, data = parse_json(text)
     if isinstance(read_action(data, at_once), Unreadable) and not isinstance(data, dict):
         return answer
     return data

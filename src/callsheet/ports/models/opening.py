@@ -59,8 +59,8 @@ _WAY_OUT = (
 
 
 def _unknown(named: str, provider: str) -> CallsheetError:
-    near = did_you_mean(provider, PROVIDERS)
-    way_out = f"did you mean {' or '.join(f'{name}:' for name in near)}?" if near else _WAY_OUT
+    suggestions = did_you_mean(provider, PROVIDERS)
+    way_out = f"did you mean {' or '.join(f'{name}:' for name in suggestions)}?" if suggestions else _WAY_OUT
     return CallsheetError.single("MDL001", f"no model provider is called {named[:200]!r}", help=way_out)
 
 

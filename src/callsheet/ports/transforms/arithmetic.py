@@ -58,10 +58,10 @@ def work_out(text: str) -> int | float | bool:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup or "other"
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or "other"
         if kind != "blank":
-            yield Token(kind, found.group(), found.start())
+            yield Token(kind, match.group(), match.start())
     yield Token("end", "", len(text))
 
 
@@ -161,8 +161,8 @@ class _Reader:
     def _call(self, name: Token) -> Exact:
         function = _FUNCTIONS.get(name.text.lower())
         if function is None:
-            near = did_you_mean(name.text.lower(), _FUNCTIONS)
-            known = f"did you mean {near[0]}?" if near else "there are " + ", ".join(_FUNCTIONS)
+            suggestions = did_you_mean(name.text.lower(), _FUNCTIONS)
+            known = f"did you mean {suggestions[0]}?" if suggestions else "there are " + ", ".join(_FUNCTIONS)
             raise Fault(f"no function is called {name.text}; {known}", name.at)
         self._take()
         values: list[Exact] = []

@@ -29,9 +29,9 @@ def trim(work: Work, text: str | None, characters: str | None = None) -> JSON:
     return _made(work, text, None if text is None else text.strip(characters))
 
 
-def _made(work: Work, text: str | None, made: str | None) -> JSON:
+def _made(work: Work, text: str | None, text_made: str | None) -> JSON:
     work.charge_text(len(text or ""))
-    return made
+    return text_made
 
 
 def split(work: Work, text: str | None, separator: str) -> JSON:

@@ -105,11 +105,13 @@ class LiveExport:
             if error.diagnostics[0].code == _UNKNOWN_RUN:
                 return
             raise
-        held = self._held
-        if len(held.spans) + len(telemetry.spans) > _MOST_HELD:
-            held, self._left_out = Telemetry(), True
+        backlog = self._held
+        if len(backlog.spans) + len(telemetry.spans) > _MOST_HELD:
+            backlog, self._left_out = Telemetry(), True
         self._held = Telemetry(
-            (*held.spans, *telemetry.spans), (*held.logs, *telemetry.logs), telemetry.metrics or held.metrics
+            (*backlog.spans, *telemetry.spans),
+            (*backlog.logs, *telemetry.logs),
+            telemetry.metrics or backlog.metrics,
         )
 
     def _send(self, sender: Sender) -> bool:

@@ -94,10 +94,10 @@ class _Places:
         """The span of a part, or of the nearest existing part that contains it."""
         node, place = self._root, _short(self._root.span)
         for part in path:
-            found = self._inner(node, part)
-            if found is None:
+            span = self._inner(node, part)
+            if span is None:
                 return place
-            node, place = found
+            node, place = span
         return place
 
     def _inner(self, node: Node, part: str | int) -> tuple[Node, Span] | None:

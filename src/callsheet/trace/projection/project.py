@@ -72,13 +72,13 @@ def has_failed(record: Record) -> bool:
 def _boundary(record: Record, at: str | None) -> int:
     if at is None:
         return len(record.visits)
-    found = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
+    places = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
     label = at.removesuffix("@1")
-    found = found or [p for p, visit in enumerate(record.visits) if visit.label == label]
-    if not found:
+    places = places or [p for p, visit in enumerate(record.visits) if visit.label == label]
+    if not places:
         raise _no_such_step(record, at)
     batches = record.batches()
-    return len(batches) - batches[::-1].index(batches[found[-1]])
+    return len(batches) - batches[::-1].index(batches[places[-1]])
 
 
 def _no_such_step(record: Record, at: str) -> CallsheetError:
@@ -129,9 +129,9 @@ class Projection:
         writes = [*self.record.given, *(w for visit in self.record.visits[: self.upto] for w in visit.wrote)]
         current = {write.number for write in self.record.current(self.upto).values()}
         if len(writes) > MOST_FACTS:
-            kept = sorted(current)[-MOST_FACTS:]
+            newest = sorted(current)[-MOST_FACTS:]
             others = [w.number for w in writes if w.number not in current]
-            chosen = {*kept, *others[len(others) - (MOST_FACTS - len(kept)) :]}
+            chosen = {*newest, *others[len(others) - (MOST_FACTS - len(newest)) :]}
             writes = [write for write in writes if write.number in chosen]
         known = {write.number for write in writes}
         facts = {fact_id(write): self._fact(write, known) for write in writes}
@@ -309,11 +309,13 @@ class Projection:
         for name, fact in self.facts.items():
             if name not in live or not (is_blocked(fact.confidence) or needs_review(fact.confidence)):
                 continue
-            what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
+            fact_title = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
             if is_blocked(fact.confidence):
-                parts.append(f"{what} is needed and is not passed on: {fact.note}; a person has to look")
+                parts.append(
+                    f"{fact_title} is needed and is not passed on: {fact.note}; a person has to look"
+                )
             else:
-                parts.append(f"{what} is worth {fact.confidence:g}: a person should look")
+                parts.append(f"{fact_title} is worth {fact.confidence:g}: a person should look")
         for visit in self.record.visits[self.first : self.upto]:
             parts += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
             if visit.attempts > 1:
@@ -373,20 +375,20 @@ class Projection:
     def _analysis(self, place: int | None, result: Result) -> Analysis:
         if place is None or result.refusal is not None or result.objection is not None:
             return Analysis(f"{_outside(result)}: no step is suspected ({METHOD})", 0.9, _LOOK)
-        found = suspect(self.record, place, self.worth)
-        visit = self.record.visits[found.place]
+        suspected = suspect(self.record, place, self.worth)
+        visit = self.record.visits[suspected.place]
         agent, failed = agent_of(visit), f"step {self.steps[place]}"
-        if found.write is None or found.place < self.first:
+        if suspected.write is None or suspected.place < self.first:
             message = (
-                f"{agent} itself: none of the {found.steps} visits it depended on rests on an assumption"
+                f"{agent} itself: none of the {suspected.steps} visits it depended on rests on an assumption"
             )
             tip = f"Look at the error of {failed} and at the call itself."
         else:
-            value = self.worth[found.write]
+            value = self.worth[suspected.write]
             rests = f"{value.basis.why} ({value.basis.value:g})"
-            message = f"{agent} wrote F{found.write}, which {failed} depended on: {rests}"
-            tip = f"Check F{found.write} before {failed} is done."
-        return Analysis(f"{message} ({METHOD})", found.confidence, tip)
+            message = f"{agent} wrote F{suspected.write}, which {failed} depended on: {rests}"
+            tip = f"Check F{suspected.write} before {failed} is done."
+        return Analysis(f"{message} ({METHOD})", suspected.confidence, tip)
 
 
 def _outside(result: Result) -> str:

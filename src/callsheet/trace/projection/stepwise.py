@@ -66,15 +66,15 @@ def stepwise_of(record: Record, run_id: str, by_tool: Mapping[str, float]) -> St
     writes = len(record.given) + sum(len(visit.wrote) for visit in record.visits)
     if not record.visits or len(record.visits) > MOST_VISITS or writes > MOST_FACTS:
         return None
-    whole = Projection.of(record, run_id, len(record.visits), by_tool)
-    document = whole.handoff()
+    projection = Projection.of(record, run_id, len(record.visits), by_tool)
+    document = projection.handoff()
     data = to_data(document)
     facts = tuple(
         FactPart(name, not is_blocked(fact.confidence), _below({"facts": {name: data["facts"][name]}}))
         for name, fact in document.facts.items()
     )
     entries = tuple(_below({"trace": [row]}) for row in data["trace"])
-    return Stepwise(entries, facts, tuple(_boundaries(record, whole)))
+    return Stepwise(entries, facts, tuple(_boundaries(record, projection)))
 
 
 def _below(data: dict[str, Any], lines: int = 1) -> str:
@@ -82,7 +82,7 @@ def _below(data: dict[str, Any], lines: int = 1) -> str:
     return to_yaml(data).split("\n", lines)[lines]
 
 
-def _boundaries(record: Record, whole: Projection) -> Iterator[Boundary]:
+def _boundaries(record: Record, projection: Projection) -> Iterator[Boundary]:
     """A boundary at the end of each batch of visits."""
     batches, needed = record.batches(), _Needed(record)
     written, together = len(record.given), False
@@ -94,9 +94,9 @@ def _boundaries(record: Record, whole: Projection) -> Iterator[Boundary]:
         if not is_last and batches[upto] == batches[upto - 1]:
             together = True
             continue
-        shared = whole.together if is_last or together else frozenset[int]()
-        there = replace(whole, upto=upto, together=shared)
-        live = there.live() if is_last else set(whole.ids(needed.before(record.visits[upto])))
+        shared = projection.together if is_last or together else frozenset[int]()
+        there = replace(projection, upto=upto, together=shared)
+        live = there.live() if is_last else set(projection.ids(needed.before(record.visits[upto])))
         chain = {"lctl": VERSION, "purpose": "observability", "chain": chain_data(there.chain())}
         warnings = list(there.warnings(live))
         yield Boundary(

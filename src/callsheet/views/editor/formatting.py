@@ -65,8 +65,8 @@ def line_edits(before: str, after: str) -> tuple[Edit, ...]:
         changed = [(first, ends[0], first, ends[1])]
     else:
         matcher = SequenceMatcher(None, old[first : ends[0]], new[first : ends[1]], autojunk=False)
-        found = (code[1:] for code in matcher.get_opcodes() if code[0] != "equal")
-        changed = [(i1 + first, i2 + first, j1 + first, j2 + first) for i1, i2, j1, j2 in found]
+        changed_ranges = (code[1:] for code in matcher.get_opcodes() if code[0] != "equal")
+        changed = [(i1 + first, i2 + first, j1 + first, j2 + first) for i1, i2, j1, j2 in changed_ranges]
     return tuple(Edit(Span(starts[i1], starts[i2]), "".join(new[j1:j2])) for i1, i2, j1, j2 in changed)
 
 

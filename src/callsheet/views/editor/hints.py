@@ -51,8 +51,8 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan is None:
         return ()
     stretch = within or Span(0, len(document.text))
-    found = [*_labels(document, known, stretch), *_order(document, known, stretch)]
-    return tuple(sorted(found, key=lambda hint: hint.offset))
+    hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
+    return tuple(sorted(hints, key=lambda hint: hint.offset))
 
 
 def beside(document: PlanDocument, known: Knowledge) -> list[list[int]]:

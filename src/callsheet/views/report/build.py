@@ -249,13 +249,13 @@ def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: 
 
 
 def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
-    found = blame_of(lineage)
-    if found is None:
+    blame = blame_of(lineage)
+    if blame is None:
         return None
     return {
-        "visit": found.visit,
-        "seq": found.seq,
-        "error": values.add_text(found.error),
+        "visit": blame.visit,
+        "seq": blame.seq,
+        "error": values.add_text(blame.error),
         "suspects": [
             {
                 "odd": str(suspect.odd),
@@ -268,7 +268,7 @@ def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
                     [f.name, list(f.node.path), f.node.write, str(f.role), f.argument] for f in suspect.way
                 ],
             }
-            for suspect in found.suspects[:50]
+            for suspect in blame.suspects[:50]
         ],
     }
 

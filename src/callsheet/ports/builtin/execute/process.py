@@ -58,11 +58,11 @@ class _Collector(asyncio.SubprocessProtocol):
         return tuple(remark for fd, name in _OUTPUTS if (remark := self._remark(fd, name)) is not None)
 
     def _remark(self, fd: int, name: str) -> Remark | None:
-        kept = self._kept[fd]
+        limit = self._kept[fd]
         if self._cut[fd]:
-            return Cut(name, len(kept), len(kept) + self._cut[fd], "bytes")
+            return Cut(name, len(limit), len(limit) + self._cut[fd], "bytes")
         try:
-            kept.decode()
+            limit.decode()
         except UnicodeDecodeError as error:
             return Fact(
                 "not UTF-8", f"{name}, from byte {error.start} on; what is no text is shown as U+FFFD"

@@ -41,8 +41,10 @@ def known(name: str) -> LocalFile:
     """The model of that name; raises CallsheetError (MDL021)."""
     model = MODELS.get(name)
     if model is None:
-        near = did_you_mean(name, MODELS)
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
+        suggestions = did_you_mean(name, MODELS)
+        way_out = (
+            f"did you mean {' or '.join(suggestions)}?" if suggestions else f"there are {', '.join(MODELS)}"
+        )
         help_ = f"{way_out}; a file of your own is local:/path/to/model{SUFFIX}"
         raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
     return model

@@ -70,22 +70,22 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
 
     def _lay_down(self, data: bytes) -> str:
         boxes = self._boxes
-        kept = data if boxes is None or not boxes.seals(self._workflow) else boxes.put(data)
-        digest = sha256(kept).hexdigest()
-        self.blobs.put(digest, kept)
+        content = data if boxes is None or not boxes.seals(self._workflow) else boxes.put(data)
+        digest = sha256(content).hexdigest()
+        self.blobs.put(digest, content)
         return digest
 
     async def fetch(self, digest: str) -> bytes:
         """Stored bytes by their digest. Raises BlobMissing or OSError if they cannot be fetched, and
         NotOpened if they were encrypted with another key.
         """
-        kept = await asyncio.to_thread(self.blobs.get, digest)
-        return kept if self._boxes is None else await asyncio.to_thread(self._taken, self._boxes, kept)
+        content = await asyncio.to_thread(self.blobs.get, digest)
+        return content if self._boxes is None else await asyncio.to_thread(self._taken, self._boxes, content)
 
-    def _taken(self, boxes: Boxes, kept: bytes) -> bytes:
-        if boxes.is_box(kept):
+    def _taken(self, boxes: Boxes, content: bytes) -> bytes:
+        if boxes.is_box(content):
             boxes.came(self._workflow)
-        return boxes.take(kept)
+        return boxes.take(content)
 
     async def _checked_in(self, payload: Payload) -> Payload:
         if payload.metadata.get("encoding") in (_BOX, _TICKET):

@@ -315,10 +315,10 @@ def not_there(reached: TemporalConnection, run_id: str, error: RPCError) -> Call
     )
 
 
-def refused(what: str, error: RPCError) -> CallsheetError:
+def refused(action: str, error: RPCError) -> CallsheetError:
     """The error for a request that the server refuses."""
     return CallsheetError.single(
-        "TMP004", f"{what}: the Temporal server says: {error.message or error.status}"
+        "TMP004", f"{action}: the Temporal server says: {error.message or error.status}"
     )
 
 

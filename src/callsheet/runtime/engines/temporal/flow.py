@@ -187,8 +187,8 @@ class PlanRun:
 
     # ------------------------------------------------------------ the machine
 
-    def _note(self, what: Event | Awaited | Result, due: float | None = None) -> None:
-        self.happened.append(row_of(workflow.now().timestamp(), what, due))
+    def _note(self, entry: Event | Awaited | Result, due: float | None = None) -> None:
+        self.happened.append(row_of(workflow.now().timestamp(), entry, due))
 
     def _take(self, events: Sequence[Event]) -> list[Command]:
         """Feed events to the machine; returns the commands that follow."""
@@ -254,11 +254,11 @@ class PlanRun:
     async def _watch_time(self) -> None:
         """End the run when its time limit is reached."""
         while (limit := self._machine.limits.max_seconds) is not None:
-            left = limit - self._worked()
-            if left <= 0 and not self._rests():
+            seconds_left = limit - self._worked()
+            if seconds_left <= 0 and not self._rests():
                 self._arrived.append(TimeUp(limit))
                 return
-            await workflow.sleep(max(left, 1.0))
+            await workflow.sleep(max(seconds_left, 1.0))
 
     # ------------------------------------------------------------ commands
 
@@ -311,15 +311,15 @@ class PlanRun:
             return
         state, count = state_of(self._machine), len(self.happened)
         if state is not None:
-            kept = await workflow.execute_activity(
+            digest = await workflow.execute_activity(
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
             if not self._arrived and count == len(self.happened):
-                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, kept).to_json()])
+                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, digest).to_json()])
         outside.is_closed = False
         outside.fill()
 
-    def _carried(self, state: dict[str, Any], kept: str) -> Carried:
+    def _carried(self, state: dict[str, Any], digest: str) -> Carried:
         outside = self._outside
         plan = plan_of(self._machine, self._plan_facts)
         if plan is not None and self.carried is not None and not self._plan_facts:
@@ -328,7 +328,7 @@ class PlanRun:
             state,
             plan,
             outside.facts,
-            (*self.past, kept),
+            (*self.past, digest),
             tuple(outside.doubted),
             dict(outside.due),
             {key: posed for key, (_, posed) in self._asks.items()},
