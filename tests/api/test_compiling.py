@@ -107,7 +107,7 @@ async def test_inputs_may_be_read_and_are_told_without_their_values() -> None:
     assert "hush@" not in json.dumps(model.asked)
 
 
-async def test_that_there_is_no_tool_is_said() -> None:
+async def test_compiling_without_tools_is_reported_as_cmp004() -> None:
     made = await callsheet.compile("Say hello", model=Scripted(['S1: @respond ("Hello")']))
     assert made.ok
     assert [d.code for d in made.findings] == ["CMP004"]

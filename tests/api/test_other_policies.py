@@ -251,7 +251,7 @@ async def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
     return [(ask.digest, ask.why) for ask in await world.runtime().inbox()]
 
 
-async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_and_back(
+async def test_only_approvals_of_the_policy_in_force_wait_for_an_answer(
     world: World,
 ) -> None:
     await world.waits(KEEPS, policy=ASKING)

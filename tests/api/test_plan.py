@@ -30,7 +30,7 @@ def web_search(query: str) -> list[str]:
 # ------------------------------------------------------------ reading and writing
 
 
-def test_all_spellings_are_one_plan_with_one_hash() -> None:
+def test_the_same_plan_in_every_syntax_has_one_hash() -> None:
     ltp, micro = Plan.parse(LTP), Plan.parse(MICRO)
     data = Plan.from_json(ltp.to_json())
     text = Plan.from_json(json.dumps(ltp.to_json()))

@@ -121,7 +121,7 @@ def test_an_approval_of_something_else_is_refused(machine, waiting):
     assert machine("approve", "r1", "--digest", ask["digest"]).exit_code == 0
 
 
-def test_there_is_nothing_to_approve_of_a_run_that_is_not_there_or_of_another_step(machine, waiting):
+def test_approving_an_unknown_run_or_another_step_is_an_error(machine, waiting):
     assert "JRN002" in machine("approve", "nobody").stderr
     assert "S7 of run r1 has no pending question" in machine("approve", "r1", "S7").stderr
     assert machine("approve", "r1", "--deny", "--answer", "x").exit_code == 2

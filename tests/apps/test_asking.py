@@ -129,7 +129,7 @@ def test_blame_finds_what_was_not_there(machine):
     assert (cause["what"], cause["variable"], cause["path"]) == ("unset", "n", ["deep"])
 
 
-def test_of_a_loop_whose_items_failed_the_error_that_ended_the_run_is_told(machine):
+def test_blame_shows_the_item_error_that_ended_a_loop(machine):
     plan = machine.plan('S1: ?FOREACH ($f IN ["a", "b"]) THEN @READ_FILE (path=$f) > $t ON_FAIL TERMINATE')
     assert machine("run", plan, "--run-id", "r1").exit_code == 1
     error = machine.json("show", "r1")["error"]

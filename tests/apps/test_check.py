@@ -33,7 +33,7 @@ def test_the_same_errors_as_json_are_on_standard_output(machine):
     assert all(d["source"] == "p.ltp" and d["code"].startswith("LTP") for d in found["diagnostics"])
 
 
-def test_of_thousands_of_findings_the_worst_are_printed_and_how_many_more_there_are(machine):
+def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
     steps = [f"S{n}: @NONE ($missing) > $x{n}" for n in range(1_000)]
     plan = machine.write("p.ltp", "\n".join(steps))
     result = machine("check", plan)

@@ -32,7 +32,7 @@ def test_a_json_plan_is_checked_with_its_tools(machine):
     assert machine("check", machine.write("p.yaml", YAML)).exit_code == 0
 
 
-def test_all_mistakes_of_form_and_of_the_graph_are_told_in_one_look(machine):
+def test_errors_of_form_and_of_the_graph_are_reported_together(machine):
     steps = [{**STEPS[0], "depends_on": ["2"], "titel": 1}, {**STEPS[1], "args": None}]
     result = machine.json("check", machine.write("p.json", json.dumps({"id": "A", "steps": steps})))
     assert {d["code"] for d in result["diagnostics"]} >= {"DAG013", "DAG012", "DAG011", "CHK061"}

@@ -202,7 +202,7 @@ def test_what_branches_do_not_agree_on_is_told_and_the_lowest_holds(parted):
     assert "missing option '--to'" in parted("lctl", "merge", "web.yaml", "api.yaml").stderr
 
 
-def test_of_thousands_of_findings_the_worst_are_printed_and_how_many_more_there_are(machine):
+def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
     facts = "".join(f"  F{n}: {{text: a, confidence: 3}}\n" for n in range(1_000))
     block = f"lctl: '3.0'\nchain: {{id: c, step: 1, from: a, to: b}}\nfacts:\n{facts}instruction: go\n"
     result = machine("lctl", "check", machine.write("c.yaml", block))

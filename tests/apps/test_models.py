@@ -160,7 +160,7 @@ def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch
     assert machine.json("resume", "r")["response"] == "It says: mine"
 
 
-def test_another_model_carries_a_run_on(machine, monkeypatch):
+def test_a_run_can_be_resumed_with_another_model(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=declines) as provider, serving(answer("from the other")) as other:
         configure(machine, provider, monkeypatch)

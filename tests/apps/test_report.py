@@ -40,7 +40,7 @@ def test_the_same_run_gives_the_same_bytes(machine):
     assert (machine.folder / "a.html").read_bytes() == (machine.folder / "b.html").read_bytes()
 
 
-def test_it_may_go_to_standard_output(machine):
+def test_a_report_can_be_written_to_standard_output(machine):
     done_run(machine)
     assert machine("report", "r1", "-o", "-").stdout.startswith("<!doctype html>")
     assert machine("report", "r1", "-o", "-", "--json").exit_code == 2

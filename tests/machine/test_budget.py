@@ -209,7 +209,7 @@ def test_the_same_call_in_another_place_of_the_plan_is_no_repetition() -> None:
 
 
 @pytest.mark.parametrize("back", ["S3: GOTO S2", "S3: @B () ON_FAIL GOTO S2"])
-def test_only_steps_that_a_jump_leads_back_to_are_watched(back: str) -> None:
+def test_max_repeats_counts_only_steps_in_a_cycle(back: str) -> None:
     played = play(f"S1: @A ()\nS2: @A ()\n{back}\nS4: @A ()", {"B": failing()}, limits=Limits(max_repeats=1))
     assert played.names.count("A") == 3
     assert (played.result.refusal or ())[:1] == ("max_repeats",)
@@ -231,7 +231,7 @@ def test_every_result_says_what_was_used() -> None:
     )
 
 
-def test_other_limits_count_what_has_been_used() -> None:
+def test_new_limits_count_previous_usage() -> None:
     bench = Bench("S1: @A ()\nS2: @A ()\nS3: @A ()", limits=Limits(max_calls=1))
     bench.feed(LimitsChanged(Limits(max_calls=2)))
     bench.ok("S1.0.1")

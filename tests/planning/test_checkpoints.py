@@ -125,7 +125,7 @@ def test_calls_made_elsewhere_do_not_use_up_the_budget(tmp_path: Path) -> None:
     assert sum(used.calls_by_tool.values()) == 1
 
 
-def test_of_two_steps_that_set_one_variable_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_two_steps_that_set_a_variable_determines_its_value(tmp_path: Path) -> None:
     twice = [step("2", "second", "1", var="v"), step("1", "first", var="v"), step("3", "use", "2", of="${v}")]
     two = Elsewhere(tmp_path / "plans", {"id": "two", "title": "Two", "steps": twice})
     assert two.take_over(state("1", "2", plan_id="two", v="of the second")).success

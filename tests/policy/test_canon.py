@@ -79,7 +79,7 @@ def test_a_policy_is_read_back_as_it_was(policy: Policy) -> None:
 
 
 @given(POLICIES, POLICIES)
-def test_only_equal_policies_have_one_hash(one: Policy, other: Policy) -> None:
+def test_policies_have_equal_hashes_only_if_they_are_equal(one: Policy, other: Policy) -> None:
     assert (policy_hash(one) == policy_hash(other)) == (one == other)
 
 

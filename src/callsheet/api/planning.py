@@ -17,7 +17,7 @@ from callsheet.api.language import language_model
 from callsheet.api.models import Model, called
 from callsheet.api.plan import Plan
 from callsheet.api.sharing import label_of_shared, odd_of
-from callsheet.authoring.compiler.asking import Ask, Reading, asked
+from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.request import Check
 from callsheet.authoring.compiler.result import Accounting
@@ -129,7 +129,7 @@ class GraphPlanner:
         if self.model is None:
             raise no_planner()
         accounting = Accounting(model=self.model.name, remarks=prompt.remarks)
-        draft = await asked(
+        draft = await ask_model(
             Ask(prompt.messages, partial(_reading, check), accounting, repairs=repairs), self.model
         )
         report(draft.accounting, call)

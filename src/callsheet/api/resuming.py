@@ -91,7 +91,9 @@ def other_policy(
         changes = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
             raise _differs(context.run_id, own, bound, changes)
-        proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound, _left(context)), doubts)
+        proof = Proof(
+            folded.machine.program.plan, bound, prove_rest(folded, bound, _stored_labels(context)), doubts
+        )
         proof = proof.under(context.undertaking)
         proof.raise_if_refused()
         bound = proof.policy
@@ -104,7 +106,7 @@ def other_policy(
     return policy
 
 
-def _left(context: ResumeContext) -> PersistedLabels:
+def _stored_labels(context: ResumeContext) -> PersistedLabels:
     """The stored labels of the places that the run may read."""
     with open_labels(context.journal.path) as store:
         return left_in(store, context.workspace, context.run_id)
@@ -116,7 +118,7 @@ def _try(context: ResumeContext, policy: Policy) -> None:
     copy = fold_run(context.journal, context.run_id, plan)
     if copy.machine.result is not None:
         return
-    copy.take(PolicyChanged(policy))
+    copy.feed(PolicyChanged(policy))
     result = copy.machine.result
     if result is not None and result.objection is not None:
         raise refused_by(result.objection)

@@ -133,7 +133,7 @@ class Session:
             labels=labels,
             approved=approved,
             can_ask=can_ask,
-            left=self._left(),
+            left=self._stored_labels(),
         )
         return proof.under(self._undertaking())
 
@@ -172,7 +172,7 @@ class Session:
         forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._kit.policy is None:
             return forecast
-        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._left())
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._stored_labels())
         return forecast.under(proof.under(self._undertaking()))
 
     # ------------------------------------------------------------ runs
@@ -256,7 +256,7 @@ class Session:
         self._ready.put(plan.ir, given.cache_key, ready)
         return ready
 
-    def _left(self) -> PersistedLabels:
+    def _stored_labels(self) -> PersistedLabels:
         """The labels of files that earlier runs wrote in the workspace."""
         journal = self._kit.journal
         if journal is None or self._kit.policy is None:
@@ -283,7 +283,12 @@ class Session:
         if draft.policy is not None:
             labels = secret_labels(draft.policy, start.secret)
             proof = prove(
-                plan.ir, draft.policy, self._registry, inputs=start.inputs, labels=labels, left=self._left()
+                plan.ir,
+                draft.policy,
+                self._registry,
+                inputs=start.inputs,
+                labels=labels,
+                left=self._stored_labels(),
             )
             proof = proof.under(self._undertaking())
             proof.raise_if_refused(plan.source)

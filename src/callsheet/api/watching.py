@@ -148,7 +148,7 @@ class Watching(Exporting):
         self._require_journal()
         wanted("text", text, str, "a text or a pattern between slashes")
         async with self._opened() as session:
-            return await asyncio.to_thread(_found, session, text, run_id, ignore_case, limit)
+            return await asyncio.to_thread(_search_matches, session, text, run_id, ignore_case, limit)
 
     def search_sync(
         self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
@@ -196,7 +196,7 @@ def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
     ]
 
 
-def _found(
+def _search_matches(
     session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
 ) -> list[SearchMatch]:
     from callsheet.trace.matcher import finder  # noqa: PLC0415 - few programs need it

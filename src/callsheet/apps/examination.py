@@ -128,7 +128,7 @@ def _store() -> list[Item]:
         address = shared_address()
         if address is None:
             return []
-        there = open_database(address).stands()
+        there = open_database(address).has_tables()
     except CallsheetError as error:
         return [_of(found, "store") for found in error.diagnostics]
     except OSError as error:
@@ -194,9 +194,9 @@ async def _model(setup: Setup) -> list[Item]:
 
 def _local_models() -> Item:
     """The models that run on this machine: none is needed, and one that is there is usable without a key."""
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where it is asked
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - only where it is asked
 
-    presence = look()
+    presence = detect()
     return Item("local models", "note" if presence.default is None else "ok", presence.found, presence.help)
 
 

@@ -66,7 +66,7 @@ async def log_in(
                 show(begun)
                 given = _handed(name, begun, await hand_over(begun))
             login = await finish(begun, guard, given)
-    async with file.held():
+    async with file.locked():
         file.put(login)
     return login
 
@@ -74,7 +74,7 @@ async def log_in(
 async def log_out(setup: Setup, name: str) -> LoggedOut:
     """Forget the login with a server, and tell its authorization server so where it wants to know."""
     file = login_file()
-    async with file.held():
+    async with file.locked():
         try:
             login = file.get(name)
         except CallsheetError:

@@ -86,7 +86,7 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     elif isinstance(asked, Approval):
         launch(run, attempt, out)
     else:
-        run.put(attempt)
+        run.register(attempt)
         _take_answer(run, event, asked, out)
 
 

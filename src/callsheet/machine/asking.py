@@ -134,7 +134,7 @@ class Asking:
         """How often a question was opened for each of these keys, if at all."""
         return {key: self._counts[key] for key in keys if key in self._counts}
 
-    def put(
+    def restore(
         self,
         open_: Iterable[tuple[Attempt, str]],
         counts: Mapping[str, int],
@@ -152,7 +152,7 @@ class Asking:
                 raise ValueError(f"{attempt.key} asks nothing")
             self._open[attempt.key] = attempt, asked._replace(digest=digest)
 
-    def take(self, other: Asking) -> None:
+    def take_over(self, other: Asking) -> None:
         """Take over another's open questions, keeping the own rules."""
         self._open, self._counts = other._open, other._counts
 

@@ -163,7 +163,7 @@ class Budget:
         `made_of` is given for a step in a cycle: what it calls with, as data, to detect repetitions.
         """
         if self.ahead <= 0 or made_of is not None:
-            refusal = self._look(tool, made_of)
+            refusal = self._check_limits(tool, made_of)
             if refusal is not None:
                 return refusal
         self.ahead -= 1
@@ -188,7 +188,7 @@ class Budget:
     def hold_repair(self, key: str, reserve: ReplanReserve) -> bool:
         """Reserve a call for repairing the plan of this open compilation; whether there is room for one.
 
-        The reservation lasts until the plan is there. Calls `beside` it take precedence: none is made if one
+        The reservation lasts until the plan is there. Calls in `reserve` take precedence: none is made if one
         of them may need the room.
         """
         limits = self.limits
@@ -238,7 +238,7 @@ class Budget:
         most = self.limits.max_items
         return Refusal("max_items", most, count) if most is not None and count > most else None
 
-    def _look(self, tool: str, made_of: object) -> Refusal | None:
+    def _check_limits(self, tool: str, made_of: object) -> Refusal | None:
         """Check all limits for a call, and compute `ahead`."""
         limits = self.limits
         tokens = self.input_tokens + self.output_tokens

@@ -51,13 +51,13 @@ def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt; for a talk, its next question."""
     if isinstance(attempt, Talk):
         attempt = attempt.question()
-    run.put(attempt)
+    run.register(attempt)
     if attempt.code.kind is Kind.REPLAN:
-        run.budget.hold_repair(attempt.key, _beside(run, attempt.code))
+        run.budget.hold_repair(attempt.key, _replan_reserve(run, attempt.code))
     out.append(command_of(run, attempt))
 
 
-def _beside(run: Run, code: StepCode) -> ReplanReserve:
+def _replan_reserve(run: Run, code: StepCode) -> ReplanReserve:
     """The calls that the other steps of the same @PARALLEL block may still make."""
     group = run.group
     if group is None:
@@ -92,7 +92,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
     repairs = run.budget.may_repair(key)
     compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal, repairs=repairs)
-    return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
+    return compile_ if run.monitor is None else compile_._replace(**run.monitor.planning_labels(key))
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:

@@ -44,7 +44,7 @@ class DecisionKind(Enum):
 class Decision(NamedTuple):
     """A decision at a step: its number, for JUDGED its id."""
 
-    what: DecisionKind
+    kind: DecisionKind
     step: int | str
     outcome: Any
 
@@ -74,20 +74,20 @@ class DecisionLog:
     all others are made by the values.
     """
 
-    __slots__ = ("_is_told", "_left", "_noted", "_notes")
+    __slots__ = ("_is_told", "_noted", "_notes", "_outcomes_left")
 
     def __init__(self, *, notes: bool) -> None:
         self._notes = notes
         self._noted: list[Decision] = []
-        self._left: dict[tuple[DecisionKind, int | str], deque[Any]] = {}
+        self._outcomes_left: dict[tuple[DecisionKind, int | str], deque[Any]] = {}
         self._is_told = False
         """Whether the decisions of the current event are known."""
 
     def follow(self, decisions: Way | None) -> None:
         """Replay these decisions at the next event; None if they are not known."""
-        self._left, self._is_told = {}, decisions is not None
+        self._outcomes_left, self._is_told = {}, decisions is not None
         for kind, step, outcome in decisions or ():
-            self._left.setdefault((kind, step), deque()).append(outcome)
+            self._outcomes_left.setdefault((kind, step), deque()).append(outcome)
 
     def taken(self) -> Way:
         """The decisions recorded since the last call."""
@@ -99,7 +99,7 @@ class DecisionLog:
         if self._notes:
             self._noted.append(Decision(kind, step, outcome))
             return outcome
-        outcomes_left = self._left.get((kind, step))
+        outcomes_left = self._outcomes_left.get((kind, step))
         return outcomes_left.popleft() if outcomes_left else outcome
 
     def lead(self, program: Program) -> None:
@@ -110,8 +110,8 @@ class DecisionLog:
             if code.source is not None:
                 code.source = self._source(code.number, code.source)
             if program.graph is not None:
-                code.arguments = self._made(code.number, code.arguments, {})
-                code.inputs = tuple([self._made(code.number, make, None) for make in code.inputs])
+                code.arguments = self._logged(code.number, code.arguments, {})
+                code.inputs = tuple([self._logged(code.number, make, None) for make in code.inputs])
 
     def weighing(self, weigh: Callable[[JSON], int]) -> Callable[[JSON], int]:
         """Intercept the sizes of results; at a known event, a size that was not recorded is 0."""
@@ -146,7 +146,7 @@ class DecisionLog:
 
         return source
 
-    def _made(self, number: int, make: Callable[[Slots], _T], nothing: _T) -> Callable[[Slots], _T]:
+    def _logged(self, number: int, make: Callable[[Slots], _T], nothing: _T) -> Callable[[Slots], _T]:
         def made(slots: Slots) -> _T:
             value, lost = nothing, ""
             try:

@@ -28,7 +28,7 @@ def collect(run: Run, frame: Frame) -> None:
         frame.control = _diversion(run, frame, min(frame.failed))
 
 
-def keep(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
+def store_plain_result(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
     """As `store`, for the value of a plain call; `key` is its key if it was in a group, otherwise ""."""
     if run.monitor is not None and key:
         run.monitor.stored(code, key.removesuffix(FIRST))

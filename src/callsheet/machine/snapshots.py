@@ -123,7 +123,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
         raise NotRestorable("it is of a run under another policy")
     if run.monitor is not None:
         put_monitor(run.monitor, data["monitor"])
-    run.scope.put(
+    run.scope.restore(
         [value for _, value in values],
         bytearray(is_set for is_set, _ in values),
         {name: give(kept) for name, kept in data["extra"].items()},
@@ -152,10 +152,10 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run.attempts = {**attempts("attempts")}
     run.asleep, run.compiling = attempts("asleep"), attempts("compiling")
     for item in data.get("inner", ()):
-        run.put(call_from_json(item, frames, talks, give))
+        run.register(call_from_json(item, frames, talks, give))
     asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
     admitted = {} if run.monitor is None else run.monitor.open_calls.calls
-    run.asking.put(asking, data["counts"], program, admitted)
+    run.asking.restore(asking, data["counts"], program, admitted)
     if data["planning"] is not None:
         key, end, refused = data["planning"]
         run.planning = Planning(str(key), _end_from_json(end), str(give(refused)))
@@ -176,7 +176,7 @@ def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: G
     stop: list[Any] | None = data["stop"]
     halt = None if stop is None else (int(stop[0]), _end_from_json(stop[1]))
     answer = None if data["answer"] is None else _end_from_json(data["answer"])
-    schedule.put(done, failures, answer, halt, under_way)
+    schedule.restore(done, failures, answer, halt, under_way)
 
 
 def _end_from_json(data: list[Any]) -> End:

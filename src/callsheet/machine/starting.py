@@ -102,7 +102,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
             _perform(run, frame, 0, out)
         except Unresolved as error:
             if run.monitor is not None:
-                run.monitor.unmade(frame)
+                run.monitor.record_argument_error(frame)
             _fail_unmade(run, frame, f"${{{error}}} has no value")
     return frame
 
@@ -120,11 +120,11 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
     label = None if monitor is None else monitor.enter(frame)
     are_plain = code.is_plain and run.is_free
     while frame.next < len(items) and frame.open < window and not frame.stopped:
-        if run.left <= 0:
+        if run.units_left <= 0:
             frame.open += 1
             run.unfilled, run.is_paused = frame, True
             break
-        run.left -= 1
+        run.units_left -= 1
         index = frame.next
         frame.next += 1
         slots[loop_slot] = items[index]

@@ -236,7 +236,7 @@ def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answer
     return Answered(key, asked.digest, answer.verdict, answer.value, answer.by, answer.note, msg_id)
 
 
-def found(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
+def find_answer(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
     """The answer to a question that arrived in time, its expiry, or None; `now` is a wall time in seconds."""
     for letter in letters:
         if posed.due is None or letter.ts < posed.due:

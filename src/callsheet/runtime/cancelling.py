@@ -84,7 +84,7 @@ def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
         folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
         if folded.machine.result is None:
             cancellation = cancel_asked(journal, run_id) or Cancelled(reason)
-            folded.take(JournalRecorder(writer, journal.durability, folded=folded).event(cancellation))
+            folded.feed(JournalRecorder(writer, journal.durability, folded=folded).event(cancellation))
         result = close_run(journal, writer, folded)
         return RunOutcome(run_id, result, doubtful_calls(folded), usage=folded.usage())
 

@@ -221,9 +221,9 @@ def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution
     for key, call in folded.in_doubt().items():
         has_probe = folded.effect_of(call) is Effect.PROBE
         if verdict is not None and not (has_probe and key not in folded.asked):
-            folded.take(recorder.event(Decided(key, verdict)))
+            folded.feed(recorder.event(Decided(key, verdict)))
         elif has_probe or key not in folded.asked:
-            folded.take(recorder.event(Doubted(key, INTERRUPTED)))
+            folded.feed(recorder.event(Doubted(key, INTERRUPTED)))
 
 
 def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
@@ -255,7 +255,7 @@ def decide_calls(
         keys = dict.fromkeys(key for name in names for key in _keys_of(folded, run_id, name, every=every))
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         for key in keys:
-            folded.take(recorder.event(Decided(key, verdict)))
+            folded.feed(recorder.event(Decided(key, verdict)))
         if folded.machine.result is not None:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
         in_doubt = doubtful_calls(folded)

@@ -228,7 +228,7 @@ class Gateway:
             return Failed(command.key, str(as_error(error)), context.remarks, context.spent)
         return Doubted(command.key, str(as_error(error)), context.spent)
 
-    async def _look(self, command: Probe) -> Decided | Doubted:
+    async def _probe(self, command: Probe) -> Decided | Doubted:
         """The result of a probe; one that fails or cannot tell leaves the call in doubt."""
         key, call = command.key, command.call
         context = CallContext(self._run_id, key, delivery=call.delivery)
@@ -297,7 +297,7 @@ class Gateway:
                 value = as_json(await ports.turn(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case Probe():
-                return await self._look(command)
+                return await self._probe(command)
             case Compile():
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run has none")

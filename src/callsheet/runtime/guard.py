@@ -184,9 +184,9 @@ class GuardedGateway(Gateway):
 
     def objection(self, command: CallTool) -> Objection:
         """The function that objects to redirects of a call, by the policy."""
-        return partial(self._lead, command)
+        return partial(self._redirect_objection, command)
 
-    def _lead(self, command: CallTool, before: str, after: str) -> str | None:
+    def _redirect_objection(self, command: CallTool, before: str, after: str) -> str | None:
         """The objection to a redirect of a call, or None."""
         if _is_of_agent(command.key):
             token, _ = self._tokens.token_of(command.key.rpartition("/")[0])

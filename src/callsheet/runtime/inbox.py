@@ -73,7 +73,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
 def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, AskTimes]]:
     """A run's open questions by its events; after a policy change or an edit it repeats the open ones."""
     questions: dict[str, tuple[Row, Asked, AskTimes]] = {}
-    for row in journal.asked(run_id):
+    for row in journal.question_events(run_id):
         body = row.body or {}
         try:
             if row.type is EventType.ASK:
@@ -100,7 +100,7 @@ def answer_run(
 ) -> PendingAsk:
     """Leave an answer for a run and return the question that it answers.
 
-    `run_id` is the full id. `which` is the key or step of the question, optional if there is only one.
+    `run_id` is the full id. `place` is the key or step of the question, optional if there is only one.
     `digest` is that of the question as it was seen: the answer is refused if it has changed. `msg_id` is the
     sender's id for this answer, so that an answer is never delivered twice. Raises CallsheetError: JRN002 for
     an unknown run, RUN030 if no such question is open or the id was used before, RUN031 for an answer that
@@ -236,7 +236,7 @@ def _why(journal: Journal, run_id: str, place: str | None) -> str:
 
 
 def _answers(journal: Journal, run_id: str, place: str | None) -> Iterator[Answered]:
-    for row in journal.asked(run_id):
+    for row in journal.question_events(run_id):
         if row.type is EventType.SIGNAL and (place is None or place in (row.key, row.step)):
             event = recorded_event(row, journal.plan_of)
             assert isinstance(event, Answered)

@@ -196,20 +196,20 @@ def read_by(
     if tool == "GET_WM":
         return ReadPlace(note=note_key(to_text(args.get("key"))))
     if tool == "SEARCH_FILES":
-        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
+        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_files_in_rows(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
         return ReadPlace((_path(args.get("path")),))
     if program_of(tool, args) is not None:
         return ReadPlace(("",), is_folder=True)
     if tool in _OF_HOST:
-        seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, workspace)
+        seen = _paths_shown(to_text(args.get(_OF_HOST[tool])), tool, workspace)
         return ReadPlace(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
     read = () if filing is None else workspace.keys(_texts(filing.reads))
     return ReadPlace(read) if read else None
 
 
-def _seen(text: str, tool: str, workspace: RunWorkspace) -> tuple[str, ...]:
+def _paths_shown(text: str, tool: str, workspace: RunWorkspace) -> tuple[str, ...]:
     """The workspace files and folders that a host command shows."""
     paths = files_opened(text, "shell") if tool == "HOST_EXEC" else (text,)
     if any(is_pattern(path) for path in paths):
@@ -250,7 +250,7 @@ def _texts(paths: Iterable[Argument]) -> list[str]:
     return [path.text for path in paths if path.text]
 
 
-def _found(rows: Any) -> tuple[str, ...]:
+def _files_in_rows(rows: Any) -> tuple[str, ...]:
     """The files named in the rows of a search result."""
     if not isinstance(rows, list):
         return ()

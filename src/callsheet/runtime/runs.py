@@ -130,7 +130,7 @@ async def enlist_run(
 ) -> None:
     """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
 
-    `known` are the secrets of its tools. Slow work on a long plan is done `beside` the loop. On return the
+    `known` are the secrets of its tools. `offload` does slow work on a long plan. On return the
     start is durable and the run is not owned. Raises what `start_run` raises before a run begins.
     """
 
@@ -192,7 +192,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     run goes on as far as it can without them, and the outcome lists them; if nothing can go on without
     decisions or answers, nothing is launched. `limits` maps the run's limits to those that apply from now on.
     A run under a policy keeps it unless `policy` gives another. A requested cancellation is carried out. The
-    run is folded `beside` the loop, where the observer also hears what has happened so far. Raises
+    run is folded with `offload`, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
     plan = await offload(lambda: _plan_of(journal, run_id))
@@ -213,7 +213,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
-            folded.take(recorder.event(cancelled))
+            folded.feed(recorder.event(cancelled))
             return ended(journal, writer, folded, journaled)
         async with AsyncExitStack() as stack:
             ports, other = None, None
@@ -260,11 +260,11 @@ def _change(
     if limits is not None or policy is not None:
         bounds = bounded(bounds, policy or folded.policy)
     if bounds != machine.limits:
-        folded.take(recorder.event(LimitsChanged(bounds)))
+        folded.feed(recorder.event(LimitsChanged(bounds)))
     if policy is not None:
-        folded.take(recorder.event(PolicyChanged(policy)))
+        folded.feed(recorder.event(PolicyChanged(policy)))
     if has_failed:
-        folded.take(recorder.event(Reopened()))
+        folded.feed(recorder.event(Reopened()))
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -280,6 +280,6 @@ def _is_stuck(folded: Folded, people: People) -> bool:
     if asks and (people.present.on_ask is not None or people.present.waits):
         return False
     letters = people.letters() if asks and people.letters is not None else []
-    if any(people.found(ask, letters) is not None for ask in asks):
+    if any(people.find_answer(ask, letters) is not None for ask in asks):
         return False
     return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)

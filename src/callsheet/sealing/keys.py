@@ -40,24 +40,24 @@ class SealKey:
     @cached_property
     def name(self) -> str:
         """An identifier of the key: 8 hexadecimal digits derived one-way from it."""
-        return self._made("name").hex()[:8]
+        return self._derive("name").hex()[:8]
 
     @cached_property
     def pepper(self) -> str:
         """A secret salt for the digests of questions that people are asked."""
-        return self._made("questions").hex()
+        return self._derive("questions").hex()
 
     @cached_property
     def _aead(self) -> AESSIV:
         from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415 - only with secrets
 
-        return AESSIV(self._made("boxes, authentication") + self._made("boxes, encryption"))
+        return AESSIV(self._derive("boxes, authentication") + self._derive("boxes, encryption"))
 
     @cached_property
     def _digesting(self) -> bytes:
-        return self._made("digests")
+        return self._derive("digests")
 
-    def _made(self, use: str) -> bytes:
+    def _derive(self, use: str) -> bytes:
         return hmac.digest(self._secret, f"callsheet {use}".encode(), sha256)
 
     def digest(self, data: bytes) -> str:

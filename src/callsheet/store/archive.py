@@ -189,7 +189,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
                     labels.append(read_labels(head))
                 elif intake is None:
                     intake = _Intake(parts, cursor, data)
-                elif intake.take(data):
+                elif intake.add_line(data):
                     taken.append(intake.end())
                     intake = None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
@@ -228,7 +228,7 @@ class _Intake:
         self._run = run
         self._base = 0
 
-    def take(self, data: bytes) -> bool:
+    def add_line(self, data: bytes) -> bool:
         """Take a line; gives whether it was the last of the run."""
         row = _object(data)
         if "end" in row:

@@ -229,9 +229,9 @@ class Journal:
             return Known()  # they cannot be known without the key; parts sealed as a whole stay sealed
         return opener.declared
 
-    def asked(self, run_id: str) -> list[Event]:
+    def question_events(self, run_id: str) -> list[Event]:
         """The events of a run about questions to people: `ask`, `signal`, and what ends or changes a run."""
-        return self._reader.asked(run_id)
+        return self._reader.question_events(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given."""

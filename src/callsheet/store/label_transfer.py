@@ -109,7 +109,7 @@ def _shared_labels(address: str) -> LabelStore:
         ) from error
 
 
-def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
+def forget_stale(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
     """Delete the labels of files that are gone, and of notes of runs that are not in `runs`; gives them.
 
     Labels of facts are kept, and those of folders that are missing, cannot be read or have too many files.
@@ -119,13 +119,13 @@ def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list
         return []
     roots = {notes_of(run_id) for run_id in runs}
     with open_labels(journal) as store:
-        stale = list(_gone(store.entries(), roots))
+        stale = list(_stale(store.entries(), roots))
         if not dry_run:
             stale = [noted for noted in stale if store.forget(noted.root, noted.name)]
     return stale
 
 
-def _gone(noted: Iterable[Noted], roots: set[str]) -> Iterator[Noted]:
+def _stale(noted: Iterable[Noted], roots: set[str]) -> Iterator[Noted]:
     files: dict[str, frozenset[str] | None] = {}
     for place in noted:
         if place.root.startswith(NOTES):

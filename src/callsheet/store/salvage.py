@@ -77,7 +77,7 @@ def lists_all(reader: Reader) -> bool:
 def salvage(parts: Parts, run_id: str) -> Salvaged:
     """The intact part of a run; raises JournalError (JRN002) for an unknown one."""
     number, run = run_row(parts.reader, run_id)
-    intact, lost = _whole(parts.reader, run_id, number)
+    intact, lost = _intact_entries(parts.reader, run_id, number)
     events = intact[-1][0] + intact[-1][1][10] - 1 if intact else 0
     if lost is None:
         lost = _lost_beyond(parts.reader, run_id, events)
@@ -90,7 +90,7 @@ def salvage(parts: Parts, run_id: str) -> Salvaged:
     return Salvaged(run_id, events, lost, lines)
 
 
-def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Row]], str | None]:
+def _intact_entries(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Row]], str | None]:
     """The entries before the first bad one, and what is wrong with that; None if there is no bad one."""
     intact: list[tuple[int, Row]] = []
     expected, prev = 1, GENESIS

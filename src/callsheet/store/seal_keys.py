@@ -87,7 +87,7 @@ def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalErr
         return JournalError(
             "SEC002",
             f"values of run {run_id} were sealed with the key {error.name}, and here is "
-            + ", ".join(error.have),
+            + ", ".join(error.available),
             way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
         )
     return JournalError(

@@ -184,7 +184,7 @@ class SideRecord:
         self.posed_before |= self.posed
         self.posed.clear()
 
-    def left(self, key: str, moment: float) -> None:
+    def call_issued(self, key: str, moment: float) -> None:
         """Record that a call was issued at this wall time."""
         self.launched[key] = moment
         if key.endswith(_FIRST_TURN):
@@ -310,7 +310,7 @@ class Given:
         if _digest_of(digests) != expected:
             raise UnusableSnapshot("the values that it names are not what they were")
 
-    def give(self, stored: Any) -> JSON:
+    def decode(self, stored: Any) -> JSON:
         """The value of an encoded part of the state."""
         if isinstance(stored, int):
             return self._by_seq[stored]
@@ -318,7 +318,7 @@ class Given:
             (value,) = cast("list[JSON]", stored)
             return value
         ((kind, content),) = stored.items()
-        return self._inputs[content] if kind == "in" else [self.give(item) for item in content]
+        return self._inputs[content] if kind == "in" else [self.decode(item) for item in content]
 
 
 def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[str, float]:

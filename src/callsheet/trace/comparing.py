@@ -56,7 +56,7 @@ class Compared(NamedTuple):
 
     inputs: dict[str, tuple[JSON, JSON]]
     alike: int
-    found: tuple[VisitDifference, ...] = ()
+    differences: tuple[VisitDifference, ...] = ()
     upto: tuple[int, int] | None = None
 
 
@@ -104,7 +104,7 @@ class _Cursor:
         return self.place >= len(self._seqs)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of external events that remain."""
         return len(self._seqs) - self.place
 
@@ -116,7 +116,7 @@ class _Cursor:
             if stop is not None and entry.seq >= stop:
                 self._entries = chain((entry,), self._entries)
                 return
-            self.recorder.take(entry, self._plan_of)
+            self.recorder.add(entry, self._plan_of)
 
     def lineage(self) -> Lineage:
         """The lineage of the events processed so far."""
@@ -234,11 +234,13 @@ class _Comparison:
         waiting = {visit.id for visit in old.visits[:since] if old.is_under_way(visit)}
         size = _FIRST_PART
         while True:
-            longer = [side for side in (one, other) if side.left > max(end, 0)]
+            longer = [side for side in (one, other) if side.remaining > max(end, 0)]
             for side in longer or (one, other):
-                side.advance(side.place + (min(size, side.left - max(end, 0)) if longer else size))
+                side.advance(side.place + (min(size, side.remaining - max(end, 0)) if longer else size))
             is_over = one.is_over and other.is_over
-            is_alike = not is_over and one.left == other.left <= end and _have_equal_states(one, other)
+            is_alike = (
+                not is_over and one.remaining == other.remaining <= end and _have_equal_states(one, other)
+            )
             goes_on = None if is_over or is_alike or end < 0 else self._next_divergence(one, other)
             visits, others = (
                 [visit for visit in side.lineage().visits if visit.id >= since or visit.id in waiting]
@@ -274,7 +276,7 @@ class _Comparison:
                 result is None or result.refusal is None
             ):  # a step that a limit refuses is counted, but is no visit
                 return sum(folded.machine.visits)
-        one.advance(one.place + one.left)
+        one.advance(one.place + one.remaining)
         return one.lineage().visited
 
 

@@ -134,7 +134,7 @@ async def test_requests_that_come_together_count_together(folder):
         assert len(host.journal.runs()) == 2
 
 
-async def test_of_two_who_resume_a_run_at_once_one_does(folder):
+async def test_of_two_concurrent_resumes_one_succeeds(folder):
     async with open_host(folder) as host:
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
@@ -296,7 +296,7 @@ async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(f
         assert not list(place.run_locks.glob("fatal.*"))
 
 
-async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):
+async def test_resuming_a_run_of_another_host_is_refused(folder):
     async with open_host(folder) as here, open_host(folder) as there:
         await here.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")

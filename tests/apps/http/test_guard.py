@@ -53,7 +53,7 @@ def test_every_page_but_the_open_ones_needs_the_token(api):
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "", "127.0.0.1.evil"]
 )
-def test_another_host_is_not_served(api, host):
+def test_a_request_for_another_host_is_refused(api, host):
     for path in ("/v1/health", "/v1/runs", "/"):
         said = api("GET", path, host=host)
         assert (said.status, said.code) == (421, "API002")
@@ -197,7 +197,7 @@ def test_clients_behind_a_trusted_proxy_have_a_rate_of_their_own(folder):
         assert statuses == [200, 200, 429]
 
 
-def test_who_asks_too_often_waits(folder):
+def test_requests_above_the_rate_get_429_with_retry_after(folder):
     with running(folder, rate=Rate(0.001, 5)) as api:
         seen = [api("GET", "/v1/health") for _ in range(6)]
         assert [said.status for said in seen] == [200] * 5 + [429]
@@ -205,7 +205,7 @@ def test_who_asks_too_often_waits(folder):
         assert int(seen[-1].headers["retry-after"]) > 1
 
 
-def test_only_so_many_streams_are_open_at_once(folder):
+def test_the_number_of_open_streams_is_limited(folder):
     with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="r")
         stream = api.stream("r")
@@ -341,7 +341,7 @@ def test_a_public_address_without_a_token_is_refused(address):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
-def test_this_machine_is_private(address):
+def test_loopback_addresses_are_private(address):
     assert is_private(address)
     ServeOptions(address=address).check()
 

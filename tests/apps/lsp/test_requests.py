@@ -41,7 +41,7 @@ def place(text: str, mark: str) -> lsp.Position:
     return lsp.Position(text.count("\n", 0, offset), offset - text.rfind("\n", 0, offset) - 1)
 
 
-async def test_one_session_of_an_editor(editor):
+async def test_an_editor_session_answers_every_request(editor):
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", PLAN)
         await it.findings("p.ltp")

@@ -139,7 +139,7 @@ def test_what_is_asked_just_before_the_end_is_answered(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-def test_who_asked_for_what_takes_long_and_left_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_client_that_leaves_during_a_long_call_does_not_block_the_exit(tmp_path: Path) -> None:
     plan = {"plan": 'S1: @EXECUTE_CODE (code="import time; time.sleep(60)") > $a'}
     call = {
         "jsonrpc": "2.0",

@@ -159,7 +159,7 @@ def test_at_most_so_many_steps_are_under_way() -> None:
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]
 
 
-def test_no_more_calls_of_a_tool_than_may_be_under_way_leave_early() -> None:
+def test_early_calls_respect_the_concurrency_limit_of_a_tool() -> None:
     limits = replace(EARLY, max_concurrency_by_tool={"read": 2})
     run = bench("S1: @READ (1)", "S2: @READ (2)", "S3: @READ (3)", "S4: @PURE (4)", limits=limits)
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]

@@ -98,7 +98,7 @@ def test_a_known_list_shows_each_of_its_calls_and_its_results_keep_their_places(
     assert arguments(found, "S2") == [{"x": "<READ result.2>"}]
 
 
-def test_of_a_long_list_the_first_calls_are_shown_and_all_are_counted() -> None:
+def test_the_forecast_of_a_long_list_shows_the_first_calls_and_counts_all() -> None:
     found = told(
         "S1: ?FOREACH ($i IN $many) THEN @READ ($i) > $r\nS2: @RESPOND ($r)", {"many": list(range(5_000))}
     )
@@ -294,9 +294,7 @@ def test_a_placeholder_tells_its_step_and_place() -> None:
         (', tools=["read", "write"]', 10, Effect.UNSAFE),
     ],
 )
-def test_of_an_agent_that_the_machine_drives_turns_and_tools_are_known(
-    arguments: str, most: int, effect: Effect
-) -> None:
+def test_the_forecast_of_an_agent_has_its_turns_and_tools(arguments: str, most: int, effect: Effect) -> None:
     facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
     plan = plan_of(f'S1: @AGENT_SOLVE ("goal"{arguments}) > $a')
     found = foresee(plan, None, Knowledge(facts=facts, ask_model=lambda *_: ModelUse(1, None, 0, False)))

@@ -92,7 +92,7 @@ def test_a_jump_is_told_by_all_that_it_passes_over_and_by_nothing_behind() -> No
         assert [bench.label(name) for name in "bcd"] == ["U/priv", "U/priv", "T/pub"]
 
 
-def test_after_an_early_end_that_data_decided_everything_tells_of_it() -> None:
+def test_calls_after_a_data_dependent_end_have_the_label_of_that_data() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN TERMINATE ("x")\nS3: @SEND ("hello")')
     bench.ok("S1.0.1", 2)
     assert bench.result.status is Status.REFUSED

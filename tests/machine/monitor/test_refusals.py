@@ -143,7 +143,7 @@ def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed
         assert bench.result.status is status
 
 
-def test_of_a_step_that_has_failed_in_a_graph_nothing_is_kept_as_under_way() -> None:
+def test_a_failed_graph_step_leaves_no_open_calls_in_the_monitor() -> None:
     bench = Guarded(graph_of(READS, sends("1")))
     bench.fail("1.0.1", "no")
     assert bench.result.status is Status.FAILED

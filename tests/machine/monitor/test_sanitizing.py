@@ -73,7 +73,7 @@ def test_the_error_of_a_failed_graph_that_may_hold_a_secret_is_withheld() -> Non
     assert "hush" not in f"{result.response} {result.error}"
 
 
-def test_of_the_items_of_a_loop_none_tells_a_secret_in_its_error() -> None:
+def test_errors_of_loop_items_reveal_no_secret() -> None:
     loop = 'S2: ?FOREACH ($x IN ["a", "b"]) THEN @MIX (x=$x, v=$v) > $m ON_FAIL TERMINATE ("no $x")'
     result = ended(plan_of(f"S1: @VAULT () > $v\n{loop}"), {"VAULT": "hush", "MIX": "!bad hush"})
     assert result.response == "no a"
@@ -145,6 +145,6 @@ def test_what_was_retold_of_the_users_own_words_or_of_the_public_alone_has_its_l
     assert LINK in ended(plan_of(public), SAID).response
 
 
-def test_who_declassifies_a_step_vouches_for_its_links() -> None:
+def test_links_of_a_declassified_step_stay_live() -> None:
     policy = Policy(tools=POLICY.tools, declassify=frozenset({"S3"}))
     assert LINK in ended(plan_of(MADE + "S4: @RESPOND ($m)"), SAID, policy).response

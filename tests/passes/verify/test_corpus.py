@@ -38,6 +38,6 @@ def test_what_leaks_is_refused_as_a_graph_too(case: Held) -> None:
     assert graph is None or not verify(graph, case.policy).ok
 
 
-def test_each_case_has_a_name_of_its_own() -> None:
+def test_names_of_cases_are_unique() -> None:
     names = [case.name for case in held()]
     assert len(names) == len(set(names))

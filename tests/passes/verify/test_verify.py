@@ -114,7 +114,7 @@ def test_inputs_carry_the_labels_they_are_given() -> None:
     assert violation.flow[0] == "the input $q"
 
 
-def test_each_step_tells_its_labels_and_where_they_come_from() -> None:
+def test_each_step_has_its_labels_and_their_sources() -> None:
     verdict = proved('S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @RESPOND ($b)')
     second = verdict.steps[1]
     assert second.reads == (("a", PRIVATE),)
@@ -165,7 +165,7 @@ def test_data_in_the_place_of_a_recipient_is_told_in_one_short_line() -> None:
     assert len(flow) < 200
 
 
-def test_one_tool_that_reads_private_data_and_sends_is_not_one_of_two() -> None:
+def test_a_tool_that_both_reads_private_data_and_sends_gets_its_own_hint() -> None:
     agent = {"agent": {"tools": ["@WEB_SEARCH"], "max_turns": 5}}
     tools = {"@WEB_SEARCH": {"egress": True, "returns": "T/priv"}}
     verdict = proved(
@@ -188,7 +188,7 @@ LINK = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @FORMAT (text="https://colle
 
 @pytest.mark.parametrize("guilty", [1, 255, 256, 257, 300])
 @pytest.mark.parametrize("key", ["AKIAABCDEFGHIJKLMNOP", "ＡKIAABCDEFGHIJKLMNOP"])
-def test_of_many_steps_only_the_one_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
+def test_only_the_step_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
     steps = [f'S{n}: @LLM_ANALYZE ("{key if n == guilty else n}") > $a' for n in range(1, 301)]
     verdict = verify(parse("\n".join(steps)).require(), Policy(forbidden=("AKIA[0-9A-Z]{16}",)))
     assert [(told.step, told.rule) for told in verdict.violations] == [(f"S{guilty}", Rule.FORBIDDEN)]

@@ -106,7 +106,7 @@ def followed(
 
 @given(agent_plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_with_agents_which_are_closed_boxes(text: str, world: int, schedule: int) -> None:
+def test_the_lineage_agrees_for_agents(text: str, world: int, schedule: int) -> None:
     """Without retries: a second attempt is told what the first one has said, and has its marks."""
     once = re.sub(r"@RETRY\(\d+\) (?=GOTO|TERMINATE)| ON_FAIL +@RETRY\(\d+\)(?! GOTO| TERMINATE)", "", text)
     is_held(followed(once, world, schedule, AGENT_FACTS))
@@ -114,9 +114,7 @@ def test_so_it_is_with_agents_which_are_closed_boxes(text: str, world: int, sche
 
 @given(plan_texts(), SEEDS, SEEDS, st.sampled_from(POLICIES))
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_under_policies_which_may_end_a_run(
-    text: str, world: int, schedule: int, policy: Policy
-) -> None:
+def test_the_lineage_agrees_under_policies(text: str, world: int, schedule: int, policy: Policy) -> None:
     run = followed(text, world, schedule, policy=policy)
     assert run.start.policy is not None
     is_held(run)
@@ -165,7 +163,7 @@ def graph_of(shape: list[list[int]]) -> Plan:
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_in_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_the_lineage_agrees_for_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
     is_held(recorded(graph_of(shape), world, schedule, {}))
 
 

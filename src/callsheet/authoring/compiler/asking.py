@@ -73,7 +73,7 @@ class Ask:
     repairs: bool = True
 
 
-async def asked(ask: Ask, model: LanguageModel) -> Draft:
+async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     """The draft from the model's answer, or from its second one.
 
     A failure of the model becomes a diagnostic too; only exceptions that end the program are raised.

@@ -83,7 +83,7 @@ def catalogue_for(
     is_small = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
     if is_small and (fills or len(offered) <= _ALL_TOLD):
         return Catalogue((*offered, *operations), parts=parts)
-    chosen = _kept(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
+    chosen = _select(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
     if len(chosen) == len(offered):
         return Catalogue((*offered, *operations), parts=parts)
     remark = Cut("the tools in the prompt", len(chosen), len(offered), "tools")
@@ -101,7 +101,7 @@ def is_named(tool: str, goal: str) -> bool:
     return re.search(rf"(?<!\w){name}(?!\w)", goal, re.IGNORECASE) is not None
 
 
-def _kept(
+def _select(
     goal: str, candidates: Sequence[Offer], order: Sequence[int], max_tools: int, max_tokens: int
 ) -> list[int]:
     """The indexes of the selected tools, in the order of the goal's parts."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.answers import with_whole_answer
-from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
+from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
@@ -89,11 +89,11 @@ async def compile_goal(
         read=read,
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
-        on_course=constrained.along(course).constraint(accepts) if course else None,
+        on_course=constrained.following(course).constraint(accepts) if course else None,
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
-    return _headed(await asked(ask, model))
+    return _headed(await ask_model(ask, model))
 
 
 def _headed(draft: Draft) -> Draft:
@@ -144,7 +144,7 @@ class _Constrained(NamedTuple):
             ),
         )
 
-    def along(self, course: tuple[CourseStep, ...]) -> _Constrained:
+    def following(self, course: tuple[CourseStep, ...]) -> _Constrained:
         """The same for plans that make exactly these calls in this order."""
         return self._replace(options=replace(self.options, course=course, min_results=len(course)))
 

@@ -89,7 +89,7 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
             block = []
         block.append(step)
         try:
-            named = replace(step, action=_named(step, parameters))
+            named = replace(step, action=_with_names(step, parameters))
             steps.append(_dependent(named, before, is_last=step is plan.steps[-1]))
         except CallsheetError as error:
             refused.extend(error.diagnostics)
@@ -99,7 +99,7 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
     return Converted(converted, tuple(_note_for_graph(steps)))
 
 
-def _named(step: Step, parameters: Parameters) -> Action:
+def _with_names(step: Step, parameters: Parameters) -> Action:
     """The action with a name for every argument; raises CallsheetError if a name is unknown."""
     call = step.action
     if not isinstance(call, Call) or not call.positional:
@@ -167,19 +167,20 @@ def _one_text(on_fail: OnFail | None) -> OnFail | None:
 
 
 def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
-    bare = [
+    ids = [
         s.id for s in steps if isinstance(s.action, Call) and (s.on_fail is None or s.on_fail.then is None)
     ]
-    if bare:
+    if ids:
         yield Diagnostic(
             "DAG071",
             Severity.HINT,
-            f"where {_some(bare)} fails, the graph stops what depends on it; the text goes on with the error",
+            f"where {_listed(ids)} fails, the graph stops what depends on it; "
+            "the text goes on with the error",
             help='for a failure that ends the plan write "on_fail": {"terminate": "why"}',
         )
 
 
-def _some(ids: list[str]) -> str:
+def _listed(ids: list[str]) -> str:
     return ids[0] if len(ids) == 1 else f"a step ({', '.join(ids[:4])}{', …' if len(ids) > 4 else ''})"
 
 

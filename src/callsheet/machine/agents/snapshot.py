@@ -82,7 +82,7 @@ def talk_from_json(data: Mapping[str, Any], frames: Sequence[Frame], give: Give)
 
 
 def _seen_to_json(seen: ObservedCall, keep: Keep) -> list[Any]:
-    return [keep(seen.value), str(seen.came), seen.key]
+    return [keep(seen.value), str(seen.outcome), seen.key]
 
 
 def _seen_from_json(action: Action, data: list[Any], give: Give) -> ObservedCall:

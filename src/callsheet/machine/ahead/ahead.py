@@ -100,7 +100,7 @@ class Ahead:
                 with_values.restore()
         return commands
 
-    def take(self, state: AheadState) -> None:
+    def take_over(self, state: AheadState) -> None:
         """Take over the state of another run of the same program."""
         self.state = state
         for early, index in state.calls.values():
@@ -118,7 +118,7 @@ class Ahead:
         self._weigh(event, 1)
         self.state.moved.append(early)
 
-    def take_up(self, out: list[Command], since: int) -> None:
+    def claim_started(self, out: list[Command], since: int) -> None:
         """Remove from `out[since:]` the commands already issued; `next_outcome` gives their outcomes."""
         if not self.state.calls:
             return
@@ -167,7 +167,7 @@ class Ahead:
 
     # ------------------------------------------------------------ looking ahead
 
-    def look(self, turn: Turn, out: list[Command]) -> list[str]:
+    def start_ready(self, turn: Turn, out: list[Command]) -> list[str]:
         """Start the steps that may start before their turn; gives their ids."""
         if not self.is_looking:
             return []

@@ -81,7 +81,7 @@ class Merger:
     def __init__(self, names: Sequence[str], setters: Sequence[Sequence[int]]) -> None:
         self._names = names
         self._setters = setters
-        self._known: dict[tuple[int, tuple[int, ...]], Binding] = {}
+        self._bindings: dict[tuple[int, tuple[int, ...]], Binding] = {}
         self._open_chunks: dict[int, _Chunk] = {}
         self._budget = max(_LEAST_BUDGET, _JOINS_PER_NAME * len(names))
 
@@ -105,9 +105,9 @@ class Merger:
     def open(self, slot: int, steps: Iterable[int]) -> Binding:
         """The binding of a variable that one of these steps has set, or none of them."""
         named = tuple(sorted(set(steps))[:MOST_STEPS])
-        binding = self._known.get((slot, named))
+        binding = self._bindings.get((slot, named))
         if binding is None:
-            binding = self._known[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
+            binding = self._bindings[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
         return binding
 
     def __call__(self, slot: int, a: Binding, b: Binding) -> Binding:

@@ -52,7 +52,7 @@ class ImplicitFlows:
         self.counts_bits = counts_bits
         self._ended = LITERAL
         self._program = program
-        self._controls = program.keep(_Controls, lambda: _Controls(program))
+        self._controls = program.cached(_Controls, lambda: _Controls(program))
 
     def resume(self, noted: dict[int, Label]) -> None:
         """Restore the decisions made before."""

@@ -37,12 +37,12 @@ _Shape: TypeAlias = "tuple[Hashable, ...]"
 class CachedJudgement(NamedTuple):
     """A cached judgement: the label of the call's result, and of all data it sends.
 
-    With `apart` it applies only to calls whose values stand apart.
+    With `is_separate` it applies only to calls whose values stand apart.
     """
 
     result: Label
     sent: Label
-    apart: bool
+    is_separate: bool
 
 
 Known: TypeAlias = "dict[tuple[Label, ...], CachedJudgement]"
@@ -82,11 +82,11 @@ class Separation(Enum):
 class _SharedCache:
     """The cache for one program under one set of rules, shared by all its runs."""
 
-    __slots__ = ("apart", "by_step", "shapes")
+    __slots__ = ("by_step", "separations", "shapes")
 
     def __init__(self) -> None:
         self.by_step: dict[int, StepShape | None] = {}
-        self.apart: dict[int, Separation] = {}
+        self.separations: dict[int, Separation] = {}
         self.shapes: dict[_Shape, Known] = {}
 
 
@@ -124,7 +124,7 @@ class JudgementCache:
         self._program = program
         self._slot_of = program.slot_of.__getitem__
         # a judgement of a shape depends only on the rules, so every run of the program can use it
-        self._cache = _SharedCache() if rules is None else program.keep((_SharedCache, rules), _SharedCache)
+        self._cache = _SharedCache() if rules is None else program.cached((_SharedCache, rules), _SharedCache)
 
     def admitted(self, code: StepCode, args: Args, inputs: Inputs = ()) -> Admitted | None:
         """The cached judgement for the call a step is about to make; None if it must be judged in full."""
@@ -145,14 +145,14 @@ class JudgementCache:
             cached = known.get((way, *[labels[slot] for slot in slots]))
             origins = variables.origins_at(slots)
         if cached is None or (
-            (clears or cached.apart) and not self._passes(code, shape, cached.apart, args, inputs)
+            (clears or cached.is_separate) and not self._passes(code, shape, cached.is_separate, args, inputs)
         ):
             return None
         for value in args.values():
             if type(value) is dict or type(value) is list:
                 return None  # keys are data and may name recipients
         return bare(
-            Admitted, (cached.result, cached.sent, self._extended.by(origins, code.id), (), NOTHING_SHOWN)
+            Admitted, (cached.result, cached.sent, self._extended.extend(origins, code.id), (), NOTHING_SHOWN)
         )
 
     def note(self, code: StepCode, admitted: Admitted, args: Args, inputs: Inputs) -> None:
@@ -180,7 +180,7 @@ class JudgementCache:
     def _passes(
         self, code: StepCode, shape: StepShape, is_separate: bool, args: Args, inputs: Inputs
     ) -> bool:
-        """Whether the texts of a call pass the checks, and stand apart if `apart`."""
+        """Whether the texts of a call pass the checks, and stand apart if `is_separate`."""
         texts = [*inputs, *args.values()] if inputs else list(args.values())
         for number, text in enumerate(texts):
             if type(text) is int:
@@ -193,17 +193,17 @@ class JudgementCache:
                 return False
         if not is_separate:
             return True
-        how = self._cache.apart.get(code.number) or self._apart(code)
+        how = self._cache.separations.get(code.number) or self._separation(code)
         return how is Separation.ALONE or (how is Separation.YES and opens_nothing(text))
 
-    def _apart(self, code: StepCode) -> Separation:
+    def _separation(self, code: StepCode) -> Separation:
         assert self._rules is not None
         prose = self._rules.prepared(code.tool).prose
         values = [value for name, value in self._written(code) if not _is_whole(prose, name, value)]
         how = Separation.NO
         if stand_apart(values):
             how = Separation.YES if sum(_holes(value) for value in values) > 1 else Separation.ALONE
-        self._cache.apart[code.number] = how
+        self._cache.separations[code.number] = how
         return how
 
     def _shape_of(self, code: StepCode) -> StepShape | None:

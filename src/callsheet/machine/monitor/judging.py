@@ -47,7 +47,7 @@ class Judging:
         result = judgement.result
         if pc is not LITERAL:
             result = result.join(pc)
-        made_by = self.extended.by(origins, call.step)
+        made_by = self.extended.extend(origins, call.step)
         if not (is_asked or judgement.approvals):
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))

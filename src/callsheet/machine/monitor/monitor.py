@@ -129,11 +129,11 @@ class Monitor:
         self._take_program(self.program)
         self.implicit_flows.resume(noted)
 
-    def given(self, names: Iterable[str]) -> None:
+    def label_inputs(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""
         known = self.enforcement
         for name in names:
-            self.variable_labels.give(name, known.inputs.get(name, known.given))
+            self.variable_labels.set_input(name, known.inputs.get(name, known.given))
 
     def edited(self, names: Iterable[str]) -> None:
         """A person has set these variables; they get the labels of the run's inputs."""
@@ -300,7 +300,7 @@ class Monitor:
 
     # ------------------------------------------------------------ outcomes
 
-    def came(self, attempt: Attempt, reported: Label | None = None) -> None:
+    def record_outcome(self, attempt: Attempt, reported: Label | None = None) -> None:
         """A call has its outcome; `reported` is the label that the driver gave for its value."""
         admitted = self.open_calls.calls.pop(attempt.key, None)
         if admitted is None:
@@ -323,16 +323,16 @@ class Monitor:
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._note_success(code, label)
 
-    def kept(self, code: StepCode, key: str) -> None:
-        """The only call of a step has succeeded, and the step is done: `came` and `stored` in one."""
+    def record_success(self, code: StepCode, key: str) -> None:
+        """The only call of a step has succeeded, ending the step: `record_outcome` and `stored` in one."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._note_success(code, label)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
-    def came_to_group(self, code: StepCode, key: str) -> None:
-        """The only call of a step in a group has succeeded: `came` for a plain call."""
+    def record_success_in_group(self, code: StepCode, key: str) -> None:
+        """The only call of a step in a group has succeeded: `record_outcome` for a plain call."""
         label, _, origins, _, _ = self.open_calls.calls.pop(key)
         self.open_calls.add_result(key.removesuffix(FIRST), label, origins)
         if code.fail_target is not None or code.fail_message is not None:
@@ -343,7 +343,7 @@ class Monitor:
         admitted = self.open_calls.calls.get(attempt.key)
         if admitted is not None:
             self.open_calls.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
-        self.came(attempt)
+        self.record_outcome(attempt)
 
     def graph_step_failed(self, frame: Frame) -> None:
         """A step of a graph has failed; only a planner that plans anew will read its error.
@@ -355,7 +355,7 @@ class Monitor:
         self.variable_labels.add(step.id if step.output is None else step.output.var, label.join(way))
         self.open_calls.forget(frame.prefix)
 
-    def unmade(self, frame: Frame) -> None:
+    def record_argument_error(self, frame: Frame) -> None:
         """The arguments of a call could not be evaluated: the error gets the label of what they read."""
         self.open_calls.results[frame.prefix] = self.variable_labels.read(
             self._reading.reads(frame.code).slots
@@ -408,7 +408,7 @@ class Monitor:
         """The label of all data that an open call sends; None if no such call is open."""
         return self.open_calls.sent_by(key)
 
-    def told_of_planning(self, key: str) -> dict[str, Any]:
+    def planning_labels(self, key: str) -> dict[str, Any]:
         """The fields that a Compile command has under a policy: labels of variables, and of the reason."""
         labels = {name: label for name, (label, _) in self.variables().items()}
         return {"labels": labels, "context": self.label_of(key) or self.implicit_flows.base}

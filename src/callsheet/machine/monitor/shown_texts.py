@@ -17,7 +17,7 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.open_calls import OpenCalls
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.reads_cache import ReadsCache
-from callsheet.machine.monitor.sanitizing import asked, failure, sent, shown
+from callsheet.machine.monitor.sanitizing import failure, sanitized_question, sanitized_text, sent
 from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
 from callsheet.machine.program import NOWHERE, Kind, StepCode
 from callsheet.policy.audiences import Audiences
@@ -64,7 +64,7 @@ class ShownTexts:
     def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
         """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
         if kind is Kind.ASK:
-            return asked(args, call.arguments, self._audiences)
+            return sanitized_question(args, call.arguments, self._audiences)
         return sent(args, call, self._rules, self._audiences)
 
     def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
@@ -76,7 +76,7 @@ class ShownTexts:
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
         arguments = tuple([make(slots, self._variables.labels) for make in reads.arguments])
         self._judge(code, TERMINATE if is_end else RESPOND, arguments, self._variables.read(reads.slots)[1])
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def message(self, frame: Frame, slots: list[Any], text: str) -> str:
         """Judge the message of an ON_FAIL TERMINATE; gives it as it may be shown.
@@ -93,7 +93,7 @@ class ShownTexts:
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         decided_by = self._implicit_flows.noted.get(code.number, LITERAL)
         self._judge(code, TERMINATE, arguments, origins, decided_by)
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def failure(self, frame: Frame | None, error: str) -> str:
         """What a run's answer may say about a failed step: its error, or that it is withheld.
@@ -125,7 +125,7 @@ class ShownTexts:
         arguments = (argument_of("0", text, label),)
         call = CallView(origins[-1] if origins else "", RESPOND, arguments, self._implicit_flows.base)
         self._judging.judge_shown(call, origins)
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def _judge(
         self,

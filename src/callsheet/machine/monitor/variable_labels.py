@@ -53,7 +53,7 @@ class VariableLabels:
         labelled.update(zip(self._names, zip(self.labels, self.origins, strict=True), strict=True))
         return labelled
 
-    def give(self, name: str, label: Label) -> None:
+    def set_input(self, name: str, label: Label) -> None:
         """The run begins with a variable of this label."""
         slot = self._slot_of.get(name)
         if slot is None:

@@ -279,7 +279,7 @@ def _flow(labels: Labels, ways: FlowPaths, number: int, objection: Objection) ->
     is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    way = ways.to(number, labels.subject.readings[number].arguments, is_guilty)
+    way = ways.path_to(number, labels.subject.readings[number].arguments, is_guilty)
     if not way:
         return ()
     argument = objection.argument
@@ -297,15 +297,15 @@ def _decided(
     subject = labels.subject
     step = subject.plan.steps[number]
     own = (*subject.readings[number].contents, *subject.readings[number].source)
-    way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
+    way = ways.path_to(number, (*own, *subject.readings[number].emptiness), is_guilty)
     if way:
         return (*way, f"{step.id} whether it is called")
     other = ways.decider(number, is_guilty)
     if other is None:
         return ()
     reading = subject.readings[other]
-    way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
-    way = way or ways.to(other, reading.arguments, is_guilty)
+    way = ways.path_to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+    way = way or ways.path_to(other, reading.arguments, is_guilty)
     return (*way, subject.plan.steps[other].id, f"{step.id} whether it is called")
 
 

@@ -28,7 +28,7 @@ class FlowPaths:
         default_factory=dict[Callable[[Label], bool], list[int]]
     )
 
-    def to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+    def path_to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
         """The path to one of the names that a step reads, if its label is offending; else empty."""
         subject = self.labels.subject
         seen = subject.web.seen[step]

@@ -43,7 +43,7 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), planner, every_bit)
     for number, decided in subject.position.ways.items():
         labels.ways[number] = decided
-    _Propagation(labels).go()
+    _Propagation(labels).run()
     return labels
 
 
@@ -70,7 +70,7 @@ class _Propagation:
     _addresses: frozenset[int] | None = None
     """Values that may contain an address of an unknown host named in the plan; None until it is needed."""
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Iterate until the worklist is empty."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)

@@ -96,7 +96,7 @@ def web_of(
     if joins is None:
         _all_at_once(web, reads, writes)
     else:
-        _Linking(flow, web, reads, writes, joins[0], joins[1]).go()
+        _Linking(flow, web, reads, writes, joins[0], joins[1]).run()
     return web
 
 
@@ -180,7 +180,7 @@ class _Linking:
     _join_at: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
     _stored: dict[int, dict[str, list[int]]] = field(default_factory=dict[int, dict[str, list[int]]])
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Fill in the web."""
         ends = self.flow.group_end
         inner = [number for number, end in enumerate(ends) if end != number]
@@ -189,7 +189,7 @@ class _Linking:
         for node in sorted(self.joins):
             names = self.joins[node]
             self._join_at[node] = {name: self.web.join(name, []) for name in names}
-        link = self._at if self._join_at or inner else self._alone
+        link = self._link_node if self._join_at or inner else self._alone
         undo: list[list[str]] = []
         stack = [self.flow.entry]
         while stack:
@@ -232,7 +232,7 @@ class _Linking:
             self._write(node, pushed)
         return pushed
 
-    def _at(self, node: int) -> list[str]:
+    def _link_node(self, node: int) -> list[str]:
         """Link a node's reads and writes; return the names that got a new value."""
         pushed: list[str] = []
         if self._join_at and node in self._join_at:

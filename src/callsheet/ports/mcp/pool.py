@@ -173,7 +173,7 @@ class _Server:
         self._start_timeout = start_timeout
         self._logins = logins
         self._tokens: TokenSource | None = None
-        self._held: tuple[str, ...] = ()
+        self._secrets: tuple[str, ...] = ()
         self._finder = Finder()
         self._connection: Connection | None = None
         self._reported: str | None = None
@@ -325,8 +325,8 @@ class _Server:
         secrets = tuple(self.secrets())
         if not secrets:
             return value
-        if secrets != self._held:
-            self._held, self._finder = secrets, Finder(configured(secrets))
+        if secrets != self._secrets:
+            self._secrets, self._finder = secrets, Finder(configured(secrets))
         return mask_value(value, self._finder)
 
     async def call(

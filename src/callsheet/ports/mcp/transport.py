@@ -98,7 +98,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
         *lines, rest = data.split(b"\n")
         for line in lines:
             if too_long is not None:
-                too_long.go_on(line)
+                too_long.skip(line)
                 answer = too_long.answer()
                 if answer is None:
                     process.tail.line(too_long.words.encode())
@@ -128,7 +128,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
                 too_long = TooLong(b"".join(pieces[:8]), _MAX_MESSAGE)
                 pieces, size = [], 0
         else:
-            too_long.go_on(rest)
+            too_long.skip(rest)
         if too_long is not None and too_long.hopeless:
             process.tail.line(too_long.words.encode())
             return

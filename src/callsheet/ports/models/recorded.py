@@ -77,9 +77,9 @@ class RecordedModel:
         try:
             completion = await self._model.complete(messages, constraint, max_tokens=max_tokens)
         except ModelFailed as error:
-            self._keep(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
+            self._record(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
             raise
-        self._keep(digest, asdict(completion))
+        self._record(digest, asdict(completion))
         return completion
 
     def _recorded(self, digest: str) -> Completion:
@@ -95,7 +95,7 @@ class RecordedModel:
             answer["text"], usage, Stop(answer["stop"]), answer["model"], constrained=answer["constrained"]
         )
 
-    def _keep(self, digest: str, answer: dict[str, Any]) -> None:
+    def _record(self, digest: str, answer: dict[str, Any]) -> None:
         """Add an answer and write the file atomically."""
         self._tape["answers"][digest] = answer
         new_file = self._path.with_name(f"{self._path.name}.new")

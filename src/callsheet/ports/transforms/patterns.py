@@ -62,7 +62,7 @@ def _matches(work: Work, text: str, pattern: str) -> Iterator[Any]:
         raise Fault("the text holds half a character (a lone surrogate)") from None
 
 
-def _shown(one_match: Any) -> JSON:
+def _match_value(one_match: Any) -> JSON:
     """The value of a match: its named groups as an object, its groups, the only group, or the whole match."""
     named: dict[str, JSON] = one_match.groupdict()
     groups: tuple[str | None, ...] = one_match.groups()
@@ -81,12 +81,12 @@ def match(work: Work, text: str | None, pattern: str) -> JSON:
 def extract(work: Work, text: str | None, pattern: str) -> JSON:
     """The value of the first match, null if there is none."""
     first_match = None if text is None else next(_matches(work, text, pattern), None)
-    return None if first_match is None else _shown(first_match)
+    return None if first_match is None else _match_value(first_match)
 
 
 def extract_all(work: Work, text: str | None, pattern: str) -> JSON:
     """The values of all matches."""
-    return None if text is None else [_shown(found) for found in _matches(work, text, pattern)]
+    return None if text is None else [_match_value(found) for found in _matches(work, text, pattern)]
 
 
 def _pieces(work: Work, text: str, pattern: str) -> list[str]:

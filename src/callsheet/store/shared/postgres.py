@@ -48,7 +48,7 @@ class PostgresDatabase:
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
         """Execute one statement; outside a transaction it may be executed twice if the connection is lost."""
-        return self._again(lambda held: self._asked(held, statement, values))
+        return self._retry(lambda held: self._execute(held, statement, values))
 
     @contextmanager
     def changing(self, what: str) -> Generator[None]:
@@ -56,9 +56,9 @@ class PostgresDatabase:
 
         def begun(connection: psycopg.Connection) -> None:
             connection.execute("BEGIN")
-            self._asked(connection, _LOCK, (what,))
+            self._execute(connection, _LOCK, (what,))
 
-        self._again(begun)
+        self._retry(begun)
         try:
             yield
         except BaseException:
@@ -67,7 +67,7 @@ class PostgresDatabase:
             raise
         self._end(b"COMMIT")
 
-    def stands(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether its tables exist; creates none. Raises StoreUnreachable if it cannot be used."""
         try:
             with _reached(self.address) as connection:
@@ -81,7 +81,7 @@ class PostgresDatabase:
             self._connection.close()
             self._connection = None
 
-    def _asked(self, connection: psycopg.Connection, statement: str, values: Sequence[object]) -> Answer:
+    def _execute(self, connection: psycopg.Connection, statement: str, values: Sequence[object]) -> Answer:
         return connection.execute(_translated(statement), storable(values))
 
     def _end(self, how: bytes) -> None:
@@ -92,7 +92,7 @@ class PostgresDatabase:
         except psycopg.Error as error:
             raise self._wrong(error) from error
 
-    def _again(self, work: Callable[[psycopg.Connection], _T]) -> _T:
+    def _retry(self, work: Callable[[psycopg.Connection], _T]) -> _T:
         """Call `work`, and retry on a new connection if the old one is lost and no transaction is open."""
         connection = self._connected()
         is_open = connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE

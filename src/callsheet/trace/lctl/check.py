@@ -149,7 +149,7 @@ def check(
             for parent in above[place]:
                 check_ack(document, hops[parent], notes)
         findings.extend(finding._replace(document=place) for finding in reading.findings)
-        findings.extend(placed(notes.found, reading.root))
+        findings.extend(placed(notes.findings, reading.root))
     return Report(readings, tuple(findings), above, hops, tuple(lost))
 
 

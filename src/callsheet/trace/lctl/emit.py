@@ -95,7 +95,7 @@ def hand_on(hop: Hop, work: Work) -> Handoff:
     """The document after a received one; raises `LctlError` if it would break a rule."""
     document = hop.body
     step = _next_step([document])
-    carried = _with_work(_kept(hop.body, hop.effective), work, step, known_before([hop]))
+    carried = _with_work(_carried_facts(hop.body, hop.effective), work, step, known_before([hop]))
     entries = (*document.entries, work.entry(step)) if document.has_trace else None
     chain = Chain(document.chain.id, _chain_step(step, [document]), work.agent, work.to)
     with_lists = not document.is_minimal
@@ -142,7 +142,7 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
 def merged(branches: Sequence[Hop]) -> _Carried:
     """The facts of all branches; the order of the branches affects only the order of the facts."""
     before = origins(branches)
-    carried = [_kept(hop.body, hop.effective) for hop in branches]
+    carried = [_carried_facts(hop.body, hop.effective) for hop in branches]
     versions: dict[str, list[Fact]] = {}
     for branch in carried:
         for fact in branch.facts.values():
@@ -252,7 +252,7 @@ def _chain_step(step: int, documents: Sequence[Body]) -> int:
     return max([step, *(body.chain.step + 1 for body in documents if body.chain.step is not None)])
 
 
-def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
+def _carried_facts(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     """The facts of a document with their effective confidence; those below 0.40 or unknown are not listed."""
     facts = {
         fact.id: replace(fact, confidence=values[fact.id] if values[fact.id] is not None else 0.0)

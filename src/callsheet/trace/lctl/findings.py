@@ -61,7 +61,7 @@ class Notes:
 
     def __init__(self, document: int = 0) -> None:
         self.document = document
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
 
     def add(
         self,
@@ -72,7 +72,7 @@ class Notes:
         span: Span | None = None,
     ) -> None:
         """Add a finding; its default message is the title of the rule."""
-        self.found.append(Finding(rule, self.document, message or RULES[rule].title, path, span, fact))
+        self.findings.append(Finding(rule, self.document, message or RULES[rule].title, path, span, fact))
 
 
 def placed(findings: Iterable[Finding], root: Node | None) -> tuple[Finding, ...]:

@@ -32,7 +32,7 @@ _WORDS = (EventType.DECIDED, EventType.SIGNAL)
 class Recorder:
     """Records the notes of a machine while the events of a run are fed to it.
 
-    Call `attend` and `begin`, or `go_on`, before the first `take`.
+    Call `attend` and `begin`, or `resume`, before the first `add`.
     """
 
     lineage: Lineage
@@ -70,10 +70,10 @@ class Recorder:
             self._write(name, value, ValueSource.INPUT)
         if first.guide is not None:
             self.machine.follow(first.guide.way(first.seq))
-        self._keep(self.machine.feed(Started(self.rules.inputs)))
+        self._note_commands(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
-    def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
+    def resume(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
         """Continue with a machine in its state before the event `seq`, in the first plan of its run.
 
         A variable that no step has set by then comes from an input or the plan; of the others only the value
@@ -98,7 +98,7 @@ class Recorder:
         ]
         lineage.current = {name: n for n, name in enumerate(had)}
         self.seq = seq
-        self._keep(machine.open_commands().values())
+        self._note_commands(machine.open_commands().values())
         for key in machine.open_keys():
             self._opened(program.number_of[parse_key(key).step])
 
@@ -107,7 +107,7 @@ class Recorder:
             self.lineage.intents.append((entry.seq, entry.intents))
             self.seq = entry.last
 
-    def take(self, entry: Entry, plan_of: PlanOf) -> None:
+    def add(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
         seq, kind, key, _, body, last, intents, _, _ = entry
         data: dict[str, JSON] = body or {}
@@ -133,7 +133,7 @@ class Recorder:
                 lineage.outcomes[key] = Outcome(seq, kind, data.get("value"))
             commands = self._feed(event, entry)
             if commands:
-                self._keep(commands)
+                self._note_commands(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
         elif kind == EventType.ASK and key is not None:
@@ -199,7 +199,7 @@ class Recorder:
         self.lineage.forget()
         return self.lineage
 
-    def _keep(self, commands: Iterable[object]) -> None:
+    def _note_commands(self, commands: Iterable[object]) -> None:
         commands_by_key = self.lineage.commands
         for command in commands:
             if not isinstance(command, Finish):

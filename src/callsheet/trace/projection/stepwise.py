@@ -89,7 +89,7 @@ def _boundaries(record: Record, projection: Projection) -> Iterator[Boundary]:
     before: set[str] = set()
     for upto, visit in enumerate(record.visits, 1):
         written += len(visit.wrote)
-        needed.take(visit)
+        needed.settle(visit)
         is_last = upto == len(record.visits)
         if not is_last and batches[upto] == batches[upto - 1]:
             together = True
@@ -127,11 +127,11 @@ class _Needed:
             else:
                 self._left[number] = _Left(plan)
 
-    def take(self, visit: Visit) -> None:
+    def settle(self, visit: Visit) -> None:
         """Record that a visit has been settled."""
         self._current.update((write.var, write) for write in visit.wrote)
         if visit.plan in self._left:
-            self._left[visit.plan].take(visit.number)
+            self._left[visit.plan].settle(visit.number)
 
     def before(self, following: Visit) -> list[Write]:
         """The writes of the variables that are live before this visit, the next one."""
@@ -154,7 +154,7 @@ class _Left:
         self._settled: set[int] = set()
         self.names = Counter(name for read in self._reads for name in read)
 
-    def take(self, number: int) -> None:
+    def settle(self, number: int) -> None:
         """Record that a step has been settled; a number that is no step's changes nothing."""
         if number in self._settled or not 0 <= number < len(self._reads):
             return

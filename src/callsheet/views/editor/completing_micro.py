@@ -99,7 +99,9 @@ class _Line:
                 return rest
             rest = rest[end.end() :].lstrip()
 
-    def _here(self, where: Where, typed: int, tool: str = "", argument: str = "", place: int = 0) -> Context:
+    def _context(
+        self, where: Where, typed: int, tool: str = "", argument: str = "", place: int = 0
+    ) -> Context:
         given = tuple(_GIVEN.findall(self._rest))
         span = Span(self._start + typed, self._offset)
         return Context(where, span, tool, argument, place, given, self._loop, self._start)
@@ -110,13 +112,15 @@ class _Line:
         reference = _REFERENCE.search(line)
         is_output = not in_text and _OUTPUT.search(rest) is not None
         if reference is not None and not is_output:
-            yield from variables(self._document, self._here(Where.REFERENCE, reference.start()), self._known)
+            yield from variables(
+                self._document, self._context(Where.REFERENCE, reference.start()), self._known
+            )
             return
         tool, place = self._call()
         if in_text:
             word = _WORD.search(line)
             at = len(line) if word is None else word.start()
-            yield from functions(self._here(Where.TEXT, at, tool, self._argument(), place))
+            yield from functions(self._context(Where.TEXT, at, tool, self._argument(), place))
             return
         if _LOOP.match(rest) or _GUARD.match(rest):
             yield from self._guarded()
@@ -148,7 +152,7 @@ class _Line:
 
     def _guarded(self) -> Iterator[Proposal]:
         word = _WORD.search(self._line)
-        context = self._here(Where.CONDITION, len(self._line) if word is None else word.start())
+        context = self._context(Where.CONDITION, len(self._line) if word is None else word.start())
         yield from variables(self._document, context, self._known)
         if _GUARD.match(self._rest):
             yield from words(context, ("empty", "notempty", "not", "and", "or"))
@@ -157,14 +161,14 @@ class _Line:
             yield from words(context, ("in",), " ")
 
     def _casts(self, at: int) -> Iterator[Proposal]:
-        yield from (plain(self._here(Where.CAST, at), str(kind), Sort.TYPE) for kind in Cast)
+        yield from (plain(self._context(Where.CAST, at), str(kind), Sort.TYPE) for kind in Cast)
 
     def _targets(self, at: int) -> Iterator[Proposal]:
         for step in self._document.steps:
-            yield plain(self._here(Where.TARGET, at), step.id, Sort.STEP, step.title or "")
+            yield plain(self._context(Where.TARGET, at), step.id, Sort.STEP, step.title or "")
 
     def _failures(self, at: int) -> Iterator[Proposal]:
-        context = self._here(Where.FAILURE, at)
+        context = self._context(Where.FAILURE, at)
         yield Proposal("retry", Sort.WORD, "retry 3", context.typed, "", WORDS["@RETRY"], "retry ${1:3}$0")
         yield Proposal("goto", Sort.WORD, "goto ", context.typed, "", WORDS["GOTO"])
         yield Proposal(
@@ -172,7 +176,7 @@ class _Line:
         )
 
     def _beginnings(self, at: int) -> Iterator[Proposal]:
-        context = self._here(Where.START, at)
+        context = self._context(Where.START, at)
         if not self._line[at:].startswith("@"):
             for word, verb in VERBS.items():
                 spec = self._known.tools.get(verb.tool)
@@ -195,7 +199,7 @@ class _Line:
         at = len(self._line) - (0 if word is None else len(word[0]))
         named = re.search(rf"(?<!\S)({NAME})=\w*\Z", self._rest)
         if named is not None:
-            yield from option_values(self._here(Where.VALUE, at, tool, named[1]), self._known)
+            yield from option_values(self._context(Where.VALUE, at, tool, named[1]), self._known)
         elif tool in self._known.tools or tool in OPERATIONS:
-            yield from arguments(self._here(Where.ARGUMENT, at, tool, place=place), self._known)
-        yield from variables(self._document, self._here(Where.ARGUMENT, at), self._known)
+            yield from arguments(self._context(Where.ARGUMENT, at, tool, place=place), self._known)
+        yield from variables(self._document, self._context(Where.ARGUMENT, at), self._known)

@@ -44,14 +44,14 @@ class PendingLogin:
     state: str = field(repr=False)
     verifier: str = field(repr=False)
     redirect_uri: str
-    found: AuthorizationServer
+    authorization_server: AuthorizationServer
     client: Client
     scope: str
 
     @property
     def issuer(self) -> str:
         """The authorization server at which the person logs in."""
-        return self.found.issuer
+        return self.authorization_server.issuer
 
 
 async def begin(
@@ -100,7 +100,7 @@ async def begin(
         state=state,
         verifier=pair.code_verifier,
         redirect_uri=redirect_uri,
-        found=issuer,
+        authorization_server=issuer,
         client=client,
         scope=wanted,
     )
@@ -112,7 +112,7 @@ async def finish(begun: PendingLogin, guard: Guard, given: Mapping[str, str]) ->
     Raises CallsheetError: TOL035 if they do not belong to this login or come from another issuer, TOL034 if
     the authorization server refuses.
     """
-    name, issuer = begun.name, begun.found
+    name, issuer = begun.name, begun.authorization_server
     if not secrets.compare_digest(given.get("state", "").encode(), begun.state.encode()):
         raise wrong_answer(name, "belongs to another login (its state differs)")
     try:

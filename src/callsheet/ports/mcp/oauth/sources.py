@@ -114,7 +114,7 @@ class KeptTokens:
         if login is None or not _is_good(login.tokens, worthless):
             login = await self._kept(self._logins)
         if login is not None and not _is_good(login.tokens, worthless):
-            async with self._logins.held():
+            async with self._logins.locked():
                 login = await self._kept(self._logins)  # another process may have renewed it
                 if login is not None and not _is_good(login.tokens, worthless):
                     login = await self._refreshed(login)

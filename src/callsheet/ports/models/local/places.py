@@ -37,7 +37,7 @@ def fetched() -> list[LocalFile]:
     return [model for model in MODELS.values() if os.path.isfile(path_of(model))]
 
 
-def known(name: str) -> LocalFile:
+def model_named(name: str) -> LocalFile:
     """The model of that name; raises CallsheetError (MDL021)."""
     model = MODELS.get(name)
     if model is None:
@@ -65,7 +65,7 @@ def find(named: str) -> Path:
                 help="give the path of a GGUF file, or a name of `callsheet models list`",
             )
         return path
-    model = known(named)
+    model = model_named(named)
     path = path_of(model)
     if not os.path.isfile(path):
         what = f"{model.size / 1e6:.0f} MB, {model.licence}"

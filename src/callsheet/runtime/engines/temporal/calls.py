@@ -105,7 +105,7 @@ class Calls:
     async def keep_past(self, rows: Sequence[Any]) -> str:
         """Store the past events of a run as a blob; returns its digest."""
         payload = OrderedJson().to_payload(rows)
-        return await self._of_run().lay_down(payload.data)
+        return await self._of_run().store_bytes(payload.data)
 
     def _of_run(self) -> ClaimCheck:
         """The claim check for the workflow of the current call."""
