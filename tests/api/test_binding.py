@@ -44,7 +44,7 @@ def test_two_servers_with_the_same_tool_name_have_separate_entries() -> None:
     assert policy.tools == {"FS__DELETE": RULE}
 
 
-def test_what_is_denied_is_denied_under_all_its_names() -> None:
+def test_a_denied_tool_is_denied_under_all_its_names() -> None:
     for key in ("mcp:fs/delete", "DELETE", "FS__DELETE"):
         policy, _ = bind_policy(Policy(denied_tools=frozenset({key})), registry("fs"))
         assert policy.denied_tools == {"DELETE", "FS__DELETE"}, key

@@ -49,7 +49,7 @@ async def test_a_goal_is_compiled_run_and_accounted_for() -> None:
     assert result.response == "sent to ada@example.com"
 
 
-async def test_what_fails_is_given_back_whole() -> None:
+async def test_a_failed_compilation_returns_everything_known() -> None:
     made = await callsheet.compile(GOAL, tools=[find, send], model=Scripted([WRONG]))
     assert isinstance(made, CompileFailed)
     assert not made.ok

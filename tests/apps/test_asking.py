@@ -70,7 +70,7 @@ def test_why_forward_ends_at_effects(machine):
     assert all(key != "S2.1.1" for key in keys)
 
 
-def test_what_is_not_there_is_refused_with_what_is_near(machine):
+def test_unknown_names_are_refused_with_suggestions(machine):
     done_run(machine)
     for asked, hint in (("sum", "did you mean $sums?"), ("sums.9", "it has 0, 1")):
         refused = machine("why", "r1", asked)

@@ -118,7 +118,7 @@ def test_loose_spellings_are_hints_and_with_strict_errors(machine):
 
 
 @pytest.mark.parametrize("step", ['@LLM_SUMMARIZE ("x")', '@AGENT_SOLVE (goal="x")', 'RE-PLAN ("x")'])
-def test_what_this_version_cannot_carry_out_is_said(machine, step):
+def test_check_reports_what_this_version_cannot_run(machine, step):
     plan = machine.plan(f"S1: {step}", 'S2: @RESPOND ("x")')
     assert "RUN010" in machine("check", plan).stdout
 

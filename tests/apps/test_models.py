@@ -100,7 +100,7 @@ def test_an_agent_that_is_answered_with_noise_stands_still_and_goes_on(machine, 
         assert machine.json("resume", "r")["response"] == "four"
 
 
-def test_what_the_plan_says_about_failures_counts(machine, monkeypatch):
+def test_model_failures_follow_on_fail(machine, monkeypatch):
     machine.write(
         "p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL TERMINATE ("no luck: $s")\nS2: @RESPOND ($s)\n'
     )

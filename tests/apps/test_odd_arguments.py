@@ -85,7 +85,7 @@ def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command)
 
 
 @pytest.mark.parametrize("command", [("runs", "export"), ("runs", "salvage"), ("report", "last")])
-def test_what_is_written_to_a_pipe_or_a_device_goes_through_it(machine, command):
+def test_output_can_be_a_pipe_or_a_device(machine, command):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
     pipe = machine.folder / "pipe"

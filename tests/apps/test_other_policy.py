@@ -40,7 +40,7 @@ def test_another_policy_is_shown_and_used_once_it_is_accepted(waiting: Machine) 
     assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr
 
 
-def test_what_is_left_is_refused_with_status_3_and_the_run_stays(waiting: Machine) -> None:
+def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine) -> None:
     waiting.write("ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n')
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert result.exit_code == 3

@@ -275,7 +275,7 @@ def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(ho
     assert home.json("plan", "resume", "look")["status"] == "done"
 
 
-def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
+def test_steps_completed_by_another_program_are_not_run_again(home):
     look = {
         **STEP,
         "index": "1",

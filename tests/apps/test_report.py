@@ -110,7 +110,7 @@ def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
     assert [visit["end"] for visit in rows_of(data["visits"])] == [0]
 
 
-def test_what_was_set_by_hand_in_a_fork_is_a_fact_of_its_own(machine):
+def test_a_value_edited_in_a_fork_is_a_fact(machine):
     done_run(machine)
     machine("fork", "r1", "--at", "3", "--set", "sum=7", "--run-id", "r2", "--yes")
     data = data_of(machine, "r2")

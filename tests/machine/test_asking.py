@@ -127,7 +127,7 @@ def test_without_a_default_it_is_a_failure_that_may_be_asked_again() -> None:
         ('schema={"type": "string"}', "prompt"),
     ],
 )
-def test_what_cannot_be_asked_goes_to_the_tool_that_says_why(arguments: str, wrong: str) -> None:
+def test_invalid_questions_are_passed_to_the_tool_for_its_error(arguments: str, wrong: str) -> None:
     desk = Desk(f"S1: @ASK_HUMAN ({arguments})")
     assert [type(command) for command in desk.waiting.values()] == [CallTool]
     (args,) = desk.calls.values()
@@ -338,7 +338,7 @@ def test_every_call_that_a_rule_names_has_one_yes_of_its_own(choices: list[int],
 
 
 @given(st.text(max_size=8), st.lists(st.integers(), max_size=2), st.none() | st.floats(1, 1e6), st.booleans())
-def test_what_is_asked_is_read_back_as_it_was_written(
+def test_questions_survive_a_json_round_trip(
     prompt: str, options: list[int], timeout: float | None, has_default: bool
 ) -> None:
     question = Question(prompt, tuple(options), None, timeout, 1 if has_default else None, has_default, "d")

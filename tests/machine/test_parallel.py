@@ -15,7 +15,7 @@ def test_members_are_all_called_before_any_has_answered() -> None:
     assert bench.keys == ["S1.0.1", "S2.0.1", "S3.0.1"]
 
 
-def test_what_follows_waits_for_all() -> None:
+def test_the_step_after_a_group_waits_for_all_members() -> None:
     bench = Bench("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}\nS3: @C ()")
     bench.ok("S2.0.1")
     assert bench.keys == ["S1.0.1"]

@@ -99,7 +99,7 @@ def test_a_run_with_nothing_left_to_do_is_done(there: Elsewhere) -> None:
     assert there.calls == []
 
 
-def test_what_was_taken_over_is_in_the_journal_and_resumed_like_any_other_run(there: Elsewhere) -> None:
+def test_an_adopted_run_is_in_the_journal_and_can_be_resumed(there: Elsewhere) -> None:
     there.failing = {"tell"}
     assert not there.take_over(state("1", seen=SEEN)).success
     there.failing = set()
@@ -191,9 +191,7 @@ async def _adopted(place: Path, plan: str, make: Any) -> str:
         ),
     ],
 )
-def test_what_cannot_be_told_of_as_done_is_refused(
-    tmp_path: Path, lines: list[dict[str, Any]], why: str
-) -> None:
+def test_invalid_completed_steps_are_refused(tmp_path: Path, lines: list[dict[str, Any]], why: str) -> None:
     plan = json.dumps({"id": "p", "title": "p", "steps": lines})
 
     async def adopt() -> None:

@@ -106,6 +106,6 @@ def test_every_field_counts() -> None:
         {"agent": {"max": 1}},
     ],
 )
-def test_what_is_not_known_is_refused(change: dict[str, Any]) -> None:
+def test_unknown_fields_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         policy_from_json(policy_to_json(Policy()) | change)

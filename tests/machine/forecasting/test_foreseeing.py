@@ -137,7 +137,7 @@ def test_a_loop_is_looked_at_once_and_what_it_sets_is_open() -> None:
     assert not step(found, "S4").repeats
 
 
-def test_what_only_a_failure_leads_to_is_on_failure() -> None:
+def test_steps_reached_only_by_a_failure_are_marked_on_failure() -> None:
     found = told(
         'S1: @READ (1) > $a ON_FAIL @RETRY(2) GOTO S3\nS2: @RESPOND ("fine")\n'
         'S3: @WRITE ($a)\nS4: @RESPOND ("x")'

@@ -533,7 +533,7 @@ TWICE = 'S1: @KEEP ($b, "x") > $c\nS2: @KEEP ($b, "x") > $d'
 PRIVATE = read_label("U/priv")
 
 
-def test_what_decided_that_a_call_is_made_counts() -> None:
+def test_the_label_of_the_control_flow_is_part_of_the_cache_key() -> None:
     policy = replace(policy_of(egress=True), inputs=PRIVATE)
     assert refused(goes_the_same_way(GUARDED, policy)) == "implicit-flow"
 
@@ -545,7 +545,7 @@ def test_a_yes_to_one_step_is_none_to_another() -> None:
     )
 
 
-def test_what_one_step_makes_public_no_other_does() -> None:
+def test_declassification_applies_to_its_step_only() -> None:
     policy = policy_of(returns=PRIVATE)
     machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
     assert machine.monitor is not None
@@ -581,7 +581,7 @@ def test_the_success_of_a_call_is_noted_if_its_failure_jumps_elsewhere() -> None
 
 
 @pytest.mark.parametrize("beside", ["[1, $b]", '"<$b>"', '{"k": $b, "n": 1}'])
-def test_what_an_untrusted_planner_writes_beside_data_decides_the_call(beside: str) -> None:
+def test_literals_of_an_untrusted_planner_beside_data_are_judged(beside: str) -> None:
     text = f"S1: @READ ($a, $a) > $c\nS2: @READ ([$b], $b) > $c\nS3: @READ ({beside}, $b) > $c"
     policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
     machine = goes_the_same_way(text, policy)
@@ -596,7 +596,7 @@ def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
     assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
 
 
-def test_what_one_policy_says_of_a_plan_holds_under_no_other() -> None:
+def test_judgements_are_not_shared_between_policies() -> None:
     program = compile_plan(plan_of(TWICE), FACTS)
     lenient, strict = policy_of(), policy_of(control=("x",))
     ends = [

@@ -30,7 +30,7 @@ def test_a_refusal_says_which_call_which_rule_and_how_the_data_came_there() -> N
     assert result.error == "the policy refuses S2 @SEND: private data would reach the outside"
 
 
-def test_nothing_in_a_plan_catches_it() -> None:
+def test_on_fail_does_not_catch_a_refusal() -> None:
     for then in (" ON_FAIL GOTO S3", " ON_FAIL @RETRY(3)", ' ON_FAIL TERMINATE ("x")'):
         bench = Guarded(LEAK.format("").replace(")\nS3", f"){then}\nS3"))
         bench.ok("S1.0.1", "x")
@@ -97,7 +97,7 @@ def test_the_digest_binds_the_labels() -> None:
     assert len(digests) == 3
 
 
-def test_what_would_be_refused_after_a_yes_is_not_asked() -> None:
+def test_calls_refused_even_with_approval_are_not_asked() -> None:
     bench = Guarded('S1: @SEARCH ("a") > $a\nS2: ?IF ($a == 1) THEN @PAY (5)')
     bench.ok("S1.0.1", 1)
     assert bench.result.status is Status.REFUSED

@@ -115,7 +115,7 @@ SAID = {"NOTES": f"42, see {LINK}", "PAGE": f"link to {LINK}", "MIX": f"42 ![x](
         'S4: @COPY (data="x") > $c ON_FAIL TERMINATE ("$m")',
     ],
 )
-def test_what_was_retold_of_private_data_beside_strangers_words_has_no_live_link(ending: str) -> None:
+def test_links_in_text_derived_from_private_and_untrusted_data_are_disabled(ending: str) -> None:
     said = SAID | {"COPY": "!no", "SET_WM": f"kept {SAID['MIX']}"}
     response = ended(plan_of(MADE + ending), said).response
     assert LINK not in response
@@ -128,7 +128,7 @@ def test_the_answer_of_a_graph_that_gives_none_is_shown_the_same_way() -> None:
     assert LINK not in ended(plan, SAID).response
 
 
-def test_what_a_step_has_read_is_shown_as_it_is() -> None:
+def test_results_of_reads_are_shown_unchanged() -> None:
     assert LINK in ended(plan_of("S1: @NOTES () > $n\nS2: @RESPOND ($n)"), SAID).response
 
 
@@ -138,7 +138,7 @@ def test_addresses_of_the_plan_itself_stay_beside_what_was_retold() -> None:
     assert response.startswith("by https://own.example/x: 42 ![x] (https[:]//")
 
 
-def test_what_was_retold_of_the_users_own_words_or_of_the_public_alone_has_its_links() -> None:
+def test_links_in_text_derived_from_user_input_or_public_data_stay_live() -> None:
     own = "S1: @MIX (a=$own) > $m\nS2: @RESPOND ($m)"
     assert LINK in ended(plan_of(own), SAID, own=read_label("T/priv")).response
     public = "S1: @PAGE () > $p\nS2: @MIX (a=$p) > $m\nS3: @RESPOND ($m)"

@@ -33,7 +33,7 @@ def as_graph(plan: Plan) -> Plan | None:
 @pytest.mark.parametrize(
     "case", [c for c in held() if not c.must_run], ids=lambda c: c.name.replace("\\", "")
 )
-def test_what_leaks_is_refused_as_a_graph_too(case: Held) -> None:
+def test_leaking_plans_are_refused_as_graphs_too(case: Held) -> None:
     graph = as_graph(case.plan)
     assert graph is None or not verify(graph, case.policy).ok
 

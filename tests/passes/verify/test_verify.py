@@ -48,7 +48,7 @@ def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_pla
     assert "denies RE-PLAN" in str(violation)
 
 
-def test_what_decides_is_told_with_its_way() -> None:
+def test_an_implicit_flow_is_reported_with_its_path() -> None:
     verdict = proved(
         'S1: @READ_FILE (path="n.txt") > $a\nS2: ?IF ($a contains "x") THEN GOTO S4\n'
         'S3: @WEB_SEARCH (query="y") > $r\nS4: @RESPOND ("ok")'
@@ -121,7 +121,7 @@ def test_each_step_has_its_labels_and_their_sources() -> None:
     assert (second.result, second.because) == (PRIVATE.retold(), ("S1",))
 
 
-def test_nothing_that_leaks_is_accepted_where_a_plan_is_too_odd_for_a_close_look(
+def test_leaking_plans_are_refused_by_the_coarse_analysis(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "_joins", lambda *_: None)
