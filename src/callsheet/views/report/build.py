@@ -21,7 +21,8 @@ from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
