@@ -73,7 +73,7 @@ def test_the_block_has_the_goal_and_the_inputs_with_what_they_are_worth_and_noth
 
 
 @pytest.mark.parametrize(("stated", "worth"), [(0.99, 0.85), (0.7, 0.7), (0.3, 0.3)])
-def test_what_an_agent_states_counts_and_is_never_more_than_085(
+def test_the_confidence_stated_by_an_agent_is_capped_at_085(
     tmp_path: Path, stated: float, worth: float
 ) -> None:
     path = tmp_path / "j.db"

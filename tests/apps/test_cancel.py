@@ -143,7 +143,7 @@ def test_a_process_that_does_not_hear_leaves_it_to_the_next_resumption(machine, 
     ended_for_good(machine)
 
 
-def test_what_has_ended_or_is_not_there_is_said(machine):
+def test_cancelling_an_ended_or_unknown_run_is_an_error(machine):
     plan = machine.plan('S1: @RESPOND ("done")')
     machine("run", plan, "--run-id", "r")
     refused = machine("cancel", "r")

@@ -64,7 +64,7 @@ def test_a_fetched_model_that_nothing_can_run_says_what_is_missing(machine, fold
     assert "the extra `local` is not installed: pip install 'callsheet[local]'" in done.stderr
 
 
-def test_what_was_not_here_cannot_be_removed(machine, folder):
+def test_removing_a_missing_model_is_an_error(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()
     assert machine("models", "remove", "smollm2-135m").exit_code == 0

@@ -100,7 +100,7 @@ def test_an_agent_that_is_answered_with_noise_stands_still_and_goes_on(machine, 
         assert machine.json("resume", "r")["response"] == "four"
 
 
-def test_what_the_plan_says_about_failures_counts(machine, monkeypatch):
+def test_model_failures_follow_on_fail(machine, monkeypatch):
     machine.write(
         "p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL TERMINATE ("no luck: $s")\nS2: @RESPOND ($s)\n'
     )
@@ -160,7 +160,7 @@ def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch
     assert machine.json("resume", "r")["response"] == "It says: mine"
 
 
-def test_another_model_carries_a_run_on(machine, monkeypatch):
+def test_a_run_can_be_resumed_with_another_model(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=declines) as provider, serving(answer("from the other")) as other:
         configure(machine, provider, monkeypatch)

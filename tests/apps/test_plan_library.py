@@ -220,7 +220,7 @@ def test_no_command_takes_an_id_that_leads_elsewhere(home, command, name):
     assert home.json("plan", *command, name, *more)["diagnostics"][0]["code"] == "PLN001"
 
 
-def test_another_folder_is_named_by_an_option_or_by_the_environment(home, monkeypatch):
+def test_the_folder_is_set_by_an_option_or_by_the_environment(home, monkeypatch):
     home.write("p.json", json.dumps({**PLAN, "id": "one"}))
     home("plan", "save", "p.json", "--plans", "team")
     assert (home.folder / "team" / "one.json").exists()
@@ -275,7 +275,7 @@ def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(ho
     assert home.json("plan", "resume", "look")["status"] == "done"
 
 
-def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
+def test_steps_completed_by_another_program_are_not_run_again(home):
     look = {
         **STEP,
         "index": "1",

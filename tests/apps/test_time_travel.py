@@ -35,7 +35,7 @@ def event_of(machine, run, key, kind="ok"):
     return str(next(e["seq"] for e in events if e["key"] == key and e["type"] == kind))
 
 
-def test_what_changes_something_is_listed_and_does_not_happen_without_a_yes(machine):
+def test_side_effects_are_listed_and_need_confirmation(machine):
     done_run(machine)
     result = machine("rerun", "r1", "--from", "S2", "--run-id", "r2")
     assert result.exit_code == 4
@@ -84,7 +84,7 @@ def test_a_variable_that_is_set_takes_the_place_of_the_result(machine):
     assert machine("runs", "verify").exit_code == 0
 
 
-def test_what_the_run_was_given_is_edited_at_its_first_event(machine):
+def test_inputs_are_edited_at_the_first_event(machine):
     done_run(machine)
     result = machine("fork", "r1", "--at", "1", "--set", "n=40", "--run-id", "r2", "--yes")
     assert result.stdout.strip() == "51 17 kept"
@@ -179,7 +179,7 @@ def test_a_fork_is_whole_without_its_parent(machine):
     assert machine("rerun", "r2", "--from", "S3", "--journal", "other.db").stdout.strip() == "x"
 
 
-def test_what_was_sealed_stays_sealed_in_a_fork(machine, monkeypatch):
+def test_sealed_values_stay_sealed_in_a_fork(machine, monkeypatch):
     lines = ("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="$a ${word}") > $b', "S3: @RESPOND ($b)")
     monkeypatch.setenv("WORD", "opensesame")
     result = machine(

@@ -173,7 +173,7 @@ def test_by_default_values_are_kept_for_the_days_of_their_status_and_runs_twice_
         assert (day, planned["values"], planned["runs"]) == (day, values, runs)
 
 
-def test_what_another_run_uses_stays(machine):
+def test_pruning_keeps_values_that_other_runs_use(machine):
     run(machine, "old", *LARGE)
     run(machine, "new", 'S1: @FAIL (text="x") > $a', *LARGE[1:])
     said = machine.json("runs", "prune", "--done", "0d", "--values-only")
@@ -316,7 +316,7 @@ def test_a_damaged_run_is_not_exported(machine):
 # ---------------------------------------------------------------- salvage
 
 
-def test_what_is_whole_of_a_damaged_run_is_saved_and_goes_on(machine):
+def test_the_intact_part_of_a_damaged_run_is_salvaged_and_resumes(machine):
     run(machine, "one", "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("$b")')
     run(machine, "two")
     change(

@@ -99,7 +99,7 @@ def test_a_run_with_nothing_left_to_do_is_done(there: Elsewhere) -> None:
     assert there.calls == []
 
 
-def test_what_was_taken_over_is_in_the_journal_and_resumed_like_any_other_run(there: Elsewhere) -> None:
+def test_an_adopted_run_is_in_the_journal_and_can_be_resumed(there: Elsewhere) -> None:
     there.failing = {"tell"}
     assert not there.take_over(state("1", seen=SEEN)).success
     there.failing = set()
@@ -125,7 +125,7 @@ def test_calls_made_elsewhere_do_not_use_up_the_budget(tmp_path: Path) -> None:
     assert sum(used.calls_by_tool.values()) == 1
 
 
-def test_of_two_steps_that_set_one_variable_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_two_steps_that_set_a_variable_determines_its_value(tmp_path: Path) -> None:
     twice = [step("2", "second", "1", var="v"), step("1", "first", var="v"), step("3", "use", "2", of="${v}")]
     two = Elsewhere(tmp_path / "plans", {"id": "two", "title": "Two", "steps": twice})
     assert two.take_over(state("1", "2", plan_id="two", v="of the second")).success
@@ -191,9 +191,7 @@ async def _adopted(place: Path, plan: str, make: Any) -> str:
         ),
     ],
 )
-def test_what_cannot_be_told_of_as_done_is_refused(
-    tmp_path: Path, lines: list[dict[str, Any]], why: str
-) -> None:
+def test_invalid_completed_steps_are_refused(tmp_path: Path, lines: list[dict[str, Any]], why: str) -> None:
     plan = json.dumps({"id": "p", "title": "p", "steps": lines})
 
     async def adopt() -> None:

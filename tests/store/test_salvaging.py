@@ -27,7 +27,7 @@ def whole(path: Path, plan: Plan) -> bytes:
     return path.read_bytes()
 
 
-def test_of_a_file_that_was_cut_off_what_is_there_is_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
+def test_the_readable_runs_of_a_truncated_file_are_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
     counts: list[int] = []
     codes: set[str] = set()
     for left in range(len(whole) - 1, 1_000, -3_000):

@@ -108,7 +108,7 @@ S3: @RESPOND ("end $a", $b, $c)"""
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @example(SHRINKING, 0)
-def test_of_whatever_run_both_say_the_same(journal, ask, text, world):
+def test_viewer_and_command_agree_for_any_run(journal, ask, text, world):
     run_of(journal, plan_of(text), world)
     lineage = recorded(journal, "last").lineage()
     for number, told in enumerate(ask(report_document(journal, "last").to_json())):

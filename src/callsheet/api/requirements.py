@@ -57,8 +57,8 @@ def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
 
 def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     """Add a server's tool, under its qualified name if a local tool has its name."""
-    held = registry.get(tool.spec.name)
-    if held is not None and not held.spec.origin.startswith("mcp:"):
+    existing = registry.get(tool.spec.name)
+    if existing is not None and not existing.spec.origin.startswith("mcp:"):
         tool = replace(tool, spec=replace(tool.spec, name=alias))
     registry.add(tool, alias)
 
@@ -74,8 +74,8 @@ def take_in_all(
     for tool, alias in tools:
         take_in(registry, tool, alias)
     for name, alias in away:
-        held = registry.get(name)
-        if held is not None and held.spec.origin.startswith("mcp:"):
+        existing = registry.get(name)
+        if existing is not None and existing.spec.origin.startswith("mcp:"):
             registry.reserve(name, alias)
 
 

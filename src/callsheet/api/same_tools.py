@@ -27,9 +27,9 @@ def check_present(
     plan: Plan, registry: Registry, agents: AgentRules | None, doubts: tuple[Diagnostic, ...]
 ) -> None:
     """Raise CallsheetError (TOL001, TOL003) for missing tools, after the `doubts` about their servers."""
-    gone = [registry.missing(name) for name in absent_tools(plan, registry, agents)]
-    if gone:
-        raise CallsheetError([*doubts, *gone])
+    missing = [registry.missing(name) for name in absent_tools(plan, registry, agents)]
+    if missing:
+        raise CallsheetError([*doubts, *missing])
 
 
 def check_tools(
@@ -81,5 +81,5 @@ def _other_pins(
         tool, rule = registry.get(name), start.policy.tools.get(name)
         if tool is None or rule is None or rule.pin is None or tool.spec.pin in (None, rule.pin):
             continue
-        found = other_pin(policy_name(name, tool.spec), tool.spec)
-        yield replace(found, help=f"{found.help} in a policy, {_OTHER_POLICY}")
+        differences = other_pin(policy_name(name, tool.spec), tool.spec)
+        yield replace(differences, help=f"{differences.help} in a policy, {_OTHER_POLICY}")

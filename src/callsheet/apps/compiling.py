@@ -27,8 +27,8 @@ from callsheet.store.library.goals import GoalMatch, find_by_goal
 
 _HELP = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
-    "without a key, with the extra `local`: `callsheet models get qwen2.5-coder-0.5b` downloads a local model, "
-    "which is the default; `callsheet compile --prompt GOAL` prints the prompt"
+    "without a key, with the extra `local`: `callsheet models get qwen2.5-coder-0.5b` downloads a local "
+    "model, which is the default; `callsheet compile --prompt GOAL` prints the prompt"
 )
 
 

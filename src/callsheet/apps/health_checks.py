@@ -132,7 +132,7 @@ def _store() -> list[CheckResult]:
         address = shared_address()
         if address is None:
             return []
-        exists = open_database(address).stands()
+        exists = open_database(address).has_tables()
     except CallsheetError as error:
         return [_result_of(found, "store") for found in error.diagnostics]
     except OSError as error:
@@ -215,9 +215,9 @@ async def _model(setup: Setup) -> list[CheckResult]:
 
 def _local_models() -> CheckResult:
     """The local models; optional, and usable without an API key."""
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where it is asked
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - only where it is asked
 
-    presence = look()
+    presence = detect()
     return CheckResult(
         "local models", "note" if presence.default is None else "ok", presence.found, presence.help
     )

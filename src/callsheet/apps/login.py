@@ -71,7 +71,7 @@ async def log_in(
                 show(pending)
                 redirect_parameters = _pasted_parameters(name, pending, await ask_for_redirect(pending))
             login = await finish(pending, guard, redirect_parameters)
-    async with file.held():
+    async with file.locked():
         file.put(login)
     return login
 
@@ -79,7 +79,7 @@ async def log_in(
 async def log_out(setup: Setup, name: str) -> LogoutResult:
     """Delete the login for a server, and revoke it if the authorization server supports that."""
     file = login_file()
-    async with file.held():
+    async with file.locked():
         try:
             login = file.get(name)
         except CallsheetError:

@@ -122,9 +122,9 @@ class Setup:
 
 def default_local_model() -> str | None:
     """The local model that is used if none is named; None if none was downloaded."""
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - only where none is named
 
-    return look().default
+    return detect().default
 
 
 @dataclass(frozen=True, slots=True)

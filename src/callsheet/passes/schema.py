@@ -287,16 +287,16 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         pointer: Any = schema.get("$ref")
         if not isinstance(pointer, str):
             return schema
-        found: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
+        target: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
         for part in pointer[2:].split("/") if len(pointer) > 1 else ():
             key = part.replace("~1", "/").replace("~0", "~")
-            found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
-        schema = _schema(found)
+            target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
+        schema = _schema(target)
     return {}
 
 
-def _schema(found: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+def _schema(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
@@ -304,20 +304,20 @@ _TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """The types that a schema names; none, which accepts any, if one of them is no type of JSON Schema."""
-    found: Any = schema.get("type")
-    names = cast("list[Any]", found) if isinstance(found, list) else [found]
+    declared: Any = schema.get("type")
+    names = cast("list[Any]", declared) if isinstance(declared, list) else [declared]
     return tuple(names) if all(isinstance(name, str) and name in _TYPES for name in names) else ()
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: Any = schema.get("anyOf") or schema.get("oneOf")
-    return _schemas(found)
+    declared: Any = schema.get("anyOf") or schema.get("oneOf")
+    return _schemas(declared)
 
 
-def _schemas(found: object) -> list[Mapping[str, Any]]:
-    if not isinstance(found, list):
+def _schemas(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
         return []
-    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", found) if isinstance(o, Mapping)]
+    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", value) if isinstance(o, Mapping)]
 
 
 def _fit_type(value: Value, kind: str, types: tuple[str, ...]) -> Fit:

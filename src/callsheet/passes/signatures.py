@@ -58,10 +58,10 @@ class ToolSignature:
 
         An undeclared argument has the schema `additionalProperties`, unless a pattern may declare it.
         """
-        found: Any = _properties(self.schema).get(name)
-        if found is None and "patternProperties" not in self.schema:
-            found = self.schema.get("additionalProperties")
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        schema: Any = _properties(self.schema).get(name)
+        if schema is None and "patternProperties" not in self.schema:
+            schema = self.schema.get("additionalProperties")
+        return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
     @property
     def is_open(self) -> bool | None:
@@ -78,8 +78,8 @@ class ToolSignature:
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = schema.get("properties")
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    declared: Any = schema.get("properties")
+    return cast("Mapping[str, Any]", declared) if isinstance(declared, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,11 +123,11 @@ def _text_after(parts: list[Part], number: int) -> str:
 
 def _goes_on(parts: list[Part], number: int) -> bool:
     """Whether a hole is a field of the same value as the hole before it: `$done.count/$done.total`."""
-    here = parts[number]
+    ref = parts[number]
     before = next((parts[at] for at in range(number - 1, -1, -1) if isinstance(parts[at], Hole)), None)
-    if not isinstance(before, Hole) or isinstance(here, str):
+    if not isinstance(before, Hole) or isinstance(ref, str):
         return False
-    (one, _, field), (other, _, further) = before.name.partition("."), here.name.partition(".")
+    (one, _, field), (other, _, further) = before.name.partition("."), ref.name.partition(".")
     return one == other and bool(field) and bool(further)
 
 
@@ -249,6 +249,6 @@ def hosts_spoken(text: str) -> list[str | None]:
     """
     if "/" not in text:
         return []
-    found = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
-    spoken = dict.fromkeys(host_of(f"https://{url.lstrip('/')}") for url in found)
+    urls = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
+    spoken = dict.fromkeys(host_of(f"https://{url.lstrip('/')}") for url in urls)
     return hosts_named(text) + list(spoken)

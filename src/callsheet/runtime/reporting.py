@@ -144,8 +144,8 @@ def recorded(journal: Journal, run: str) -> Recorded:
 
 
 def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tuple[Plan, str]]:
-    made = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
-    return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], made)) if name}
+    hashes = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
+    return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], hashes)) if name}
 
 
 def _name(info: RunInfo, rows: list[Event]) -> str:

@@ -81,10 +81,10 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
     """The number of a run and its row by column name; raises JournalError (JRN002)."""
-    found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
-    if not found:
+    rows = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
+    if not rows:
         raise reader.runs.unknown(run_id)
-    ((number, *values),) = found
+    ((number, *values),) = rows
     return number, dict(zip(_RUN, values, strict=True))
 
 
@@ -106,8 +106,8 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
     digest, entries = sha256(), 0
     written, plans = set[str](), {source.run["plan_hash"]}
 
-    def line(**what: Any) -> bytes:
-        data = json.dumps(what, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    def line(**fields: Any) -> bytes:
+        data = json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         digest.update(data)
         return data
 
@@ -135,10 +135,10 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
 
 
 def _plan_row(reader: Reader, name: str) -> dict[str, Any]:
-    found = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
-    if not found:
+    rows = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
+    if not rows:
         raise JournalError("JRN014", f"there is no plan {name[:12]} in this journal")
-    row = dict(zip(_PLAN, found[0], strict=True))
+    row = dict(zip(_PLAN, rows[0], strict=True))
     return row | {"body": _to_json(row["body"]), "source": _to_json(row["source"])}
 
 
@@ -186,7 +186,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
                     labels.append(read_labels(head))
                 elif intake is None:
                     intake = _Intake(parts, cursor, data)
-                elif intake.take(data):
+                elif intake.add_line(data):
                     taken.append(intake.end())
                     intake = None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
@@ -225,7 +225,7 @@ class _Intake:
         self._run = run
         self._base = 0
 
-    def take(self, data: bytes) -> bool:
+    def add_line(self, data: bytes) -> bool:
         """Take a line; gives whether it was the last of the run."""
         row = _object(data)
         if "end" in row:

@@ -45,7 +45,7 @@ def test_a_message_is_answered_by_a_model_that_calls_a_tool(talk):
     assert "calls READ_FILE (path=notes.txt)" in rest
 
 
-def test_what_was_said_before_is_told(talk):
+def test_earlier_messages_are_part_of_the_prompt(talk):
     answers, _ = talk("I am Ada", "and you?", "/forget", "who?")
     second, last = answers.splitlines()[1], answers.splitlines()[-1]
     assert "I am Ada" in second
@@ -61,7 +61,7 @@ def test_a_call_that_may_change_something_is_asked_about(talk, machine):
     assert (machine.folder / "seen.txt").read_text() == "hello\n"
 
 
-def test_nobody_is_asked_with_yes(talk, machine):
+def test_yes_skips_the_questions(talk, machine):
     talk("note it", options=("--yes",))
     assert (machine.folder / "seen.txt").exists()
 
@@ -220,7 +220,7 @@ def test_a_signal_that_ends_the_program_leaves_the_run_to_be_resumed(machine, ta
     assert [run["status"] for run in machine.json("runs")] == ["interrupted"]
 
 
-def test_what_was_stopped_is_counted(machine, talk, wait_for):
+def test_interrupted_calls_are_counted(machine, talk, wait_for):
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
     with machine.spawn(*line, stdin=subprocess.PIPE) as process:
         process.stdin.write("sleep\n")

@@ -45,7 +45,7 @@ def test_lines_are_read(line, command):
         ("/plan show 'a", "a quote is not closed"),
     ],
 )
-def test_what_is_no_command_is_told_with_the_way_out(line, told):
+def test_an_unknown_command_is_an_error_with_a_hint(line, told):
     with pytest.raises(CallsheetError) as error:
         parse_command(line)
     said = error.value.diagnostics[0]

@@ -99,7 +99,7 @@ def test_a_line_that_is_no_request_is_answered(
 @pytest.mark.parametrize(
     "line", [b"", b"  \r", b'{"jsonrpc": "2.0", "id": 5, "result": 3}', b'{"jsonrpc": "2.0", "method": "no"}']
 )
-def test_what_is_no_question_is_not_answered(process: subprocess.Popen[bytes], line: bytes) -> None:
+def test_lines_that_are_no_request_get_no_answer(process: subprocess.Popen[bytes], line: bytes) -> None:
     assert say(process, line + b"\n" + _CALL % (98, b"1"))["id"] == 98
 
 
@@ -131,7 +131,7 @@ def test_a_client_that_hears_no_more_ends_the_server(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_what_is_asked_just_before_the_end_is_answered(tmp_path: Path) -> None:
+def test_requests_before_the_end_of_input_are_answered(tmp_path: Path) -> None:
     lists = b'{"jsonrpc": "2.0", "id": %d, "method": "tools/list"}\n'
     with server(tmp_path) as process:
         out, err = process.communicate(b"".join(lists % number for number in range(1, 41)), timeout=30)
@@ -139,7 +139,7 @@ def test_what_is_asked_just_before_the_end_is_answered(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-def test_who_asked_for_what_takes_long_and_left_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_client_that_leaves_during_a_long_call_does_not_block_the_exit(tmp_path: Path) -> None:
     plan = {"plan": 'S1: @EXECUTE_CODE (code="import time; time.sleep(60)") > $a'}
     call = {
         "jsonrpc": "2.0",

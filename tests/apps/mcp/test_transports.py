@@ -92,7 +92,7 @@ async def use(client: Client) -> None:
     assert (await client.list_prompts()).prompts
 
 
-async def test_what_tools_print_has_no_secret_in_it(folder: Path) -> None:
+async def test_secrets_are_masked_in_the_output_of_tools(folder: Path) -> None:
     token = "ghp_" + "a1B2" * 9
     (folder / "loud.py").write_text(LOUD)
     plan = f'PLAN_START\nS1: @SAY (text="{token}")\nPLAN_END'

@@ -123,12 +123,12 @@ def _model_for(given: str) -> str:
     """
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - brings the compiler
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - as above
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - as above
 
     named = options.model_named(given) or load_settings().model.spec
     if named:
         return named
-    local = look().default
+    local = detect().default
     if local is None:
         raise no_model()
     _print(f"no model is configured; {local} is on this machine and is used")

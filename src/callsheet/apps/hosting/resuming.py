@@ -85,7 +85,7 @@ async def resume_in_host(
         watch=watch,
         present=terms.listeners.present,
         limits=terms.limits,
-        beside=held,
+        offload=held,
     )
 
 

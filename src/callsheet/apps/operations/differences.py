@@ -38,12 +38,12 @@ def compared_json(
 ) -> dict[str, Any]:
     """The differences of two runs, as data."""
     froms = [None if origin is None else origin.to_json() for origin in origins]
-    pairs = [_pair_json(one) for one in compared.found]
+    pairs = [_pair_json(one) for one in compared.differences]
     return {
         "a": a.run_id,
         "b": b.run_id,
         "same_plan": a.plan_hash == b.plan_hash,
-        "equal": not (compared.inputs or compared.found),
+        "equal": not (compared.inputs or compared.differences),
         "from": {"a": froms[0], "b": froms[1]},
         "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in compared.inputs.items()},
         "alike": compared.alike,
@@ -56,10 +56,10 @@ def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
         yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
-    if not compared.found:
+    if not compared.differences:
         yield f"alike   {compared.alike} visits of steps did the same"
         return
-    first, *rest = compared.found
+    first, *rest = compared.differences
     yield from _pair_lines(first, "first")
     for one in rest[:MAX_LINES]:
         yield from _pair_lines(one, "follows" if one.pair.follows else "apart")

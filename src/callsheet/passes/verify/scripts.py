@@ -125,11 +125,11 @@ class _Reading:
     @cached_property
     def by_word(self) -> Mapping[str, list[_Program]]:
         """The programs that contain each word."""
-        found: dict[str, list[_Program]] = defaultdict(list)
+        programs: dict[str, list[_Program]] = defaultdict(list)
         for program in self.programs:
             for word in program.words:
-                found[word].append(program)
-        return found
+                programs[word].append(program)
+        return programs
 
     def objections(self, written: Iterable[_Written]) -> Iterator[tuple[int, Objection]]:
         """The objections to the programs, found by following untrusted content from file to file."""

@@ -55,18 +55,17 @@ def files_opened(program: str, language: str | None, depth: int = 0) -> tuple[st
     if depth > MOST_DEPTH:
         return ()
     kind = kind_of(language)
-    found: Iterable[str]
+    files: Iterable[str]
     if kind is Kind.SHELL:
-        found = opened_by_shell(program, files_opened, depth + 1)
+        files = opened_by_shell(program, files_opened, depth + 1)
     elif kind is Kind.PYTHON:
-        found = opened_by_python(program, files_opened, depth + 1)
+        files = opened_by_python(program, files_opened, depth + 1)
     else:
-        found = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
-    paths = [path for path in found if path and not _is_none(path)]
+        files = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
+    paths = [path for path in files if path and not _is_none(path)]
     if any(NOT_KNOWN in path.split("/") for path in paths):
-        paths += filter(
-            is_file_name, _WORD.findall(program)
-        )  # a computed name may be any that the program has
+        # a computed name may be any that the program has
+        paths += filter(is_file_name, _WORD.findall(program))
     if kind is Kind.SHELL:
         paths = [one for path in paths for one in alternatives(path)]
     return tuple(dict.fromkeys(paths))

@@ -106,16 +106,16 @@ def opened_by_shell(program: str, opened: Opened, depth: int) -> Iterator[str]:
         commands = commands_of(program)
     except NotClosedError:
         return
-    made, folders = _Made(), _Folders()
+    written, folders = _Made(), _Folders()
     before = ""
     for command in commands:
-        made.begin(command, before)
+        written.begin(command, before)
         folders.begin(before)
         is_fed = before in ("|", "|&") or bool(command.reads or command.output_texts)
         for path in _by_command(command, opened, depth, is_fed=is_fed):
-            if path not in made:
+            if path not in written:
                 yield from (join(folder, path) for folder in folders.now)
-        made.add((*command.writes, *_made_by(command)))
+        written.add((*command.writes, *_made_by(command)))
         folders.end(command, before)
         before = command.joint
 
@@ -146,12 +146,12 @@ class _Made:
 
     def add(self, paths: Iterable[str]) -> None:
         """The command creates files; in an `&&` chain they count only for the rest of the chain."""
-        made = list(paths)
+        added = list(paths)
         if self._is_sure:
-            self._levels[-1][1].extend(made)
-            self._made.update(made)
+            self._levels[-1][1].extend(added)
+            self._made.update(added)
         else:
-            self._in_chain.update(made)
+            self._in_chain.update(added)
 
     def __contains__(self, path: str) -> bool:
         return path in self._in_chain or self._made[path] > 0
@@ -300,17 +300,17 @@ def _named(words: Iterable[str]) -> Iterator[str]:
 def _made_by(command: Command) -> list[str]:
     """The files that a command creates, from its input or from other files."""
     words = command.words
-    found = [word for option, word in pairwise(words) if option in _INTO]
+    paths = [word for option, word in pairwise(words) if option in _INTO]
     for at, _ in places(words)[:MOST_PLACES]:
         verb = verb_of(words[at])
         operands = list(_operands(verb, words[at + 1 :]))
         if verb == "tar":
-            return [*found, *_of_archive(words[at + 1 :]).makes]
+            return [*paths, *_of_archive(words[at + 1 :]).makes]
         if verb in ("tee", "sponge"):
-            return [*found, *operands]
+            return [*paths, *operands]
         if verb in _INTO_LAST:
-            return [*found, *operands[-1:]]
-    return found
+            return [*paths, *operands[-1:]]
+    return paths
 
 
 def _operands(verb: str, words: Iterable[str]) -> Iterator[str]:

@@ -93,8 +93,8 @@ class Connection:
             if isinstance(error, Exception):
                 if self._barred is not None:
                     raise self._barred from None
-                held = () if tokens is None else tuple(tokens.secrets())
-                raise not_opened(config, self.process, error, within, self.refusal, held) from error
+                secrets = () if tokens is None else tuple(tokens.secrets())
+                raise not_opened(config, self.process, error, within, self.refusal, secrets) from error
             raise
         return self
 

@@ -82,32 +82,32 @@ class Calls:
         run_id: str,
         command: dict[str, Any],
         facts: Mapping[str, Any],
-        held: Mapping[str, Any] | None = None,
+        rules_data: Mapping[str, Any] | None = None,
     ) -> RawValue:
         """Make one call of a run and return its outcome; errors of the tool are never raised."""
         alive = asyncio.create_task(_beat())
         try:
-            rules = None if held is None else CallRules.from_json(held)
+            rules = None if rules_data is None else CallRules.from_json(rules_data)
             outcome = await self._outcome(run_id, command, facts_from_json(facts), rules)
             return RawValue(await self._checked_in(outcome))
         finally:
             alive.cancel()
 
     async def _outcome(
-        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: CallRules | None
+        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], rules: CallRules | None
     ) -> dict[str, Any]:
         """The outcome of a call as data without secrets."""
-        if held is None:
+        if rules is None:
             called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
             return outcome_to_json(called)
-        why = await self._other_tool(command, held)
+        why = await self._other_tool(command, rules)
         if why is not None:
             key = str(command["key"])
             return outcome_to_json(Doubted(key, why) if "call" in command else Failed(key, why))
-        named = NamedSecrets(held.secrets, self._offered, self._environ)
+        named = NamedSecrets(rules.secrets, self._offered, self._environ)
         try:
             resolved = command_from_json(named.put_in(command))
-            gateway = await self._rules.gateway(self._ports, run_id, facts, held)
+            gateway = await self._rules.gateway(self._ports, run_id, facts, rules)
         except (NotGiven, CallsheetError) as error:
             return outcome_to_json(Failed(str(command["key"]), str(error)))
         return named.take_out(outcome_to_json(await gateway.carry_out(resolved)))
@@ -133,7 +133,7 @@ class Calls:
     async def keep_past(self, rows: Sequence[Any]) -> str:
         """Store the past events of a run as a blob; returns its digest."""
         payload = OrderedJson().to_payload(rows)
-        return await self._of_run().lay_down(payload.data)
+        return await self._of_run().store_bytes(payload.data)
 
     def _of_run(self) -> ClaimCheck:
         """The claim check for the workflow of the current call."""
@@ -144,12 +144,12 @@ class Calls:
         payload, claims = self._without_configured(outcome), self._of_run()
         while True:
             try:
-                (kept,) = await claims.encode([payload])
+                (encoded,) = await claims.encode([payload])
             except OSError as error:
                 _log.warning("a result cannot be stored: %s; retrying", error)
                 await asyncio.sleep(_PAUSE)
             else:
-                return kept
+                return encoded
 
     def _without_configured(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload, with the workers' configured secrets masked.
