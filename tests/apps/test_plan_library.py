@@ -299,7 +299,7 @@ def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
     assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
     assert (home.folder / "out.txt").read_text() == "from before, Bo"
     for told, why in (
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         (json.dumps({"plan_id": "x"}), "of the plan x"),
         ("\udcff", "no UTF-8"),
     ):
