@@ -168,7 +168,8 @@ def _doubts(
 def _ask(ask: PendingAsk) -> Waits:
     given: JSON = None if ask.args is None else {**ask.args}
     if ask.inputs:
-        given = {"inputs": [*ask.inputs], **(ask.args or {})}
+        args = ask.args or {}
+        given = {"(inputs)" if "inputs" in args else "inputs": [*ask.inputs], **args}
     return Waits(
         ask.key,
         ask.step,
@@ -182,7 +183,17 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.why,
         ask.digest,
         ask.is_answered,
+        ask.answer,
+        tuple(f"{name}: {_origin(label)}" for name, label in (ask.labels or {}).items()),
     )
+
+
+def _origin(origin: JSON) -> str:
+    """The label of an argument and the steps that made it, by what an approval records of it."""
+    row = origin if isinstance(origin, dict) else {"label": str(origin)}
+    steps = row.get("from")
+    made_by = f", made by {', '.join(map(str, steps))}" if isinstance(steps, list) and steps else ""
+    return f"{row.get('label')}{made_by}"
 
 
 def _doubt(call: DoubtfulCall) -> Waits:
