@@ -25,6 +25,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.journal_paths import is_special, place_of
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
+from callsheet.views.lookalikes import lookalikes
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
@@ -184,7 +185,14 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.digest,
         ask.is_answered,
         ask.answer,
-        tuple(f"{name}: {_origin(label)}" for name, label in (ask.labels or {}).items()),
+        (
+            *(f"{name}: {_origin(label)}" for name, label in (ask.labels or {}).items()),
+            *(
+                f"{name} has letters that look like Latin ones: {', '.join(words)}"
+                for name, value in (ask.args or {}).items()
+                if (words := lookalikes(value))
+            ),
+        ),
     )
 
 

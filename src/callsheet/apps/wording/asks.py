@@ -13,6 +13,7 @@ from callsheet.apps.wording.moments import iso
 from callsheet.apps.wording.values import exact, without_controls
 from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
+from callsheet.views.lookalikes import lookalikes
 
 
 def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
@@ -30,6 +31,8 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield f"    ({number}) {exact(value)}"
         for name, value in (ask.args or {}).items():
             yield f"    {name} = {exact(value)}"
+        for name, words in _forged(ask):
+            yield f"  {name} has letters that look like Latin ones: {', '.join(words)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         for why in ask.why:
@@ -44,6 +47,14 @@ def lines_of(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.schema is not None:
             yield f"    of the schema {exact(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
+
+
+def _forged(ask: PendingAsk) -> Iterator[tuple[str, list[str]]]:
+    """The arguments with words that read as others than they are, and these words."""
+    for name, value in [*(ask.args or {}).items(), *((f"({n})", v) for n, v in enumerate(ask.inputs, 1))]:
+        words = [without_controls(word) for word in lookalikes(value)]
+        if words:
+            yield without_controls(name), words
 
 
 def _came(origin: JSON) -> str:

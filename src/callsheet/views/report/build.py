@@ -65,7 +65,7 @@ class Waits(NamedTuple):
     answer: tuple[JSON, ...] = ()
     """The result to be approved of a call that was already made; empty if the call is to be approved."""
     labels: tuple[str, ...] = ()
-    """Who may read the arguments under a policy, and which steps made them; one line an argument."""
+    """Remarks on the arguments: their labels under a policy, the steps that made them, misleading letters."""
 
 
 @dataclass(frozen=True, slots=True)
