@@ -9,6 +9,7 @@ import pytest
 
 from callsheet import AgentAnswer, AgentTask, Answer, ChatModel, RunStatus, Runtime, tool
 from callsheet.lctl import Fact, Handoff, Work, receive, write
+from callsheet.runtime.reporting import report_document
 from callsheet.store import Journal
 
 PLAN = """S1: @LOOK () > $seen
@@ -172,6 +173,10 @@ def test_an_answer_that_a_person_has_to_look_at_waits_for_a_yes_and_counts_then(
         "AGENT_SOLVE",
     )
     assert ask.answer == ("a door",)
+    with Journal.open_to_read(path) as journal:
+        document = report_document(journal, "r")
+    (shown,) = document.asks
+    assert document.values[shown["result"]] == '"a door"'  # the page asks about this
     assert ask.why == ("the agent is not sure enough of its answer: A1 below 0.60",)
     with runtime() as second:
         second.answer_sync("r", "S3", Answer.approve(by="Ada"), digest=ask.digest)

@@ -219,3 +219,15 @@ def test_a_time_for_an_approval_that_is_none_is_refused(machine, said):
     machine.write("home/config/callsheet/config.toml", f'approval_timeout = "{said}"')
     refused = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada")
     assert "CFG016" in refused.stderr
+
+
+def test_a_word_that_looks_like_another_is_spelled_out_where_a_call_is_approved(machine):
+    plan = machine.plan('S1: @NOTE (line="to p\u0430ypal@x.org") > $a')
+    forged = machine("run", plan, "--tools", machine.tools, "--approve", "NOTE")
+    assert r"line has letters that look like Latin ones: p\u0430ypal@x.org" in forged.stderr
+    plan = machine.plan(
+        'S1: @NOTE (line="\u041f\u0440\u0438\u0432\u0435\u0442, tell Ann: \u0434\u043e\u043c.txt") > $a'
+    )
+    plain = machine("run", plan, "--tools", machine.tools, "--approve", "NOTE")
+    assert "may @NOTE be called with exactly this?" in plain.stderr
+    assert "look like" not in plain.stderr

@@ -164,6 +164,29 @@ async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
     assert (web.api.folder / "notes.txt").read_text() == "blue\n"
 
 
+async def test_who_approves_a_call_sees_all_of_it_or_cannot_approve_it_there(web: Web):
+    await web.sign_in()
+    plans = {
+        "long": "x" * 20_000 + " and then \u200bevil\U000e0041",
+        "far too long": "y" * 1_100_000,
+    }
+    for name, line in plans.items():
+        run = web.api.start(
+            'S1: @NOTE (line="$line") > $a', inputs={"line": line}, approve=["NOTE"], name=name
+        )
+        web.api.until(run, "waiting")
+        await web.page.evaluate(f"location.hash = 'run={run}&below=waits'")
+        await web.page.locator(".waits", has_text="May @NOTE be called with exactly this?").wait_for()
+        if name == "long":
+            await web.page.locator(".waits .value", has_text=r"and then \u200bevil\u{e0041}").wait_for()
+            assert await web.page.locator(".waits button:has-text('Approve')").count() == 1
+            await web.page.click(".waits button:has-text('Deny')")
+        else:
+            await web.page.locator(".waits", has_text=f"callsheet approve {run} S1.0.1").wait_for()
+            assert await web.page.locator(".waits button:has-text('Approve')").count() == 0
+    assert not (web.api.folder / "notes.txt").exists()
+
+
 async def test_a_link_to_a_run_shows_another_the_same(web: Web):
     run = web.api.start("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b")
     web.api.ended(run)

@@ -25,6 +25,7 @@ from callsheet.store.journal_paths import is_special, place_of
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 from callsheet.version import VERSION
+from callsheet.views.lookalikes import lookalikes
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
@@ -168,7 +169,8 @@ def _doubts(
 def _ask(ask: PendingAsk) -> Waits:
     given: JSON = None if ask.args is None else {**ask.args}
     if ask.inputs:
-        given = {"inputs": [*ask.inputs], **(ask.args or {})}
+        args = ask.args or {}
+        given = {"(inputs)" if "inputs" in args else "inputs": [*ask.inputs], **args}
     return Waits(
         ask.key,
         ask.step,
@@ -182,7 +184,24 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.why,
         ask.digest,
         ask.is_answered,
+        ask.answer,
+        (
+            *(f"{name}: {_origin(label)}" for name, label in (ask.labels or {}).items()),
+            *(
+                f"{name} has letters that look like Latin ones: {', '.join(words)}"
+                for name, value in (ask.args or {}).items()
+                if (words := lookalikes(value))
+            ),
+        ),
     )
+
+
+def _origin(origin: JSON) -> str:
+    """The label of an argument and the steps that made it, by what an approval records of it."""
+    row = origin if isinstance(origin, dict) else {"label": str(origin)}
+    steps = row.get("from")
+    made_by = f", made by {', '.join(map(str, steps))}" if isinstance(steps, list) and steps else ""
+    return f"{row.get('label')}{made_by}"
 
 
 def _doubt(call: DoubtfulCall) -> Waits:

@@ -349,3 +349,31 @@ async def test_without_a_model_no_plan_is_made(room: Room, mode: str) -> None:
         answer = await client.call_tool("plan_create_and_execute", {"goal": "Look at tea"})
     assert answer.is_error
     assert "PLN011" in answer.content[0].text
+
+
+FILES = """
+schema = 1
+[sources]
+"file:docs/**" = { conf = "pub", integrity = "T" }
+"file:box/**" = { conf = "priv" }
+[tools."@SEND"]
+destructive = false
+returns = "T/pub"
+"""
+
+
+@pytest.mark.parametrize("source", ["box", "docs"])
+async def test_a_proof_knows_the_labels_of_files_that_earlier_runs_wrote(
+    room: Room, mode: str, source: str
+) -> None:
+    for name in ("docs", "box"):
+        (room.folder / "work" / name).mkdir(parents=True, exist_ok=True)
+        (room.folder / "work" / name / "a.txt").write_text(f"from {name}")
+    (room.folder / "files.toml").write_text(FILES)
+    copying = f'S1: @READ_FILE ("{source}/a.txt") > $x\nS2: @WRITE_FILE ("docs/copy.txt", $x) > $y'
+    sending = 'S1: @READ_FILE ("docs/copy.txt") > $x\nS2: @SEND (text=$x) > $y'
+    async with room.client(mode, policy=str(room.folder / "files.toml")) as client:
+        copied = await client.call_tool("plan_execute", {"ltp_text": copying})
+        assert copied.structured_content["status"] == "done"
+        proved = await client.call_tool("verify_plan", {"ltp_text": sending, "policy": "configured"})
+    assert proved.structured_content["ok"] is (source == "docs")

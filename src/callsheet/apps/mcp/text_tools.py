@@ -82,7 +82,13 @@ async def _verify(server_context: ServerContext, args: given.VerifyArguments, ca
         else server_context.policy or load_policy("strict")
     )
     declared = await server_context.declared_tools_for(text)
-    prove = partial(prove_text, inputs=args.inputs, approved=args.approved, can_ask=not args.unattended)
+    prove = partial(
+        prove_text,
+        inputs=args.inputs,
+        approved=args.approved,
+        can_ask=not args.unattended,
+        journal=server_context.host.journal.path,
+    )
     proved = await asyncio.to_thread(prove, text, policy, declared)
     lines = "\n".join(_proof_lines(proved))
     return Reply(with_diagnostics(lines, proved.diagnostics, text.source), proved.to_json())

@@ -13,6 +13,7 @@ from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import exact_json, without_controls
 from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
+from callsheet.views.lookalikes import lookalikes
 
 
 def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
@@ -30,6 +31,8 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield f"    ({number}) {exact_json(value)}"
         for name, value in (ask.args or {}).items():
             yield f"    {name} = {exact_json(value)}"
+        for name, words in _misleading_words(ask):
+            yield f"  {name} has letters that look like Latin ones: {', '.join(words)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         for why in ask.why:
@@ -44,6 +47,14 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.schema is not None:
             yield f"    of the schema {exact_json(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
+
+
+def _misleading_words(ask: PendingAsk) -> Iterator[tuple[str, list[str]]]:
+    """The arguments with words that read as others than they are, and these words."""
+    for name, value in [*(ask.args or {}).items(), *((f"({n})", v) for n, v in enumerate(ask.inputs, 1))]:
+        words = [without_controls(word) for word in lookalikes(value)]
+        if words:
+            yield without_controls(name), words
 
 
 def _provenance(origin: JSON) -> str:

@@ -63,6 +63,10 @@ class Waits(NamedTuple):
     digest: str = ""
     """The digest of the question, to which an answer is bound."""
     is_answered: bool = False
+    answer: tuple[JSON, ...] = ()
+    """The result to be approved of a call that was already made; empty if the call is to be approved."""
+    labels: tuple[str, ...] = ()
+    """Remarks on the arguments: their labels under a policy, the steps that made them, misleading letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,10 +334,12 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "tool": waits.tool,
         "since": round(waits.since - run.info.created, 3),
         "until": None if waits.until is None else round(waits.until - run.info.created, 3),
-        "text": values.add_text(waits.text),
-        "given": NO_VALUE if waits.given is None else values.add(waits.given),
-        "options": [values.add(option) for option in waits.options],
+        "text": values.add_asked(waits.text) if waits.text else NO_VALUE,
+        "given": NO_VALUE if waits.given is None else values.add_asked(waits.given),
+        "result": values.add_asked(waits.answer[0]) if waits.answer else NO_VALUE,
+        "options": [values.add_asked(option) for option in waits.options],
         "why": [values.add_text(reason) for reason in waits.why],
+        "labels": [values.add_text(line) for line in waits.labels],
         "digest": waits.digest,
         "answered": waits.is_answered,
     }

@@ -18,6 +18,8 @@ SEALED = "[sealed k:"
 """The beginning of the text in place of a secret; nothing here opens it."""
 NO_VALUE = -1
 MOST_BYTES = 16_384
+_MOST_ASKED = 1 << 20
+"""The maximum size of a value that a person decides about, in bytes."""
 
 _LONGEST_KEY = 64
 _ABSENT = "null"
@@ -57,6 +59,15 @@ class Values:
         if number not in self._added:
             self._added.add(number)
             self.rows[number] = self._shown(text, value)
+        return number
+
+    def add_asked(self, value: JSON) -> int:
+        """As `add`, for a value that a person decides about: it is shortened only above 1 MiB."""
+        number, text = self.add(value), json_text(value)
+        shown = self.rows[number]
+        if isinstance(shown, list) and shown[0] is not None and len(text.encode()) <= _MOST_ASKED:
+            self.rows[number] = text
+            self.shortened -= 1
         return number
 
     def add_plain(self, value: JSON) -> int:

@@ -343,11 +343,19 @@ function overlap(one, other) {
   return true;
 }
 
-const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+// Controls, characters that change the order of text, and invisible ones; joiners stay: scripts and emoji need them.
+const UNSEEN_CHARACTERS = new RegExp(
+  "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f" +
+    "\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\u{e0000}-\\u{e0fff}]",
+  "gu",
+);
 
-// Returns a text with control and bidirectional characters escaped.
+// Returns a text with control, bidirectional and invisible characters escaped.
 export const plain = (text) =>
-  text.replace(CONTROL_CHARACTERS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  text.replace(UNSEEN_CHARACTERS, (char) => {
+    const code = char.codePointAt(0).toString(16);
+    return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
+  });
 
 // Whether a value is a placeholder for a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);

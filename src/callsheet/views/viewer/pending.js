@@ -21,23 +21,36 @@ function Command({ text }) {
   return html`<p><code>${text}</code> <${CopyButton} text=${text} /></p>`;
 }
 
+// Whether the page has the whole of a value.
+function isWhole(data, number) {
+  const { cut, kind } = data.value(number);
+  return !cut && !kind;
+}
+
+const asksFor = (ask) =>
+  ask.result >= 0 ? `May the result of @${ask.tool} be used?` : `May @${ask.tool} be called with exactly this?`;
+
 function Question({ ask }) {
   const data = model.value;
   const isApproval = ask.kind === "approval";
+  const isShown = [ask.text, ask.given, ask.result].every((n) => isWhole(data, n));
   const until = ask.until === null ? "" : `, until ${timeText(data, ask.until)}`;
   return html`<section>
-    <h3>${isApproval ? `May @${ask.tool} be called with exactly this?` : "A question"} <code>${ask.key}</code></h3>
+    <h3>${isApproval ? asksFor(ask) : "A question"} <code>${ask.key}</code></h3>
     <p class="quiet">asked ${timeText(data, ask.since)}${until}</p>
     ${ask.text >= 0 ? html`<p>${data.textOf(ask.text)}</p>` : ""}
-    ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
+    ${ask.result >= 0 ? html`<${ValueBox} value=${ask.result} label="result" whole=${true} />` : ""}
+    ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" whole=${true} />` : ""}
+    ${ask.labels.map((line) => html`<p key=${line}>${data.textOf(line)}</p>`)}
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
-    ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} />` : ""}
-    ${actions.value ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
+    ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
+    ${isShown ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
+    ${actions.value && isShown ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
   </section>`;
 }
 
-function Answer({ ask, isApproval }) {
+function Answer({ ask, isApproval, isShown }) {
   const data = model.value;
   const [problem, isBusy, act] = useAction();
   const [text, setText] = useState("");
@@ -48,7 +61,7 @@ function Answer({ ask, isApproval }) {
     answer({ answer: typed(text) });
   };
   return html`<form class="answer" onSubmit=${send}>
-    ${isApproval ? html`
+    ${isApproval && isShown ? html`
       <button type="button" class="plain strong" disabled=${isBusy} onClick=${() => answer({})}>Approve</button>` : ""}
     ${ask.options.map(
       (option) => html`<button type="button" class="plain strong" key=${option} disabled=${isBusy}

@@ -7,8 +7,9 @@ import { model } from "./state.js";
 const MAX_CHILDREN = 100;
 const MAX_TEXT = 2000;
 
-// With `onPick(path)`, names of parts are buttons; `path` is the selected part.
-export function ValueBox({ value, label = "", onPick = null, path = null, open = 2 }) {
+// With `onPick(path)`, names of parts are buttons; `path` is the selected part. With `whole` nothing is folded
+// or cut, as where a person decides about the value.
+export function ValueBox({ value, label = "", onPick = null, path = null, open = 2, whole = false }) {
   const data = model.value;
   const { text, size, cut, kind } = data.value(value);
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}omitted (${kind}, ${bytes(size)})</p>`;
@@ -19,14 +20,15 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
       <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${note}</span>
       <${CopyButton} text=${text} /></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
-      <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
+      <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path}
+        open=${whole ? Infinity : open} whole=${whole} /></div>`}
     ${cut ? html`<p class="quiet">Full value: <code>callsheet show ${data.run.id} --events</code></p>` : ""}
   </div>`;
 }
 
-function Node({ value, name, path, onPick, chosen, open }) {
+function Node({ value, name, path, onPick, chosen, open, whole }) {
   const [isOpen, setOpen] = useState(open > 0);
-  const [most, setMost] = useState(MAX_CHILDREN);
+  const [most, setMost] = useState(whole ? Infinity : MAX_CHILDREN);
   const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
   const isChosen =
     chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
@@ -37,7 +39,7 @@ function Node({ value, name, path, onPick, chosen, open }) {
         ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen}
             onClick=${() => onPick(path)}>${plain(String(name))}</button>`
         : html`<span class="key">${plain(String(name))}</span>`;
-  if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} /></div>`;
+  if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} whole=${whole} /></div>`;
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
   if (!entries.length)
     return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
@@ -50,7 +52,8 @@ function Node({ value, name, path, onPick, chosen, open }) {
     ${
       isOpen
         ? html`<div class="children">${entries.slice(0, most).map(([part, each]) => html`<${Node} key=${part}
-            name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1} />`)}
+            name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1}
+            whole=${whole} />`)}
       ${entries.length > most ? html`<button class="plain"
           onClick=${() => setMost(most * 10)}>${entries.length - most} more</button>` : ""}</div>`
         : ""
@@ -58,8 +61,8 @@ function Node({ value, name, path, onPick, chosen, open }) {
   </div>`;
 }
 
-function Leaf({ value }) {
-  const [isWhole, setWhole] = useState(false);
+function Leaf({ value, whole }) {
+  const [isWhole, setWhole] = useState(whole);
   if (isSealed(value))
     return html`<span class="sealed" title="A secret, which is not part of this report">${value}</span>`;
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;

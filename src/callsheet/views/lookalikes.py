@@ -1,0 +1,61 @@
+"""Finds words whose letters look like Latin ones and are not, as in a forged name or address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import cast
+
+from callsheet.ir import JSON
+
+_ALIKE = (
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf"
+    "\u0501\u051b\u051d\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406"
+    "\u0408\u04c0\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1"
+    "\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u0585\u0578\u057d\u0570\u0581\u0261\u0131\u1d04\u1d0f\u1d20\u1d22"
+    "\uff21-\uff3a\uff41-\uff5a"
+)
+"""Cyrillic, Greek, Armenian, phonetic and full-width letters that look like Latin ones."""
+_LOOKALIKE = re.compile(f"[{_ALIKE}]")
+_TOKEN = re.compile(r"\S+")
+_WORD = re.compile(r"[^\W\d_]+")
+_READ_AS_LATIN = re.compile(f"[A-Za-z{_ALIKE}]*")
+_LATIN = re.compile("[A-Za-z]")
+_MOST = 5
+
+
+def lookalikes(value: JSON) -> list[str]:
+    r"""The first few words in a value that mix Latin letters with others that look like them, these escaped.
+
+    A word in another script is none of them, unless all of its letters look Latin and Latin ones follow or
+    precede without a blank, as in a host name.
+
+    >>> lookalikes({"to": "p\u0430ypal@x.org", "text": "\u043f\u0440\u0438\u0432\u0435\u0442 all"})
+    ['p\\u0430ypal@x.org']
+    """
+    return list(islice(_found(value), _MOST))
+
+
+def _found(value: JSON) -> Iterator[str]:
+    if isinstance(value, str):
+        if not value.isascii():
+            yield from (_marked(token) for token in _TOKEN.findall(value) if _is_forged(token))
+    elif isinstance(value, dict):
+        for name, part in value.items():
+            yield from _found(name)
+            yield from _found(cast("JSON", part))
+    elif isinstance(value, list):
+        for part in value:
+            yield from _found(cast("JSON", part))
+
+
+def _is_forged(token: str) -> bool:
+    if token.isascii() or _LATIN.search(token) is None:
+        return False
+    words = _WORD.findall(token)
+    return any(_LOOKALIKE.search(word) and _READ_AS_LATIN.fullmatch(word) for word in words)
+
+
+def _marked(token: str) -> str:
+    return _LOOKALIKE.sub(lambda found: f"\\u{ord(found[0]):04x}", token)
