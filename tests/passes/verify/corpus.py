@@ -142,6 +142,15 @@ HOSTILE = [
             ('path="in/a.zip"', "bash in/go"), ('path="in/a.zip", target="."', "sh go"), ('path="in/a.zip", target="tools"', "cd x && pytest ../tools"),
         )
     ),
+    *(
+        case(f"files: private data saved as {name}", NOTES, f'@SAVE (path="docs/n.md", {name}=$a)', '@READ_FILE (path="docs/n.md") > $b', "@WEB_SEARCH (query=$b) > $r", OK, tools={"@SAVE": {"control": ["path"]}})
+        for name in ("src", "input", "from", "blob")
+    ),
+    case("executable: a page saved as input", PAGE, '@SAVE (path=".bashrc", input=$p)', OK, tools={"@SAVE": {"control": ["path"]}}),
+    *(
+        case(f"flow: mail to nobody, {to}", NOTES, f"@SEND_EMAIL (to={to}, body=$a) > $r", OK, **MAIL)
+        for to in ('""', "null", "[]", '[""]', "[null]")
+    ),
     case("answers: a script from a tool", NOTES, '@FILL (text="<p onclick=go()>", data=$a) > $x', "@RESPOND ($x)", **LOCAL),
     case("flow: through a model", NOTES, '@LLM_SUMMARIZE ($a, format="brief") > $b', '@WEB_SEARCH (query="$b") > $r', OK),
     case("flow: through a transform", NOTES, '@FORMAT ("x $a") > $b', '@WEB_SEARCH (query="$b") > $r', OK),
@@ -585,6 +594,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 HARMLESS = [
+    case("an empty recipient beside a trusted one", NOTES, '@SEND_EMAIL (to=["team@corp.example", null, ""], body=$a) > $r', OK, **MAIL),
     *(
         case(f"an archive of a page is unpacked, and {run}", PAGE, '@WRITE_FILE (path="a.zip", content=$p)', '@UNZIP (path="a.zip", target="data")', f'@SHELL_EXEC (code="{run}") > $o', OK, tools={"@UNZIP": {"control": ["path"]}})
         for run in ("wc -l data/x.csv", "python job.py data/x.csv", "cd tools && make", "ls data")

@@ -42,9 +42,9 @@ _ARCHIVE = re.compile(
     r".+\.(?:zip|tar|tgz|tbz2?|txz|7z|rar|jar|whl|(?:tar\.)?(?:gz|bz2|xz|zst))", re.IGNORECASE
 )
 _CONTENTS = frozenset(
-    {"content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new", "new_text",
-     "new_str", "edits", "patch", "diff", "replacement", "append", "value", "values", "string", "entry",
-     "entries", "json", "message", "html", "markdown", "row", "rows", "note", "payload", "record",
+    {"blob", "content", "contents", "data", "bytes", "base64", "text", "body", "line", "lines", "new",
+     "new_text", "new_str", "edits", "patch", "diff", "replacement", "append", "value", "values", "string",
+     "entry", "entries", "json", "message", "html", "markdown", "row", "rows", "note", "payload", "record",
      "records", "file_content", "file_text", "insert_text", "new_content", "new_string", "newtext"}
 )  # fmt: skip
 _FOR_OTHERS = frozenset(
@@ -294,8 +294,17 @@ def _named(
 
 
 def _contents(arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """The arguments with content for a file."""
-    return tuple(argument for argument in arguments if argument.name.casefold() in _CONTENTS)
+    """The arguments with content for a file, also under the name of a source if they are no path.
+
+    >>> [argument.name for argument in _contents((Argument("data", ("x",)), Argument("src", (), UNKNOWN)))]
+    ['data', 'src']
+    """
+    return tuple(
+        argument
+        for argument in arguments
+        if (name := argument.name.casefold()) in _CONTENTS
+        or (name in _SOURCES and not _may_be_path(argument))
+    )
 
 
 def _values(argument: Argument) -> Iterator[Argument]:

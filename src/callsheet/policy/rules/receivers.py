@@ -201,10 +201,10 @@ def _recipients(setting: Setting, traits: Traits, call: CallView) -> Iterator[Re
                 yield from _by_mail(setting, traits, argument.text or "")
             continue
         is_own = argument.name.casefold() == traits.audience.casefold()
-        seen = seen or is_own
-        if not is_own and _is_empty(argument):
-            continue
         for leaf in _named_in(argument):
+            if _is_empty(leaf):
+                continue
+            seen = seen or is_own
             if _is_web_address(leaf, name):
                 yield _by_web(setting, traits, leaf)
             elif leaf.text is None:
