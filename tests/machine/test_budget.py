@@ -259,6 +259,7 @@ def test_without_guards_nothing_is_refused() -> None:
         {"max_cost": float("nan")},
         {"max_seconds": float("inf")},
         {"window": 0},
+        {"window": 501},
     ],
 )
 def test_a_bound_that_is_none_is_refused(bad: dict[str, object]) -> None:
