@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.machine.driving import FACTS, Bench, failing, plan_of, play
 
@@ -259,6 +261,7 @@ def test_without_guards_nothing_is_refused() -> None:
         {"max_cost": float("nan")},
         {"max_seconds": float("inf")},
         {"window": 0},
+        {"window": 501},
     ],
 )
 def test_a_bound_that_is_none_is_refused(bad: dict[str, object]) -> None:
@@ -295,3 +298,28 @@ def test_sizes_are_those_of_texts_and_eight_for_each_other_value(value: object, 
 def test_limits_are_finite(name: str, value: float) -> None:
     with pytest.raises(ValueError, match="must be finite"):
         Limits(**{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "most"),
+    [
+        ("10,000 executed steps", "max_steps", 10_000),
+        ("500,000 calls", "max_calls", 500_000),
+        ("10,000 calls of models and agents", "max_model_calls", 10_000),
+        ("50 million tokens", "max_tokens", 50_000_000),
+        ("a cost of 100", "max_cost", 100.0),
+        ("1 GB of results", "max_bytes", 1_000_000_000),
+        ("100,000 items of one `FOREACH`", "max_items", 100_000),
+        ("a day of work", "max_seconds", 86_400.0),
+        ("an hour of waiting between attempts", "max_waiting", 3_600.0),
+        ("three new plans", "max_replans", 3),
+        ("1,000 repetitions of the same call", "max_repeats", 1_000),
+        ("At most `max_concurrency` (4) steps", "max_concurrency", 4),
+    ],
+)
+def test_the_limits_that_hold_by_default_are_those_of_the_language_reference(
+    said: str, name: str, most: float
+) -> None:
+    reference = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
+    assert said in reference
+    assert getattr(Limits(), name) == most

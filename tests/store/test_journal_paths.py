@@ -31,6 +31,21 @@ def test_a_network_file_system_is_refused(path: str, mounts: Path) -> None:
         refuse_network_file_system(Path(path), mounts)
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
+        *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
+    ],
+)
+def test_each_kind_of_network_file_system_is_refused_by_its_name(kind: str, tmp_path: Path) -> None:
+    table = tmp_path / "mounts"
+    table.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/data /data {kind} rw 0 0\n")
+    with pytest.raises(JournalError, match=f"JRN011.*[(]{kind}[)]"):
+        refuse_network_file_system(Path("/data/journal.db"), table)
+    refuse_network_file_system(Path("/other/journal.db"), table)
+
+
 @pytest.mark.parametrize("path", ["/var/journal.db", "/home/local/journal.db", "/homes/journal.db"])
 def test_a_local_file_system_is_taken(path: str, mounts: Path) -> None:
     refuse_network_file_system(Path(path), mounts)

@@ -27,6 +27,22 @@ def test_labels_persist_for_the_next_process(tmp_path: Path) -> None:
         assert store.of("/srv", ["b.txt"]) is None
 
 
+def test_a_label_is_synced_to_the_disk_before_its_write_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def recorded(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **options))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    with LabelStore.beside(tmp_path / "journal.db"):
+        full = 2
+        assert [c.execute("PRAGMA synchronous").fetchone() for c in opened] == [(full,)]
+
+
 def test_a_write_is_noted_before_it_leaves_and_lowers_nothing_until_it_is_done() -> None:
     with LabelStore.in_memory() as store:
         store.add("", ["a"], SECRET)

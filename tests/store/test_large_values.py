@@ -30,7 +30,7 @@ def _files(journal: Journal) -> list[Path]:
 
 @pytest.mark.parametrize(
     ("size", "blobs", "files"),
-    [(INLINE_LIMIT, 0, 0), (INLINE_LIMIT + 1, 1, 0), (ROW_LIMIT, 1, 0), (ROW_LIMIT + 1, 1, 1)],
+    [(64 * 1024, 0, 0), (64 * 1024 + 1, 1, 0), (256 * 1024, 1, 0), (256 * 1024 + 1, 1, 1)],
 )
 def test_a_value_goes_where_its_size_says_and_comes_back(
     journal: Journal, plan: Plan, size: int, blobs: int, files: int

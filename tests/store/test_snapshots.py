@@ -34,6 +34,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, UnusableSnapshot
+from callsheet.trace.state_at import standing_of
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -389,3 +390,20 @@ async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
         await start_run(plan, Ports(lambda name: Route(large)), Launch(facts=FACTS), journal, "r")
         assert len(snapshots(journal)) > 4
     assert written_bytes() - before < 2.5 * steps * 10_000
+
+
+@given(plan_texts(), SEEDS)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_state_at_each_event_is_that_of_a_replay_of_the_events_up_to_it(
+    journal: Journal, always: None, text: str, world: int
+) -> None:
+    """Whatever snapshots there are, before the event and after it."""
+    run_id, plan = f"run-{len(journal.runs())}", plan_of(text)
+    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
+    asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id))
+    info = journal.find_run(run_id)
+    for seq in range(1, info.events + 1):
+        upto = [event for event in journal.events(run_id) if event.seq <= seq]
+        event, folded = standing_of(journal, info, seq)
+        assert event == upto[-1]
+        assert facts_of(folded) == facts_of(fold(plan, upto, journal.plan_of))

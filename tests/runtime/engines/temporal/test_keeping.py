@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World
 from tests.runtime.engines.temporal.test_runs import FACTS, INPUTS, Tools
@@ -98,6 +99,17 @@ async def test_a_key_of_a_hosted_service_comes_from_the_environment(
     monkeypatch.setenv("TEMPORAL_API_KEY", "key-of-ours")
     monkeypatch.setenv("TEMPORAL_TLS", "false")
     assert (await reach(world.reached.settings)).client.api_key == "key-of-ours"
+
+
+def test_a_payload_over_64_kib_is_a_ticket_in_the_history(tmp_path: Path) -> None:
+    claims = ClaimCheck(FolderBlobs(tmp_path))
+    sent = [
+        Payload(metadata={"encoding": b"json/plain"}, data=b"x" * size) for size in (64 * 1024, 64 * 1024 + 1)
+    ]
+    kept = asyncio.run(claims.encode(sent))
+    assert kept[0] == sent[0]
+    assert len(kept[1].SerializeToString()) < 1_000
+    assert asyncio.run(claims.decode(kept)) == sent
 
 
 @pytest.mark.parametrize("place", sorted(HISTORIES.glob("*.json.gz")), ids=lambda place: place.name)
