@@ -50,6 +50,7 @@ class Progress:
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
         """When calls left whose turn has not come."""
+        self._failed: dict[str, None] = {}
         self._is_live = False
         self._is_lost = False
 
@@ -59,8 +60,17 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The steps that have failed and led nowhere else, in order."""
+        return tuple(self._failed)
+
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
+        if note.kind is NoteKind.FAILED:
+            self._failed[note.step] = None
+        elif note.kind not in (NoteKind.CUT, NoteKind.FACT):
+            self._failed.pop(note.step, None)
         if not self._is_live:
             remember(self._before, note)
             return
