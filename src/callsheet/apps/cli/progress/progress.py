@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from callsheet.apps.cli.progress.earlier_notes import remember
 from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.screen import can_redraw
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
@@ -111,8 +111,7 @@ class Progress:
 def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     """The progress that was asked for; with a JSON result none is shown unless it was named."""
     if stage is Stage.AUTO:
-        on_terminal = is_terminal(sys.stderr)
-        stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
+        stage = Stage.NONE if as_json else Stage.LIVE if can_redraw(sys.stderr) else Stage.PLAIN
     return Progress(display_for(stage, plan))
 
 
