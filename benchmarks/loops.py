@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
-from callsheet.apps.attempt_costs import tally
+from callsheet.apps.attempt_costs import total_costs
 from callsheet.apps.cli.main import main as callsheet
-from callsheet.apps.comparing import Attempt
-from callsheet.apps.demo.sample import Sample, make_sample
+from callsheet.apps.comparison import Attempt
+from callsheet.apps.demo.sample import Sample, create_sample
 from callsheet.apps.demo.servers import install_servers
 
 
@@ -94,8 +94,8 @@ def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "|" + "---|" * 8
     attempts = [[_told(attempt) for way in row["ways"] for attempt in way["attempts"]] for row in rows]
     for ways in zip(*attempts, strict=True):
-        way = tally(ways)
-        each = way.each
+        way = total_costs(ways)
+        each = way.per_solved_goal
         spent = "none"
         if each is not None:
             spent = (
@@ -134,7 +134,7 @@ def main() -> None:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "callsheet" / "servers"
     rows: list[dict[str, Any]] = []
     with TemporaryDirectory() as folder:
-        sample = make_sample(Path(folder), asyncio.run(install_servers(cache, _say)))
+        sample = create_sample(Path(folder), asyncio.run(install_servers(cache, _say)))
         os.chdir(sample.workspace)
         if asked.caches == "warm":
             compared(WARM_UP, sample, asked.model, in_program=True)

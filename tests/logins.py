@@ -50,7 +50,7 @@ class User:
         """Log in with a browser that agrees to everything, or without one."""
 
         def show(begun: PendingLogin) -> None:
-            if opens and "hand_over" not in more:
+            if opens and "ask_for_redirect" not in more:
                 threading.Thread(target=browse, args=(begun.address,)).start()
 
         setup = Setup(workspace=self.folder, data=self.folder, mcp_configs=(self.config,))

@@ -118,7 +118,7 @@ class Room:
             async with Host(setup, journal, limits=limits, policy=held) as host:
                 library = PlanLibrary(self.folder / "plans")
                 yield ServerContext(
-                    host=host, library=library, policy=held, lets_clients_answer=lets_clients_answer
+                    host=host, library=library, policy=held, clients_may_answer=lets_clients_answer
                 )
 
     @asynccontextmanager

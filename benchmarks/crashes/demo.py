@@ -15,7 +15,7 @@ from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 
-from callsheet.apps.demo.sample import Sample, make_sample
+from callsheet.apps.demo.sample import Sample, create_sample
 from crashes.oracle import Call, History
 from crashes.subject import RUN_ID, Answer
 
@@ -38,7 +38,7 @@ class Demo:
 
     def prepare(self) -> None:
         """Recreate the sample."""
-        self._sample = make_sample(self._folder, self._servers)
+        self._sample = create_sample(self._folder, self._servers)
         self._trials += 1
         self.journal = self._folder / f"journal-{self._trials}.db"
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from callsheet.version import VERSION
+
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
     from callsheet.api.branching import Played
@@ -73,7 +75,7 @@ if TYPE_CHECKING:
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
 
-__version__ = "0.1.0.dev0"
+__version__ = VERSION
 
 _NAMES = {
     "callsheet.api.budget": ("SharedBudget",),

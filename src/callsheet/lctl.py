@@ -1,16 +1,16 @@
-"""The public LCTL v3 library: make, receive, acknowledge, check and merge hand-offs between any agents.
+"""The public LCTL v3 library: creates, receives, acknowledges, checks and merges hand-offs between agents.
 
     from callsheet.lctl import Fact, Work, begin, receive, write
 
     block = write(begin("inv-7", Work(agent="reader", to="checker", instruction="Check the total",
                                       action="Read invoice 881", confidence=0.9,
                                       facts=[Fact("F1", "Invoice 881 totals 120.50 EUR", 0.96)])))
-    got = receive(block)         # 1 parse, 2 load the trace, 3 check how certain the facts are
+    got = receive(block)         # 1 parse, 2 load the trace, 3 check the confidence of the facts
     write(got.ack())             # 4 acknowledge
     got.instruction              # 5 carry it out
-    got.hand_on(Work(...))       # 6 hand on to the next agent
+    got.hand_on(Work(...))       # 6 hand off to the next agent
 
-`docs/lctl.md` shows it in use and lists the rules.
+`docs/lctl.md` describes its use and lists the rules.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def test_the_block_has_the_goal_and_the_inputs_with_what_they_are_worth_and_noth
 
 
 @pytest.mark.parametrize(("stated", "worth"), [(0.99, 0.85), (0.7, 0.7), (0.3, 0.3)])
-def test_what_an_agent_states_counts_and_is_never_more_than_085(
+def test_the_confidence_stated_by_an_agent_is_capped_at_085(
     tmp_path: Path, stated: float, worth: float
 ) -> None:
     path = tmp_path / "j.db"
@@ -86,6 +86,20 @@ def test_what_an_agent_states_counts_and_is_never_more_than_085(
         document = runtime.lctl_sync("r")
     assert document.facts["F3"].confidence == worth
     assert any(said.startswith("lctl: 2 facts") for said in remarks(path))
+
+
+@pytest.mark.parametrize(("stated", "worth"), [(0.8, 0.6), (0.3, 0.3)])
+def test_what_agents_in_a_loop_state_is_worth_no_more_than_an_agent_that_states_nothing(
+    tmp_path: Path, stated: float, worth: float
+) -> None:
+    def agent(task: AgentTask) -> AgentAnswer:
+        return AgentAnswer("a door", block(task, stated))
+
+    loop = 'S1: ?FOREACH ($x IN ["a", "b"]) THEN @AGENT_SOLVE ($x, goal="what?") > $all\nS2: @RESPOND ($all)'
+    with Runtime([], agent=agent, journal=tmp_path / "j.db", agent_blocks="flag") as runtime:
+        assert runtime.run_sync(loop, run_id="r").ok
+        document = runtime.lctl_sync("r")
+    assert [fact.confidence for fact in document.facts.values()][-1] == worth
 
 
 def test_a_block_in_the_text_of_an_answer_is_taken_out_of_it(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ async def test_an_agent_calls_the_tools_of_its_runtime_and_every_turn_is_in_the_
     assert [key for kind, key in keys if kind == "ok"] == ["S1.0.1/t1", "S1.0.1/t1c1", "S1.0.1/t2"]
 
 
-async def test_each_turn_is_told_as_an_event() -> None:
+async def test_each_agent_turn_is_an_event() -> None:
     world = World()
     model = scripted(act("price", item="pen"), {"finish": 7})
     handle = Runtime(world.tools(), model=model).start(PLAN)

@@ -39,12 +39,12 @@ def test_an_entry_for_a_tool_of_a_server_holds_under_all_its_names() -> None:
     assert policy.tools == {"DELETE": RULE, "FS__DELETE": RULE}
 
 
-def test_of_two_servers_with_one_name_each_has_its_own_entry() -> None:
+def test_two_servers_with_the_same_tool_name_have_separate_entries() -> None:
     policy, _ = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs", "db"))
     assert policy.tools == {"FS__DELETE": RULE}
 
 
-def test_what_is_denied_is_denied_under_all_its_names() -> None:
+def test_a_denied_tool_is_denied_under_all_its_names() -> None:
     for key in ("mcp:fs/delete", "DELETE", "FS__DELETE"):
         policy, _ = bind_policy(Policy(denied_tools=frozenset({key})), registry("fs"))
         assert policy.denied_tools == {"DELETE", "FS__DELETE"}, key
@@ -89,7 +89,7 @@ def test_an_entry_for_no_tool_is_a_warning_with_the_nearest_names() -> None:
     assert "DELTE" in policy.tools
 
 
-def test_of_a_server_that_is_not_open_nothing_is_said_and_of_one_that_is_each_missing_tool() -> None:
+def test_missing_tools_are_reported_only_for_open_servers() -> None:
     policy, found = bind_policy(Policy(tools={"mcp:db/drop": RULE, "mcp:fs/drop": RULE}), registry("fs"))
     assert [d.message for d in found] == [
         "the policy has an entry for mcp:fs/drop, which does not exist here"

@@ -60,7 +60,7 @@ def test_playback_gives_the_events_and_calls_nothing(runtime: Runtime, world: Wo
     assert world.calls == []
 
 
-def test_what_lies_ahead_has_to_be_agreed_to(runtime: Runtime, world: World) -> None:
+def test_side_effects_of_a_rerun_need_confirmation(runtime: Runtime, world: World) -> None:
     with pytest.raises(CallsheetError, match="JRN083"):
         runtime.rerun_sync("r1", "S2")
     shown = []

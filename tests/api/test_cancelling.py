@@ -137,7 +137,7 @@ async def test_an_unsafe_call_that_had_left_is_told_of_as_in_doubt(world: World)
     ]
 
 
-async def test_what_has_ended_is_refused_and_without_a_journal_there_is_nothing_to_cancel(
+async def test_cancelling_an_ended_run_or_without_a_journal_is_refused(
     world: World,
 ) -> None:
     assert (await world.runtime().run("S1: @RESPOND ('x')", run_id="r")).ok

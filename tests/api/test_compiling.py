@@ -49,7 +49,7 @@ async def test_a_goal_is_compiled_run_and_accounted_for() -> None:
     assert result.response == "sent to ada@example.com"
 
 
-async def test_what_fails_is_given_back_whole() -> None:
+async def test_a_failed_compilation_returns_everything_known() -> None:
     made = await callsheet.compile(GOAL, tools=[find, send], model=Scripted([WRONG]))
     assert isinstance(made, CompileFailed)
     assert not made.ok
@@ -107,7 +107,7 @@ async def test_inputs_may_be_read_and_are_told_without_their_values() -> None:
     assert "hush@" not in json.dumps(model.asked)
 
 
-async def test_that_there_is_no_tool_is_said() -> None:
+async def test_compiling_without_tools_is_reported_as_cmp004() -> None:
     made = await callsheet.compile("Say hello", model=Scripted(['S1: @respond ("Hello")']))
     assert made.ok
     assert [d.code for d in made.findings] == ["CMP004"]

@@ -20,7 +20,7 @@ def mark(name: str) -> str:
     return name
 
 
-def test_nothing_is_called_recorded_or_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_calls_records_and_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     server = {"x": {"command": sys.executable, "args": ["-c", "open('started', 'w')"]}}
     plan = PLAN + "\nS4: @ELSEWHERE (1)"
@@ -32,7 +32,7 @@ def test_nothing_is_called_recorded_or_started(tmp_path: Path, monkeypatch: pyte
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_needs_approval_is_said_by_names_or_by_a_function() -> None:
+def test_needs_approval_takes_names_or_a_function() -> None:
     runtime = Runtime([mark], model=lambda prompt: "x")
 
     assert runtime.dry_run_sync(PLAN, needs_approval=["mark"]).totals.to_approve == ("S1",)

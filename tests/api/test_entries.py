@@ -60,7 +60,7 @@ def test_an_entry_that_does_not_count_is_named_with_the_reason(there: Registry, 
     assert way_out(ENTRY, there, name).startswith(said)
 
 
-def test_of_two_servers_with_a_tool_of_one_name_each_has_its_own_reason() -> None:
+def test_two_servers_with_the_same_tool_name_have_separate_reasons() -> None:
     there = registry("delete")
     there.add(Tool(ToolSpec("DELETE", "delete", origin="mcp:db"), _nothing), alias="DB__DELETE")
     assert "see POL007" in way_out(ENTRY, there, "FS__DELETE")

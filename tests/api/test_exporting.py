@@ -42,7 +42,7 @@ def test_provenance_is_data(tmp_path: Path) -> None:
     assert next(iter(told["wasDerivedFrom"].values()))["prov:usedEntity"] == "run:w1"
 
 
-def test_what_is_missing_is_said(tmp_path: Path, collector: Collector) -> None:
+def test_exporting_without_a_journal_or_run_is_an_error(tmp_path: Path, collector: Collector) -> None:
     with pytest.raises(ValueError, match="journal"):
         Runtime().export_trace_sync("last", collector.url)
     runtime = Runtime(journal=tmp_path / "runs.db")

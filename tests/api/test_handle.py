@@ -93,7 +93,7 @@ async def test_the_story_of_a_step_is_told_in_typed_events() -> None:
     ]
 
 
-async def test_what_goes_wrong_is_told_too() -> None:
+async def test_events_include_failures() -> None:
     def broken() -> None:
         raise OSError("no")
 

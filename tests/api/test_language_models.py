@@ -61,7 +61,7 @@ async def test_a_run_whose_model_fails_is_carried_on(tmp_path: Path) -> None:
     assert (done.status, done.response, done.unanswered) == ("done", "short", ())
 
 
-async def test_what_was_spent_before_a_failure_is_counted(tmp_path: Path) -> None:
+async def test_usage_before_a_failure_is_counted(tmp_path: Path) -> None:
     model = ScriptedModel(
         [
             Completion("better", Usage(100, 10, cost=0.5)),

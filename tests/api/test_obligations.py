@@ -87,7 +87,7 @@ async def test_code_that_sees_the_workspace_needs_a_policy_that_knows_it(
     assert not any(d.code == "POL121" for d in (await hidden.verify(plan)).diagnostics)
 
 
-async def test_another_tool_of_the_name_is_told_of(tmp_path: Path) -> None:
+async def test_a_user_tool_with_the_name_of_a_builtin_is_reported(tmp_path: Path) -> None:
     @tool(effect="read")
     def fetch_page(url: str) -> str:
         return "a page"

@@ -146,7 +146,7 @@ async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
 # ---------------------------------------------------------------- what is left of the plan
 
 
-async def test_what_is_left_is_proved_with_the_labels_of_the_values_and_nothing_is_written(
+async def test_the_rest_of_a_run_is_proved_with_the_labels_of_its_values(
     world: World,
 ) -> None:
     await world.waits(ASKS + "S4: @KEEP ($d)\nS5: @KEEP ($m)")
@@ -167,7 +167,7 @@ async def test_labels_stay_what_they_are_though_the_other_policy_says_less(world
     assert [d.step for d in caught.value.diagnostics] == ["S5"]
 
 
-async def test_what_the_run_has_left_in_files_counts_for_what_is_left_of_it(world: World) -> None:
+async def test_labels_of_files_written_by_the_run_count_for_its_remaining_steps(world: World) -> None:
     docs = (SourceRule(kind="file", pattern="docs/**", label=PUBLIC),)
     own = replace(OWN, sources=docs, tools={**OWN.tools, "POST": QUIET})
     copies = '@DIARY () > $d\nS2: @WRITE_FILE ("docs/copy.txt", $d) > $w\nS3: @ASK_HUMAN ("go?") > $a\n'
@@ -177,7 +177,7 @@ async def test_what_the_run_has_left_in_files_counts_for_what_is_left_of_it(worl
     assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL103", "S5")]
 
 
-async def test_what_is_done_may_be_what_the_other_policy_forbids(world: World) -> None:
+async def test_completed_steps_may_violate_the_other_policy(world: World) -> None:
     await world.waits(ASKS + "S4: @RESPOND ($m)")
     assert (await world.resume(other(denied_tools=frozenset({"DIARY", "MENU"})))).response == "soup"
 
@@ -190,7 +190,7 @@ async def test_a_jump_back_makes_what_is_done_part_of_what_is_left(world: World)
     assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL102", "S1")]
 
 
-async def test_what_has_decided_counts_for_what_is_left(world: World) -> None:
+async def test_data_that_decided_a_jump_counts_for_the_remaining_steps(world: World) -> None:
     plan = 'S1: @DIARY () > $d\nS2: ?IF ($d == "dear diary") THEN GOTO S4\nS3: @RESPOND ("no")\n'
     plan += 'S4: @ASK_HUMAN ("go?") > $a\nS5: @KEEP ("x")\nS6: @RESPOND ("done")'
     await world.waits(plan)
@@ -251,7 +251,7 @@ async def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
     return [(ask.digest, ask.why) for ask in await world.runtime().inbox()]
 
 
-async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_and_back(
+async def test_only_approvals_of_the_policy_in_force_wait_for_an_answer(
     world: World,
 ) -> None:
     await world.waits(KEEPS, policy=ASKING)
@@ -267,7 +267,7 @@ async def test_only_what_the_other_policy_asks_waits_for_an_answer_and_so_there_
     assert [(ask.step, ask.kind) for ask in later.waiting] == [("S3", "question")]
 
 
-async def test_what_was_asked_stays_asked_though_the_other_policy_would_not_ask_it(world: World) -> None:
+async def test_pending_questions_remain_under_a_policy_that_would_not_ask_them(world: World) -> None:
     first = await world.waits(KEEPS, policy=ASKING)
     assert first.waiting[0].why == ("the policy requires approval for @KEEP",)
     now = await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)

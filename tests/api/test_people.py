@@ -109,7 +109,7 @@ def test_without_an_event_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["no", "yes", 1, None, {"verdict": "deny"}])
-def test_nothing_that_is_merely_true_or_false_is_taken_for_an_answer(tmp_path: Path, said: Any) -> None:
+def test_only_a_bool_is_accepted_as_an_approval(tmp_path: Path, said: Any) -> None:
     with runtime(tmp_path) as open_one:
         open_one.run_sync(SEND, {"who": "ada"}, run_id="mail")
         with pytest.raises(CallsheetError, match="RUN031: an answer is True, False or an Answer"):

@@ -30,7 +30,7 @@ def web_search(query: str) -> list[str]:
 # ------------------------------------------------------------ reading and writing
 
 
-def test_all_spellings_are_one_plan_with_one_hash() -> None:
+def test_the_same_plan_in_every_syntax_has_one_hash() -> None:
     ltp, micro = Plan.parse(LTP), Plan.parse(MICRO)
     data = Plan.from_json(ltp.to_json())
     text = Plan.from_json(json.dumps(ltp.to_json()))
@@ -74,7 +74,7 @@ def test_arguments_without_a_name_get_those_of_the_given_tools() -> None:
 
 
 @given(plans())
-def test_what_is_written_reads_back_as_the_same_plan(ir: object) -> None:
+def test_a_written_plan_parses_to_the_same_plan(ir: object) -> None:
     plan = Plan(ir)  # type: ignore[arg-type]
     assert Plan.from_json(json.loads(json.dumps(plan.to_json(), ensure_ascii=False))) == plan
     assert Plan.parse(plan.to_ltp(), syntax="ltp") == plan
@@ -125,7 +125,7 @@ def test_a_plan_is_immutable_and_says_what_it_is() -> None:
     assert plan.step("S9") is None
 
 
-def test_what_a_spelling_cannot_say_is_refused_with_its_code() -> None:
+def test_a_plan_that_a_syntax_cannot_express_is_refused_with_a_code() -> None:
     plan = Plan.parse('S1: @NOTIFY (channel="#eng", text="hi")\nS3: @RESPOND ("x")')
     with pytest.raises(CallsheetError) as caught:
         plan.to_micro()

@@ -139,7 +139,7 @@ async def test_a_plan_that_fails_is_told_with_its_steps_and_stays_saved(tmp_path
         ("plan_execute", {"plan_id": "x\0y"}, "is not a plan id"),
     ],
 )
-async def test_what_is_wrong_is_told_as_data(tmp_path: Path, name: str, arguments: Any, said: str) -> None:
+async def test_errors_are_returned_as_data(tmp_path: Path, name: str, arguments: Any, said: str) -> None:
     reply = await Desk(tmp_path)(name, **arguments)
     assert reply["success"] is False
     assert said in reply["error"]
@@ -243,7 +243,7 @@ async def test_the_model_that_makes_plans_counts_too(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
-def test_what_is_left_is_never_less_than_nothing(most: int, first: int, second: int) -> None:
+def test_the_remaining_budget_is_never_negative(most: int, first: int, second: int) -> None:
     budget = SharedBudget(Limits(max_calls=most))
     for used in (first, second):
         budget.add(Usage(calls=used))

@@ -41,7 +41,7 @@ async def test_a_plan_that_runs_again_is_checked_once(checks: list[object]) -> N
         assert len(checks) == 2
 
 
-async def test_other_inputs_are_checked_anew(checks: list[object]) -> None:
+async def test_a_plan_is_checked_again_for_other_input_names(checks: list[object]) -> None:
     plan = Plan.parse(TEXT)
     async with Runtime([twice]) as runtime:
         for given in ({"x": 1}, {"x": 2}, {"x": 3, "z": 3}):
@@ -57,7 +57,7 @@ async def test_a_plan_with_errors_is_refused_each_time() -> None:
                 await runtime.run(plan)
 
 
-def test_only_so_many_plans_are_kept_and_the_last_used_stay() -> None:
+def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
     plans = [Plan.parse(f"S1: @RESPOND ({n})").ir for n in range(4)]
     ready = [Prepared({}, {}, compile_plan(plan)) for plan in plans]
     kept = PreparedPlans(most=2)

@@ -43,7 +43,7 @@ def check(shown: str) -> None:
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
-async def test_nothing_that_is_printed_of_a_run_shows_a_secret(tmp_path: Path, is_recorded: bool) -> None:
+async def test_no_repr_of_a_run_shows_a_secret(tmp_path: Path, is_recorded: bool) -> None:
     runtime = Runtime([login, fail], journal=tmp_path / "journal.db" if is_recorded else None)
     handle = runtime.start(PLAN, secrets={"token": TOKEN}, run_id="r")
     events = [event async for event in handle]
@@ -75,7 +75,7 @@ async def test_a_run_that_is_taken_up_again_is_masked_as_well(tmp_path: Path) ->
     check(repr(await again.fork("r", 1, new_id="f", effects=True)))
 
 
-async def test_what_is_raised_for_a_run_that_failed_shows_none_either() -> None:
+async def test_errors_of_failed_runs_show_no_secret() -> None:
     result = await Runtime([fail]).run(
         "S1: @FAIL ($token) > $f ON_FAIL TERMINATE ($f)", secrets={"token": TOKEN}
     )

@@ -130,7 +130,7 @@ async def test_tools_are_functions_methods_partials_and_files(tmp_path: Path) ->
     assert (await runtime.run(plan)).variables == {"a": 4, "b": 3, "c": "Hello YOU", "d": 1.5}
 
 
-def test_what_cannot_be_a_tool_is_said_at_once() -> None:
+def test_an_invalid_tool_is_refused_at_construction() -> None:
     with pytest.raises(CallsheetError, match="CFG105"):
         Runtime([lambda n: n])
     with pytest.raises(CallsheetError, match="CFG105"):
@@ -145,7 +145,7 @@ def test_what_cannot_be_a_tool_is_said_at_once() -> None:
         Runtime([3])  # type: ignore[list-item]
 
 
-async def test_nothing_is_reachable_that_was_not_given(tmp_path: Path) -> None:
+async def test_only_the_given_tools_are_reachable(tmp_path: Path) -> None:
     plan = 'S1: @WRITE_FILE (path="a.txt", content="x") > $done\nS2: @RESPOND ($done)'
     with pytest.raises(PlanError, match="no tool is called @WRITE_FILE"):
         await Runtime().run(plan)

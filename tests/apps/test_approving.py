@@ -43,7 +43,7 @@ def test_a_run_that_waits_ends_with_4_and_says_what_to_type(machine, waiting):
     assert notes(machine) == ""
 
 
-def test_approved_it_goes_on(machine, waiting):
+def test_an_approved_run_continues(machine, waiting):
     result = machine("approve", "r1", "--by", "Bo", "--note", "fine")
     assert result.exit_code == 0, result.stderr
     assert "callsheet resume r1" in result.stderr
@@ -55,7 +55,7 @@ def test_approved_it_goes_on(machine, waiting):
     assert "approve by Bo: fine" in machine("show", "r1").stdout
 
 
-def test_denied_it_is_not_called(machine, waiting):
+def test_a_denied_call_is_not_made(machine, waiting):
     assert machine("approve", "r1", "S1", "--deny", "--by", "Bo").exit_code == 0
     assert "denied by Bo" in machine("resume", "r1").stdout
     assert notes(machine) == ""
@@ -73,7 +73,7 @@ def test_runs_and_show_tell_that_it_waits(machine, waiting):
     assert "status   waiting" in shown
     assert "callsheet approve r1 S1.0.1" in shown
     machine("approve", "r1")
-    assert "it goes on with: callsheet resume r1" in machine("show", "r1").stdout
+    assert "continue with: callsheet resume r1" in machine("show", "r1").stdout
 
 
 def test_the_inbox_tells_of_all_runs(machine, waiting):
@@ -121,7 +121,7 @@ def test_an_approval_of_something_else_is_refused(machine, waiting):
     assert machine("approve", "r1", "--digest", ask["digest"]).exit_code == 0
 
 
-def test_there_is_nothing_to_approve_of_a_run_that_is_not_there_or_of_another_step(machine, waiting):
+def test_approving_an_unknown_run_or_another_step_is_an_error(machine, waiting):
     assert "JRN002" in machine("approve", "nobody").stderr
     assert "S7 of run r1 has no pending question" in machine("approve", "r1", "S7").stderr
     assert machine("approve", "r1", "--deny", "--answer", "x").exit_code == 2
@@ -143,7 +143,7 @@ def test_a_rule_on_the_command_line_that_fits_no_step_is_a_warning(machine):
     assert "warning RUN032: no step calls @AD" in result.stderr
 
 
-def test_what_a_terminal_would_obey_is_shown_and_not_obeyed(machine):
+def test_control_characters_are_escaped_in_questions(machine):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp", *TOOLS, "--var", "who=a\x1b[2Kb\u202ec", "--approve", "note")
     assert "\\u001b[2K" in machine("inbox").stdout
@@ -193,9 +193,7 @@ def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
     late = machine("approve", "r1")
     assert late.exit_code == 2
     assert "help: continue the run without an answer: callsheet resume r1" in late.stderr
-    assert (
-        "its time is over; it goes on without an answer with: callsheet resume r1" in machine("inbox").stdout
-    )
+    assert "its timeout is over; continue without an answer: callsheet resume r1" in machine("inbox").stdout
     assert "nobody approved the call of @NOTE within 30s" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 

@@ -70,7 +70,7 @@ def test_why_forward_ends_at_effects(machine):
     assert all(key != "S2.1.1" for key in keys)
 
 
-def test_what_is_not_there_is_refused_with_what_is_near(machine):
+def test_unknown_names_are_refused_with_suggestions(machine):
     done_run(machine)
     for asked, hint in (("sum", "did you mean $sums?"), ("sums.9", "it has 0, 1")):
         refused = machine("why", "r1", asked)
@@ -129,7 +129,7 @@ def test_blame_finds_what_was_not_there(machine):
     assert (cause["what"], cause["variable"], cause["path"]) == ("unset", "n", ["deep"])
 
 
-def test_of_a_loop_whose_items_failed_the_error_that_ended_the_run_is_told(machine):
+def test_blame_shows_the_item_error_that_ended_a_loop(machine):
     plan = machine.plan('S1: ?FOREACH ($f IN ["a", "b"]) THEN @READ_FILE (path=$f) > $t ON_FAIL TERMINATE')
     assert machine("run", plan, "--run-id", "r1").exit_code == 1
     error = machine.json("show", "r1")["error"]

@@ -77,10 +77,10 @@ def test_a_run_with_a_call_in_doubt_tells_of_the_call(machine):
     assert machine("resume", "r").exit_code == 4
     done = machine("cancel", "r")
     assert done.exit_code == 0
-    assert "1 call left and gave no answer" in done.stderr
+    assert "1 call was sent without an answer" in done.stderr
     assert "S1.0.1  @DIE" in done.stderr
     shown = machine("show", "r").stdout
-    assert "1 call left and gave no answer" in shown
+    assert "1 call was sent without an answer" in shown
     assert "callsheet decide" not in shown
     assert [step["outcome"] for step in machine.json("show", "r")["steps"]] == ["stopped"]
     ended_for_good(machine)
@@ -143,7 +143,7 @@ def test_a_process_that_does_not_hear_leaves_it_to_the_next_resumption(machine, 
     ended_for_good(machine)
 
 
-def test_what_has_ended_or_is_not_there_is_said(machine):
+def test_cancelling_an_ended_or_unknown_run_is_an_error(machine):
     plan = machine.plan('S1: @RESPOND ("done")')
     machine("run", plan, "--run-id", "r")
     refused = machine("cancel", "r")

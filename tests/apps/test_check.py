@@ -33,7 +33,7 @@ def test_the_same_errors_as_json_are_on_standard_output(machine):
     assert all(d["source"] == "p.ltp" and d["code"].startswith("LTP") for d in found["diagnostics"])
 
 
-def test_of_thousands_of_findings_the_worst_are_printed_and_how_many_more_there_are(machine):
+def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
     steps = [f"S{n}: @NONE ($missing) > $x{n}" for n in range(1_000)]
     plan = machine.write("p.ltp", "\n".join(steps))
     result = machine("check", plan)
@@ -122,7 +122,7 @@ def test_loose_spellings_are_hints_and_with_strict_errors(machine):
 
 
 @pytest.mark.parametrize("step", ['@LLM_SUMMARIZE ("x")', '@AGENT_SOLVE (goal="x")', 'RE-PLAN ("x")'])
-def test_what_this_version_cannot_carry_out_is_said(machine, step):
+def test_check_reports_what_this_version_cannot_run(machine, step):
     plan = machine.plan(f"S1: {step}", 'S2: @RESPOND ("x")')
     assert "RUN010" in machine("check", plan).stdout
 

@@ -32,7 +32,7 @@ def test_a_json_plan_is_checked_with_its_tools(machine):
     assert machine("check", machine.write("p.yaml", YAML)).exit_code == 0
 
 
-def test_all_mistakes_of_form_and_of_the_graph_are_told_in_one_look(machine):
+def test_errors_of_form_and_of_the_graph_are_reported_together(machine):
     steps = [{**STEPS[0], "depends_on": ["2"], "titel": 1}, {**STEPS[1], "args": None}]
     result = machine.json("check", machine.write("p.json", json.dumps({"id": "A", "steps": steps})))
     assert {d["code"] for d in result["diagnostics"]} >= {"DAG013", "DAG012", "DAG011", "CHK061"}
@@ -54,7 +54,7 @@ def test_a_json_plan_is_written_in_its_canonical_form(machine):
     assert machine("fmt", "--check", path).exit_code == 0
 
 
-def test_what_fmt_would_lose_is_not_touched(machine):
+def test_fmt_refuses_files_whose_content_it_would_lose(machine):
     text = json.dumps({"notes": "mine", "steps": STEPS})
     result = machine("fmt", machine.write("p.json", text))
     assert result.exit_code == 2
@@ -76,7 +76,7 @@ def test_a_json_plan_becomes_a_text_and_back(machine):
     assert [s["depends_on"] for s in json.loads(back.stdout)["steps"]] == [[], ["S1"]]
 
 
-def test_what_a_graph_cannot_say_is_refused_at_its_place(machine):
+def test_steps_that_a_graph_cannot_express_are_refused_with_their_position(machine):
     result = machine("fmt", "--to", "dag", machine.plan("S1: @A () > $x", "S2: ?IF ($x == 1) THEN GOTO S1"))
     assert result.exit_code == 2
     assert "plan.ltp:4:1: error DAG070: a JSON plan cannot express GOTO (step S2)" in result.stderr

@@ -36,7 +36,7 @@ def plan(machine, *steps):
     )
 
 
-def test_what_does_not_depend_on_a_failure_finishes_and_the_rest_is_taken_up_again(machine):
+def test_independent_steps_finish_after_a_failure_and_resume_continues_the_rest(machine):
     failed = machine("run", plan(machine), "--tools", machine.tools, "--run-id", "r")
     assert failed.exit_code == 1
     assert written(machine) == ["one Ada", "three one Ada"]
@@ -58,7 +58,7 @@ def test_variables_of_the_plan_are_overridden_at_the_start(machine):
     assert written(machine) == ["five", "four there", "one Bob", "six", "three one Bob"]
 
 
-def test_what_is_said_for_a_failure_ends_the_plan(machine):
+def test_on_fail_terminate_ends_the_plan(machine):
     said = {"retry": 1, "delay": 0, "terminate": "stopped by ${who}"}
     result = machine(
         "run",

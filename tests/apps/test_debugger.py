@@ -152,7 +152,7 @@ def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, termina
     assert "<html" in (bills.folder / "bill.html").read_text()
 
 
-def test_elsewhere_the_steps_are_printed(bills):
+def test_without_a_terminal_the_steps_are_printed(bills):
     said = bills("debug", "bill").stdout.splitlines()
     assert said[0].startswith("run bill  FAILED at S3  ")
     assert [line.split()[:2] for line in said[1:]] == [["ok", "S1"], ["FAIL", "S2"], ["FAIL", "S3"]]

@@ -106,7 +106,7 @@ def test_the_readme_shows_the_inbox_example_its_picture_and_its_answer(tmp_path:
     assert done.stdout.strip() in readme
 
 
-def test_what_installs_servers_is_ended_where_nobody_waits_for_it(
+def test_an_abandoned_installation_of_servers_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow, told = tmp_path / "python", tmp_path / "pid"

@@ -29,7 +29,7 @@ def test_an_unsafe_call_that_times_out_is_not_tried_again_unasked(machine, tmp_p
     record = ("--journal", journal)
     done = machine("run", plan, "--tools", tools, "--var", f"log={log}", "--run-id", "r1", *record)
     assert done.exit_code == 4
-    assert "1 call left and gave no answer" in done.stderr
+    assert "1 call was sent without an answer" in done.stderr
     assert "callsheet resume r1" in done.stderr
     assert log.read_text() == "paid\n"
     decided = machine("resume", "r1", "--in-doubt", "retry", *record)

@@ -30,7 +30,7 @@ def test_run_says_the_same_with_dry_run(machine):
     assert not machine.journal.exists()
 
 
-def test_what_agents_may_call_is_in_the_totals_and_held_to_the_operator_s_word(machine, monkeypatch):
+def test_calls_of_agents_are_in_the_totals_and_limited_by_the_operator(machine, monkeypatch):
     plan = machine.plan(
         'S1: @AGENT_SOLVE (goal="x", tools=["look", "note"], max_turns=4) > $a', "S2: @RESPOND ($a)"
     )

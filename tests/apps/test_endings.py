@@ -45,7 +45,7 @@ def test_a_display_that_fails_is_given_up():
     assert display.asked == 2  # to begin, and to give the screen back
 
 
-def test_nothing_is_under_way_in_the_picture_of_a_run_that_has_ended():
+def test_the_picture_of_an_ended_run_has_no_running_steps():
     out, plan = io.StringIO(), parse("S1: @ADD (a=1) > $a\nS2: @ADD (a=2) > $b").require()
     console = Console(file=out, width=80, height=24, force_terminal=False)
     display = LiveDisplay(plan, console, Heading(plan))
@@ -289,7 +289,7 @@ def test_a_narrow_terminal_shows_mark_and_id(machine):
     assert "1:12 min" in first
 
 
-def test_what_failed_stays_in_sight_and_who_waits_for_a_person_does_not_turn():
+def test_failed_steps_stay_visible_and_waiting_steps_do_not_spin():
     plan = parse("PLAN_START\n" + "\n".join(f"S{n}: @ADD ({n})" for n in range(1, 51)) + "\nPLAN_END\n").plan
     assert plan is not None
     out = io.StringIO()

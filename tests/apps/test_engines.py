@@ -58,7 +58,7 @@ def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) 
     assert "contradict" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
 
 
-def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str) -> None:
+def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, plan: str) -> None:
     machine("run", plan, "--run-id", "here")
     with Journal.open(machine.journal) as journal:
         start = next(iter(journal.events("here"))).body or {}
@@ -79,7 +79,7 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
 
 
-def test_who_stops_waiting_for_a_run_elsewhere_hears_that_it_goes_on(
+def test_interrupting_the_wait_for_a_remote_run_prints_that_it_continues(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert interrupted(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130

@@ -31,7 +31,7 @@ def test_every_command_with_a_result_takes_it():
     assert without == NO_RESULT
 
 
-def test_what_becomes_of_labels_is_told(machine):
+def test_labels_commands_return_json(machine):
     machine.write("a.txt", "a")
 
     assert machine.json("labels", "set", "a.txt", "U/priv") == {

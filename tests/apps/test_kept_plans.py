@@ -153,7 +153,7 @@ def test_the_declarations_of_a_servers_tools_are_kept(with_server):
     assert "PLN025" in codes(with_server, "run", "greet", "--var", "who=Ada")
 
 
-def test_what_was_changed_by_hand_is_shown_run_and_kept(home):
+def test_manual_edits_of_a_stored_plan_are_shown_run_and_kept(home):
     path = home.folder / "home" / "data" / "callsheet" / "plans" / "triage.ltp"
     path.write_text(TRIAGE.replace("$label", "by hand"))
     assert run(home, "triage", "--var", "first=1").stdout == "by hand: 3\n"

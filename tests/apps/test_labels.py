@@ -67,7 +67,7 @@ def test_a_reader_that_looks_like_another_word_is_told(left: Machine) -> None:
     assert "did you mean" not in left("labels", "set", "public/copy.txt", "U/books+user").stderr
 
 
-def test_what_a_run_has_left_is_listed(left: Machine) -> None:
+def test_labels_written_by_a_run_are_listed(left: Machine) -> None:
     found = labels(left)
     assert found.pop("file public/copy.txt") == "U/priv"
     assert found.pop("note k") == "U/priv"
@@ -90,7 +90,7 @@ def test_a_label_is_set_and_forgotten_by_hand(left: Machine) -> None:
     assert set(labels(left)) == {"note k"}
 
 
-def test_what_is_no_label_or_no_place_is_told(machine: Machine) -> None:
+def test_invalid_labels_and_places_are_refused(machine: Machine) -> None:
     for line in (("a.txt", "private"), ("../a.txt", "T/pub"), ("/etc/passwd", "T/pub")):
         result = machine("labels", "set", *line)
         assert (result.exit_code, "CFG010" in result.stderr) == (2, True)

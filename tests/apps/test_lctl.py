@@ -144,7 +144,7 @@ def test_rules_are_listed_and_explained(machine):
     assert machine("explain", "X99").exit_code == 2
 
 
-def test_nothing_of_a_document_drives_the_terminal(machine):
+def test_control_characters_of_a_document_are_escaped(machine):
     hostile = changed(hop(1), "facts.F1.text", "\x1b[2Jgone\u202e")
     hostile = changed(hostile, "chain.target", "\x1b]0;x\x07y")
     machine.write("bad.yaml", text(changed(hostile, "trace.0.action", "a\x1b[1mb")))
@@ -186,7 +186,7 @@ def test_branches_that_use_one_id_for_two_facts_are_refused_unless_one_is_rename
     }  # fmt: skip
 
 
-def test_what_branches_do_not_agree_on_is_told_and_the_lowest_holds(parted):
+def test_merge_reports_conflicts_and_takes_the_lowest_confidence(parted):
     parted("lctl", "merge", "web.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops", "--rename")
     lower = (
         (parted.folder / "web.yaml").read_text().replace("start, confidence: 0.9", "start, confidence: 0.5")
@@ -202,7 +202,7 @@ def test_what_branches_do_not_agree_on_is_told_and_the_lowest_holds(parted):
     assert "missing option '--to'" in parted("lctl", "merge", "web.yaml", "api.yaml").stderr
 
 
-def test_of_thousands_of_findings_the_worst_are_printed_and_how_many_more_there_are(machine):
+def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
     facts = "".join(f"  F{n}: {{text: a, confidence: 3}}\n" for n in range(1_000))
     block = f"lctl: '3.0'\nchain: {{id: c, step: 1, from: a, to: b}}\nfacts:\n{facts}instruction: go\n"
     result = machine("lctl", "check", machine.write("c.yaml", block))

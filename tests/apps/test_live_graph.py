@@ -77,7 +77,7 @@ def test_steps_of_a_new_plan_stand_below() -> None:
     assert drawn(PLAN, Note(NoteKind.STARTED, "r1/x\x1b"))[-1].startswith("◉ r1/x\N{REPLACEMENT CHARACTER}")
 
 
-def test_what_was_done_before_a_resume_is_marked() -> None:
+def test_steps_completed_before_a_resume_are_marked() -> None:
     out = io.StringIO()
     display = LiveGraph(PLAN, Console(file=out, width=80, height=24, force_terminal=False))
     display.begin({"1": Note(NoteKind.BEFORE, "1"), "2": Note(NoteKind.FINISHED, "2")})

@@ -64,7 +64,7 @@ def test_a_fetched_model_that_nothing_can_run_says_what_is_missing(machine, fold
     assert "the extra `local` is not installed: pip install 'callsheet[local]'" in done.stderr
 
 
-def test_what_was_not_here_cannot_be_removed(machine, folder):
+def test_removing_a_missing_model_is_an_error(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()
     assert machine("models", "remove", "smollm2-135m").exit_code == 0
@@ -91,7 +91,7 @@ def test_doctor_says_which_models_are_here(machine, folder):
 def test_a_fetched_model_is_asked_where_none_is_configured(machine, folder):
     folder.mkdir()
     (folder / "qwen2.5-coder-0.5b.gguf").write_bytes(b"no model at all")
-    taken = "no model is configured; local:qwen2.5-coder-0.5b is on this machine and is taken\n"
+    taken = "no model is configured; local:qwen2.5-coder-0.5b is on this machine and is used\n"
     for command in (("compile", "Add one and two"), ("compare-react", "Add one and two")):
         said = machine(*command, "--tools", "tools.py")
         assert said.exit_code == 2

@@ -47,7 +47,9 @@ def test_a_browser_elsewhere_gives_the_address_that_it_was_sent_to(
     assert machine.json("login")["logins"] == []
 
 
-def test_there_is_nothing_to_log_in_to(machine: Machine, wiki: Protected, authority: Authority):
+def test_servers_without_interactive_login_are_refused(
+    machine: Machine, wiki: Protected, authority: Authority
+):
     authority.given["known"] = wiki.url
     keys = {"client_id": "us", "client_secret": "env:NONE", "issuer": authority.origin}
     where = configured(
@@ -60,7 +62,7 @@ def test_there_is_nothing_to_log_in_to(machine: Machine, wiki: Protected, author
     for name, said in {
         "local": "is started by a command",
         "keyed": "a header of its configuration",
-        "robot": "by the machine itself",
+        "robot": "with client credentials",
         "elsewhere": "does not offer a login",
         "keyd": "did you mean keyed?",
     }.items():

@@ -100,7 +100,7 @@ def test_an_agent_that_is_answered_with_noise_stands_still_and_goes_on(machine, 
         assert machine.json("resume", "r")["response"] == "four"
 
 
-def test_what_the_plan_says_about_failures_counts(machine, monkeypatch):
+def test_model_failures_follow_on_fail(machine, monkeypatch):
     machine.write(
         "p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL TERMINATE ("no luck: $s")\nS2: @RESPOND ($s)\n'
     )
@@ -160,7 +160,7 @@ def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch
     assert machine.json("resume", "r")["response"] == "It says: mine"
 
 
-def test_another_model_carries_a_run_on(machine, monkeypatch):
+def test_a_run_can_be_resumed_with_another_model(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=declines) as provider, serving(answer("from the other")) as other:
         configure(machine, provider, monkeypatch)
@@ -286,7 +286,7 @@ def test_doctor_asks_the_configured_model(machine, monkeypatch):
         assert model["found"].startswith(f"{provider.url}/v1#small answered as gpt-x in ")
         assert model["found"].endswith(", 12 + 3 tokens")
         assert [(item["state"], item["found"]) for item in found["constraints"]] == [
-            ("ok", "takes json_schema"),
+            ("ok", "accepts json_schema"),
             ("note", "gbnf does not work: its answer does not keep to it"),
         ]
         assert len(provider.asked) == 3
@@ -301,7 +301,7 @@ def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
         configure(machine, provider, monkeypatch)
         told = [item["found"] for item in items(machine)["constraints"]]
     assert told == [
-        "takes none: answers are checked afterwards",
+        "accepts none: answers are checked afterwards",
         "json_schema does not work: its provider refuses it",
     ]
 

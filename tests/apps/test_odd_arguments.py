@@ -59,7 +59,7 @@ def test_a_limit_is_a_finite_number(machine, option):
 
 
 @pytest.mark.parametrize("command", [("dry-run", "p.ltp", "--price=nan"), ("cancel", "x", "--patience=nan")])
-def test_other_numbers_are_finite_too(machine, command):
+def test_non_finite_numbers_are_refused(machine, command):
     machine.write("p.ltp", PLAN)
 
     assert "is not a finite number" in machine(*command).stderr
@@ -94,7 +94,7 @@ def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command)
 
 
 @pytest.mark.parametrize("command", [("runs", "export"), ("runs", "salvage"), ("report", "last")])
-def test_what_is_written_to_a_pipe_or_a_device_goes_through_it(machine, command):
+def test_output_can_be_a_pipe_or_a_device(machine, command):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
     pipe = machine.folder / "pipe"
@@ -112,7 +112,7 @@ def test_what_is_written_to_a_pipe_or_a_device_goes_through_it(machine, command)
     "error",
     [OSError(errno.EMFILE, "Too many open files", "re2.py"), ImportError("libre2.so: Too many open files")],
 )
-def test_that_no_more_files_may_be_open_is_no_bug(machine, monkeypatch, error):
+def test_too_many_open_files_is_a_diagnostic(machine, monkeypatch, error):
     def refuse(*_given, **_named):
         raise error
 

@@ -29,7 +29,7 @@ def test_the_policy_of_the_start_may_be_named(waiting: Machine) -> None:
     assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
 
 
-def test_another_one_is_told_and_gone_on_under_once_it_is_accepted(waiting: Machine) -> None:
+def test_another_policy_is_shown_and_used_once_it_is_accepted(waiting: Machine) -> None:
     waiting.write("ours.toml", OURS + 'returns = "U/priv"\n')
     result = waiting("resume", "r", "--policy", "ours.toml")
     assert result.exit_code == 2
@@ -40,7 +40,7 @@ def test_another_one_is_told_and_gone_on_under_once_it_is_accepted(waiting: Mach
     assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr
 
 
-def test_what_is_left_is_refused_with_status_3_and_the_run_stays(waiting: Machine) -> None:
+def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine) -> None:
     waiting.write("ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n')
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert result.exit_code == 3

@@ -27,7 +27,7 @@ def test_long_lists_are_printed_with_an_item_on_each_line(capsys: pytest.Capture
     assert '\n  "a": {\n    "b": [\n      1,' in text
 
 
-def test_what_an_encoding_does_not_have_is_escaped(machine: Machine) -> None:
+def test_characters_missing_in_the_encoding_are_escaped(machine: Machine) -> None:
     plan = machine.plan('S1: @RESPOND ("\u2192", $b)')
     said = machine.shell("check", plan, prefix="import sys; sys.stdout.reconfigure(encoding='latin-1')")
     assert (said.returncode, said.stderr) == (0, "")

@@ -21,7 +21,7 @@ def two(machine):
     return machine
 
 
-def test_it_says_what_differs(two):
+def test_the_differences_are_printed(two):
     result = two("plan", "diff", "a.ltp", "b.ltp")
     assert result.exit_code == 0
     assert result.stdout == (
@@ -49,7 +49,7 @@ def test_two_spellings_of_one_plan_are_the_same_plan(two):
     assert two("plan", "diff", "a.ltp", "a.ltp").stdout.endswith("same plan, 2 steps\n")
 
 
-def test_one_of_them_may_come_from_standard_input(two):
+def test_one_of_the_two_plans_may_come_from_standard_input(two):
     assert "1 changed" in two("plan", "diff", "-", "b.ltp", stdin=MICRO).stdout
     assert "1 changed" in two("plan", "diff", "b.ltp", "-", stdin=OLD).stdout
     refused = two("plan", "diff", "-", "-", stdin=OLD)
@@ -86,7 +86,7 @@ def test_colours_stand_only_where_they_are_wanted(two):
     assert '\x1b[32m"https://b"\x1b[0m' in two("plan", "diff", "--color", "always", "a.ltp", "b.ltp").stdout
 
 
-def test_it_loads_nothing_heavy(two):
+def test_plan_diff_imports_no_heavy_modules(two):
     report = "import atexit, sys\natexit.register(lambda: print('M', *sys.modules, file=sys.__stderr__))\n"
     done = two.shell("plan", "diff", "a.ltp", "b.ltp", prefix=report)
     assert not {"mcp", "asyncio", "sqlite3", "pydantic", "rich"} & set(done.stderr.split())

@@ -220,7 +220,7 @@ def test_no_command_takes_an_id_that_leads_elsewhere(home, command, name):
     assert home.json("plan", *command, name, *more)["diagnostics"][0]["code"] == "PLN001"
 
 
-def test_another_folder_is_named_by_an_option_or_by_the_environment(home, monkeypatch):
+def test_the_folder_is_set_by_an_option_or_by_the_environment(home, monkeypatch):
     home.write("p.json", json.dumps({**PLAN, "id": "one"}))
     home("plan", "save", "p.json", "--plans", "team")
     assert (home.folder / "team" / "one.json").exists()
@@ -275,7 +275,7 @@ def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(ho
     assert home.json("plan", "resume", "look")["status"] == "done"
 
 
-def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
+def test_steps_completed_by_another_program_are_not_run_again(home):
     look = {
         **STEP,
         "index": "1",
@@ -299,9 +299,9 @@ def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
     assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
     assert (home.folder / "out.txt").read_text() == "from before, Bo"
     for told, why in (
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         (json.dumps({"plan_id": "x"}), "of the plan x"),
-        ("\udcff", "no UTF-8"),
+        ("\udcff", "UTF-8"),
     ):
         (home.folder / "state.json").write_text(told, "utf-8", "surrogateescape")
         (refused,) = home.json("plan", "run", "two", "--state", "state.json")["diagnostics"]

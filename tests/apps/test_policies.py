@@ -36,7 +36,7 @@ def test_an_argument_that_may_say_who_is_reached_is_suggested(machine: Machine) 
     assert load_policy("policy.toml").tools["SEND"].audience_arg == "to"
 
 
-def test_what_a_tool_says_of_itself_cannot_leave_its_comment(machine: Machine) -> None:
+def test_tool_descriptions_stay_inside_their_comment(machine: Machine) -> None:
     machine.write(
         "sly.py",
         "import callsheet\n@callsheet.tool(effect='unsafe')\ndef sly(a: str) -> str:\n"

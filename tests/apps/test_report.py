@@ -40,7 +40,7 @@ def test_the_same_run_gives_the_same_bytes(machine):
     assert (machine.folder / "a.html").read_bytes() == (machine.folder / "b.html").read_bytes()
 
 
-def test_it_may_go_to_standard_output(machine):
+def test_a_report_can_be_written_to_standard_output(machine):
     done_run(machine)
     assert machine("report", "r1", "-o", "-").stdout.startswith("<!doctype html>")
     assert machine("report", "r1", "-o", "-", "--json").exit_code == 2
@@ -110,7 +110,7 @@ def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
     assert [visit["end"] for visit in rows_of(data["visits"])] == [0]
 
 
-def test_what_was_set_by_hand_in_a_fork_is_a_fact_of_its_own(machine):
+def test_a_value_edited_in_a_fork_is_a_fact(machine):
     done_run(machine)
     machine("fork", "r1", "--at", "3", "--set", "sum=7", "--run-id", "r2", "--yes")
     data = data_of(machine, "r2")

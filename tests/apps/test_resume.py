@@ -111,7 +111,7 @@ def test_a_program_is_told_which_steps_are_under_way_when_a_run_goes_on(machine)
     assert (begin["event"], begin["done_before"], begin["under_way"]) == ("begin", 0, ["S1"])
 
 
-def test_what_a_decision_alone_leads_to_is_told_in_lines_as_a_run_is(machine):
+def test_steps_after_a_decision_are_printed_like_those_of_a_run(machine):
     plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @DIE (marker="died") > $b', "S3: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
     lines = machine("resume", "r", "--in-doubt", "skip").stderr.splitlines()

@@ -84,7 +84,7 @@ def test_no_step_modifies_a_fact_also_not_one_that_gives_the_same_value_again(ma
     ]
 
 
-def test_what_a_step_that_has_not_run_reads_is_critical_and_the_rest_is_context(machine):
+def test_facts_read_by_pending_steps_are_critical_and_others_are_context(machine):
     run(machine, "S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b", "S3: @ADD (a=$a) > $c", "S4: @RESPOND ($c)")
     document = emitted(machine, "--step", "S2")
     assert (document.critical, document.lists.context) == (("F1",), ("F2",))
@@ -255,7 +255,7 @@ def answered(machine, answer):
     return first, emitted(machine)
 
 
-def test_what_a_person_says_is_no_less_sure_for_what_they_were_shown(machine):
+def test_a_persons_answer_keeps_its_confidence_after_an_uncertain_question(machine):
     _, document = answered(machine, "no")
     shown, said = document.facts["F1"], document.facts["F2"]
     assert (shown.confidence, said.confidence, said.derived_from) == (0.8, 1.0, ())
@@ -273,7 +273,15 @@ def test_a_value_that_a_person_gives_back_is_confirmed_and_no_surer_itself(machi
     assert check([first, document]).is_ok
 
 
-def test_what_a_person_says_is_sure_and_a_new_fact(machine):
+def test_the_default_of_a_question_that_nobody_answered_is_assumed(machine):
+    ask = 'S1: @ASK_HUMAN ("which?", timeout="1s", default="red") > $colour'
+    run(machine, ask, "S2: @RESPOND ($colour)", options=("--wait",))
+    fact = emitted(machine).facts["F1"]
+    assert fact.confidence == 0.7
+    assert fact.note == "$colour; basis: nobody answered; the default of the question, assumed (0.7)"
+
+
+def test_a_persons_answer_is_a_new_fact_with_confidence_1(machine):
     run(machine, "S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("is it $a?") > $yes', "S3: @RESPOND ($yes)", code=4)
     assert machine("approve", "r1", "--answer", "yes").exit_code == 0
     assert machine("resume", "r1").exit_code == 0

@@ -188,7 +188,7 @@ def test_a_text_that_does_not_parse_is_refused(machine):
 
 
 @pytest.mark.parametrize("command", ["run", "dry-run", "check"])
-def test_one_look_shows_what_is_wrong_in_all_lines(machine, command):
+def test_all_lines_with_errors_are_reported_together(machine, command):
     """Those that cannot be read do not hide what is wrong with the others."""
     plan = machine.plan(
         "S1: @READ_FILE (path=)",

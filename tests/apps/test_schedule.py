@@ -15,7 +15,7 @@ STEPS = (
 )
 
 
-def test_it_says_what_each_step_waits_for(machine):
+def test_explain_schedule_prints_what_each_step_waits_for(machine):
     result = machine("explain-schedule", machine.plan(*STEPS), "--tools", machine.tools)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [

@@ -55,7 +55,7 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
         ('approval_timeout = "never"\n', "1:1", "the time for an approval must be"),
         ("fetch = 3\n", "1:1", "must be a table"),
         (f"fetch = {'[' * 9_000}", "1:1", "nested too deeply"),
-        ('store = "a\\u0000b"\n', "1:1", "store holds a null character"),
+        ('store = "a\\u0000b"\n', "1:1", "store contains a null character"),
     ],
 )
 def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, place, said):

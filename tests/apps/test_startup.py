@@ -54,7 +54,7 @@ def test_help_loads_click_and_no_layer_below_the_faces(machine):
         ("resume", "--help"),
     ],
 )
-def test_what_only_reads_a_plan_loads_nothing_heavy(machine, line):
+def test_commands_that_only_read_a_plan_import_no_heavy_modules(machine, line):
     machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)", name="p.ltp")
     assert not HEAVY & loaded(machine, *line)
 

@@ -35,7 +35,7 @@ def event_of(machine, run, key, kind="ok"):
     return str(next(e["seq"] for e in events if e["key"] == key and e["type"] == kind))
 
 
-def test_what_changes_something_is_listed_and_does_not_happen_without_a_yes(machine):
+def test_side_effects_are_listed_and_need_confirmation(machine):
     done_run(machine)
     result = machine("rerun", "r1", "--from", "S2", "--run-id", "r2")
     assert result.exit_code == 4
@@ -84,7 +84,7 @@ def test_a_variable_that_is_set_takes_the_place_of_the_result(machine):
     assert machine("runs", "verify").exit_code == 0
 
 
-def test_what_the_run_was_given_is_edited_at_its_first_event(machine):
+def test_inputs_are_edited_at_the_first_event(machine):
     done_run(machine)
     result = machine("fork", "r1", "--at", "1", "--set", "n=40", "--run-id", "r2", "--yes")
     assert result.stdout.strip() == "51 17 kept"
@@ -179,7 +179,7 @@ def test_a_fork_is_whole_without_its_parent(machine):
     assert machine("rerun", "r2", "--from", "S3", "--journal", "other.db").stdout.strip() == "x"
 
 
-def test_what_was_sealed_stays_sealed_in_a_fork(machine, monkeypatch):
+def test_sealed_values_stay_sealed_in_a_fork(machine, monkeypatch):
     lines = ("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="$a ${word}") > $b', "S3: @RESPOND ($b)")
     monkeypatch.setenv("WORD", "opensesame")
     result = machine(
@@ -250,6 +250,38 @@ def test_a_fork_is_under_the_policy_of_its_parent(machine):
         labels = {name: str(label) for name, (label, _) in monitor.variables().items()}
     assert labels["where"] == "T/priv"  # vouched for, and read by nobody who may not read what it replaces
     assert labels["a"] == "T/pub"
+
+
+FILES = """
+schema = 1
+[sources]
+"file:docs/**" = { conf = "pub", integrity = "T" }
+"file:box/**" = { conf = "priv" }
+[tools."@CHAT"]
+returns = "T/pub"
+destructive = false
+"""
+
+
+def test_an_edited_plan_is_proved_with_the_labels_that_earlier_runs_left(machine):
+    policy = machine.write("policy.toml", FILES)
+    for name in ("docs", "box"):
+        (machine.folder / name).mkdir()
+        machine.write(f"{name}/a.txt", f"from {name}")
+    under = ("--tools", machine.tools, "--policy", policy)
+    copying = machine.plan('S1: @READ_FILE ("box/a.txt") > $x', 'S2: @WRITE_FILE ("docs/copy.txt", $x) > $y')
+    copied = machine("run", copying, *under)
+    assert copied.exit_code == 0, copied.stderr
+    reading = machine.plan(
+        'S1: @READ_FILE ("docs/a.txt") > $a', 'S2: @READ_FILE ("docs/a.txt") > $b', "S3: @CHAT (text=$b) > $c"
+    )
+    first = machine("run", reading, *under, "--run-id", "r1")
+    assert first.exit_code == 0, first.stderr
+    given = ("--at", event_of(machine, "r1", "S1.0.1"), "--run-id", "r2", "--yes", "--replace")
+    refused = machine("fork", "r1", *given, 'S2=@READ_FILE ("docs/copy.txt") > $b')
+    assert (refused.exit_code, "POL103" in refused.stderr) == (3, True)
+    assert "r2" not in [run["run_id"] for run in machine.json("runs")]
+    assert machine("fork", "r1", *given, 'S2=@READ_FILE (path="docs/a.txt") > $b').exit_code == 0
 
 
 def test_a_comparison_says_where_values_part_and_on_demand_what_became_slower(machine):

@@ -67,7 +67,7 @@ def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine
     assert [*map(set, lines)] == [{"resourceSpans"}, {"resourceLogs"}, {"resourceMetrics"}]
 
 
-def test_nobody_there_is_said_and_nothing_is_lost(machine, collector):
+def test_an_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
     run(machine, *PLAN)
     collector.close()
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
@@ -76,7 +76,7 @@ def test_nobody_there_is_said_and_nothing_is_lost(machine, collector):
     assert machine("trace", "export", "r1").exit_code == 0
 
 
-def test_what_is_no_collector_or_no_header_is_refused(machine):
+def test_invalid_collectors_and_headers_are_refused(machine):
     run(machine, *PLAN)
     assert "TRC003" in machine("trace", "export", "r1", "--otlp", "localhost:4318").stderr
     header = machine("trace", "export", "r1", "--otlp", "http://localhost:1", "--header", "a=b")
@@ -160,7 +160,7 @@ def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine,
     assert "s3cret" not in repr(list(machine.json("show", "r1", "--events")))
 
 
-def test_what_cannot_be_is_refused_before_the_run(machine):
+def test_invalid_export_options_are_refused_before_the_run(machine):
     plan = machine.plan(*PLAN)
     wrong = machine("run", plan, "--tools", machine.tools, "--otlp", "localhost:1")
     assert (wrong.exit_code, "TRC003" in wrong.stderr) == (2, True)

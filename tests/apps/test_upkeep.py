@@ -156,7 +156,24 @@ def test_values_then_runs_go_when_their_time_is_over(machine, ahead):
     assert machine("runs", "verify").exit_code == 0
 
 
-def test_what_another_run_uses_stays(machine):
+@pytest.mark.parametrize(("status", "days"), [("done", 30), ("failed", 90), ("cancelled", 90)])
+def test_by_default_values_are_kept_for_the_days_of_their_status_and_runs_twice_as_long(
+    machine, ahead, status, days
+):
+    run(machine, "big", *LARGE)
+    change(machine, f"UPDATE runs SET status = '{status}' WHERE run_id = 'big'")
+    for day, values, runs in (
+        (days - 1, [], []),
+        (days + 1, ["big"], []),
+        (2 * days - 1, ["big"], []),
+        (2 * days + 1, [], ["big"]),
+    ):
+        ahead[0] = day
+        planned = machine.json("runs", "prune", "--dry-run")
+        assert (day, planned["values"], planned["runs"]) == (day, values, runs)
+
+
+def test_pruning_keeps_values_that_other_runs_use(machine):
     run(machine, "old", *LARGE)
     run(machine, "new", 'S1: @FAIL (text="x") > $a', *LARGE[1:])
     said = machine.json("runs", "prune", "--done", "0d", "--values-only")
@@ -299,7 +316,7 @@ def test_a_damaged_run_is_not_exported(machine):
 # ---------------------------------------------------------------- salvage
 
 
-def test_what_is_whole_of_a_damaged_run_is_saved_and_goes_on(machine):
+def test_the_intact_part_of_a_damaged_run_is_salvaged_and_resumes(machine):
     run(machine, "one", "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("$b")')
     run(machine, "two")
     change(

@@ -70,7 +70,7 @@ def test_json_tells_the_same(machine):
     assert [row["code"] for row in told["diagnostics"] if row["severity"] == "error"] == ["POL103"]
 
 
-def test_what_a_run_is_given_has_the_label_of_the_policy(machine):
+def test_inputs_have_the_label_of_the_policy(machine):
     plan = machine.plan('S1: @WEB_SEARCH (query="$who") > $r', "S2: @RESPOND ($r)")
     assert machine("verify", plan, "--policy", "workspace", "--var", "who=Ada").exit_code == 0
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[defaults]\ninputs = "T/priv"\n')
@@ -240,7 +240,7 @@ def test_a_call_that_needs_a_yes_waits_for_it_and_then_is_made_once(machine):
     assert (machine.folder / "notes.txt").read_text() == "x\n"
 
 
-def test_what_is_known_only_while_it_runs_is_refused_then_and_on_fail_does_not_catch_it(machine):
+def test_runtime_refusals_are_not_caught_by_on_fail(machine):
     machine.write("list.json", '["ok.txt", ".env"]')
     machine.write("ok.txt", "fine")
     machine.write(".env", "KEY=1")
@@ -289,7 +289,7 @@ def test_under_open_what_tools_give_of_which_it_says_nothing_is_public_and_each_
     assert machine("verify", secret, "--policy", "open", "--approved", "S1").exit_code == 3
 
 
-def test_what_an_earlier_run_has_left_in_a_file_counts_before_anything_runs(machine):
+def test_labels_of_files_from_earlier_runs_count_in_the_proof(machine):
     machine.write("notes.txt", "private\n")
     machine.write("docs/old.md", "public\n")
     keeps = ('S1: @READ_FILE (path="notes.txt") > $a', 'S2: @WRITE_FILE (path="docs/new.md", content=$a)')

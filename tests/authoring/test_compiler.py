@@ -241,7 +241,7 @@ def test_without_repairs_a_model_is_asked_once() -> None:
     assert (draft.plan, len(model.asked), draft.accounting.repaired) == (None, 1, False)
 
 
-def test_what_speaks_against_a_plan_beside_the_checks_is_repaired_too() -> None:
+def test_policy_objections_are_repaired_like_errors() -> None:
     def policy(plan: Plan) -> tuple[Diagnostic, ...]:
         if "SEND_MAIL" in format_plan(plan):
             return (Diagnostic("RUN032", Severity.ERROR, "mails are not allowed", step="S2"),)
@@ -436,7 +436,7 @@ HOSTILE = st.lists(
 
 
 @given(HOSTILE, HOSTILE)
-def test_nothing_in_a_goal_or_its_context_closes_the_marks_around_it(goal: str, context: str) -> None:
+def test_goals_and_contexts_cannot_close_their_delimiters(goal: str, context: str) -> None:
     messages = question(goal, context, catalogue_for("", TOOLS), {}).messages
     last = messages[-1]["content"]
     for name, text in (("goal", goal), ("data", context))[: 2 if context else 1]:
@@ -447,7 +447,7 @@ def test_nothing_in_a_goal_or_its_context_closes_the_marks_around_it(goal: str, 
 
 @given(HOSTILE.filter(str.strip))
 @settings(max_examples=50)
-def test_whatever_a_goal_says_its_plan_is_one_and_has_it_in_its_head(goal: str) -> None:
+def test_the_plan_of_any_goal_parses_and_contains_the_goal(goal: str) -> None:
     draft = drafted(Scripted([GOOD]), goal)
     assert draft.plan is not None
     assert [s.id for s in draft.plan.steps] == ["S1", "S2", "S3"]

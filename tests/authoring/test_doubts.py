@@ -133,7 +133,7 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
         ),
     ],
 )
-def test_what_a_plan_leaves_out_of_its_goal_is_said(goal: str, lines: list[str], doubt: str) -> None:
+def test_parts_of_the_goal_missing_in_the_plan_are_doubts(goal: str, lines: list[str], doubt: str) -> None:
     assert doubt in doubts(goal, *lines)
 
 
@@ -259,7 +259,7 @@ def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> Non
     assert drafted(once, Options(second_look=False)).accounting.calls == 1
 
 
-def test_what_the_context_says_is_not_made_up() -> None:
+def test_names_from_the_context_are_not_doubted() -> None:
     goal, line = "Describe the table", 'S1: @DESCRIBE_TABLE (table="tickets") > $c'
     about = {offer.name: offer.line for offer in told(goal).offers}
     plan, parts = parse(line).require(), told(goal).parts

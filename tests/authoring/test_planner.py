@@ -152,7 +152,7 @@ def test_of_variables_the_planner_is_told_names_and_kinds_and_never_values(varia
     assert not any(str(value) in told for value in variables.values() if isinstance(value, int))
 
 
-def test_what_is_told_of_a_failed_graph_is_bounded_and_says_so() -> None:
+def test_the_description_of_a_failed_graph_is_bounded() -> None:
     plan = graph(900)
     failed = ((plan.steps[300], "e" * 10_000),)
     progress = Progress(plan, plan.steps[:300], failed, plan.steps[301:])

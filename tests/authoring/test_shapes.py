@@ -22,7 +22,7 @@ SECRETS = st.recursive(
 
 
 @given(SECRETS)
-def test_what_is_said_of_a_value_says_nothing_that_it_says(value: Any) -> None:
+def test_the_description_of_a_value_does_not_contain_the_value(value: Any) -> None:
     said = about(value)
     assert "SECRET" not in said
     assert len(said) < 300

@@ -144,7 +144,7 @@ async def test_the_calls_are_those_of_the_plan_whatever_the_tools_say(said: str)
 
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
-async def test_what_a_tool_said_arrives_as_it_was_said(said: str) -> None:
+async def test_tool_output_arrives_unchanged(said: str) -> None:
     """No byte is changed, filled in or taken away on the way from an output into an argument."""
     world, _ = await _run(said)
     use = [args for name, args in world.calls if name == "use"]

@@ -60,7 +60,7 @@ async def test_a_step_is_told_from_its_start_to_its_result() -> None:
         ('S1: RE-PLAN ("why")', ("replanned", "S1", "RE-PLAN")),
     ],
 )
-async def test_whatever_happens_to_a_step_is_told(plan: str, told: tuple[str, str, str]) -> None:
+async def test_every_outcome_of_a_step_is_an_event(plan: str, told: tuple[str, str, str]) -> None:
     world = Callbacks({"bad": {"success": False, "error": "down"}}, ('S1: @RESPOND ("new")',))
     listener = await heard(plan, world)
     assert told in [(e["event"], e["step"], e["tool"]) for e in listener.events]
@@ -137,7 +137,7 @@ async def test_a_listener_cannot_change_the_run() -> None:
     assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"
 
 
-async def test_what_was_cut_is_told_to_whoever_listens() -> None:
+async def test_cuts_are_events() -> None:
     world = Callbacks({"get_v": {"success": True, "output": "x" * 3_000}}, ('S1: @RESPOND ("new")',))
     listener = await heard('S1: @GET_V () > $v\nS2: RE-PLAN ("why")', world)
     told = [(e["step"], e["tool"], e["detail"]) for e in listener.events if e["event"] == "cut"]

@@ -45,7 +45,7 @@ def test_a_plan_that_nobody_changed_is_the_plan_that_was_read(text: str) -> None
 
 @given(plan_texts(), st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
-def test_whatever_callbacks_do_a_run_gives_its_result(text: str, seed: int) -> None:
+def test_execute_returns_a_result_for_any_callbacks(text: str, seed: int) -> None:
     """execute(plan, …) is a dict with the documented keys, for every plan and every answer."""
     made = 0
 
@@ -73,7 +73,7 @@ def test_whatever_callbacks_do_a_run_gives_its_result(text: str, seed: int) -> N
 
 @given(plan_texts())
 @settings(max_examples=60, deadline=None)
-def test_what_is_said_of_a_plan_is_said_of_every_plan(text: str) -> None:
+def test_validation_drawing_and_proof_accept_every_plan(text: str) -> None:
     """validate_plan, plan_to_mermaid and verify_plan are total, and give the same twice."""
     plan = plan_of(text)
     assert all(isinstance(message, str) for message in validate_plan(plan))

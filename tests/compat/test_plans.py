@@ -117,7 +117,7 @@ def test_a_step_shows_its_parts() -> None:
 
 
 @pytest.mark.parametrize("raw", ["", "no plan here", "S1: @RESPOND (", None, 7, b"S1: @RESPOND (1)"])
-def test_what_is_no_plan_is_none(raw: Any) -> None:
+def test_text_without_a_plan_parses_to_none(raw: Any) -> None:
     assert LTPParser.parse(raw) is None
 
 
@@ -154,7 +154,7 @@ async def test_steps_can_be_taken_away_and_added() -> None:
     assert [call[:2] for call in world.calls] == [("get_a", {}), ("get_c", about)]
 
 
-async def test_what_is_changed_in_a_step_is_what_runs() -> None:
+async def test_changes_of_a_step_take_effect() -> None:
     plan = plan_of('S1: @GET_A (x="\\$a", y=1) > $n:int ON_FAIL @RETRY(1)\nS2: @RESPOND ($n)')
     plan.steps[0].args["y"] = 2
     plan.steps[0].output_var = "$m"
@@ -174,7 +174,7 @@ async def test_a_plan_can_be_made_of_steps_alone() -> None:
     assert (await Callbacks().run(plan))["response"] == "enough"
 
 
-def test_what_is_changed_is_what_is_verified_and_checked() -> None:
+def test_changes_of_a_step_are_verified_and_checked() -> None:
     plan = plan_of('S1: @WEB_SEARCH (query="a") > $a\nS2: @RESPOND ($a)')
     plan.steps[0].tool = "@HOST_EXEC"
     plan.steps[1].args["arg0"] = "$nobody"
@@ -185,7 +185,7 @@ def test_what_is_changed_is_what_is_verified_and_checked() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"output_var": "$a.b"}, "no variable"),
+        ({"output_var": "$a.b"}, "not a variable"),
         ({"parallel_group": "first"}, "groups are par_0, par_1"),
         ({"args": {"x": {1, 2}}}, "the argument x is of type set"),
     ],

@@ -56,6 +56,13 @@ def spellings(steps: Iterable[Any], tools: Iterable[str] = ()) -> dict[str, str]
     return {canonical_tool_name(name): name for name in (*called, *tools)}
 
 
+def script_of(case: DagCase, tool: str, call: int) -> Mapping[str, Any]:
+    """What a case says of one call of a tool, counted from 1; the last entry of a script repeats."""
+    script = case.tools.get(tool, {})
+    entries = script.get("script")
+    return entries[min(call, len(entries)) - 1] if entries else script
+
+
 def _called(step: Any) -> Iterator[str]:
     """The tool of a step, in either place where a plan may name it."""
     for entry in (step, *(step.get("tool_calls") or ())):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.conformance.dag_form import DagCase, spellings
+from tests.conformance.dag_form import DagCase, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.kept_plans import check_same
@@ -58,6 +58,7 @@ from callsheet.runtime.adopting import check_done, ended_before, ranks_before, w
 from callsheet.runtime.gateway import Gateway, Ports, Route, describe
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded
+from callsheet.store.library import PlanLibrary
 
 
 def signatures(case: DagCase) -> Mapping[str, ToolSignature] | None:
@@ -151,7 +152,14 @@ class Session:
         return self.stage
 
     def _is_as_begun(self, stage: Mapping[str, Any]) -> bool:
-        """Whether the run may go on: the plan was not edited since, or that is accepted."""
+        """Whether the run may go on: it is the one asked for, and its plan was not edited since.
+
+        An edited plan may be accepted.
+        """
+        if "id" in stage:
+            self.stage.refused = self._unknown(stage["id"])
+            if self.stage.refused:
+                return False
         if "edit_plan" in stage:
             self.kept = parse_dag(json.dumps({**self.case.plan, **stage["edit_plan"]})).require()
         if not stage.get("accept_changed_plan"):
@@ -160,6 +168,17 @@ class Session:
             except CallsheetError as error:
                 self.stage.refused = str(error)
         return not self.stage.refused
+
+    def _unknown(self, plan_id: str) -> str:
+        """Why the library, which holds the plan of the run alone, finds no plan by an id or prefix."""
+        with tempfile.TemporaryDirectory() as folder:
+            library = PlanLibrary(folder)
+            library.save(self.plan)
+            try:
+                library.load(plan_id)
+            except CallsheetError as error:
+                return str(error)
+        return ""
 
     def _taken_up(self, stage: Mapping[str, Any]) -> list[Command]:
         """The machine folded from the events, and the commands that it still waits for."""
@@ -227,14 +246,10 @@ class Session:
             heapq.heappush(self._due, (now + after, self._launched, event))
         self.stage.peak = max(self.stage.peak, len(self._due))
 
-    def script_of(self, tool: str) -> dict[str, Any]:
+    def script_of(self, tool: str) -> Mapping[str, Any]:
         """What the script says of the next call of a tool."""
-        script = dict(self.case.tools.get(self.names[tool], {}))
         number = self.counts[tool] = self.counts.get(tool, 0) + 1
-        if "script" in script:
-            entries = script["script"]
-            script = dict(entries[min(number, len(entries)) - 1])
-        return script
+        return script_of(self.case, self.names[tool], number)
 
     def _answer(self, command: CallTool) -> tuple[float, Event | None]:
         script = self.script_of(command.tool)
@@ -404,6 +419,11 @@ def _each_step(session: Session, stage: Stage, wanted: Any) -> Any:
     return None
 
 
+def _done(session: Session) -> bool:
+    result = session.machine.result
+    return result is not None and result.status is Status.DONE
+
+
 def _callbacks(session: Session, stage: Stage) -> list[str]:
     words = {NoteKind.STARTED: "start", NoteKind.FINISHED: "done", NoteKind.FAILED: "done"}
     return [f"{words[note.kind]}:{note.step}" for note in stage.notes if note.kind in words]
@@ -472,7 +492,7 @@ LOOKS: Mapping[str, Look] = {
     "planner_prompt_contains": _prompts,
     "step_indexes_unique": _same(_unique),
     "tool_args": _tool_args,
-    "success": _same(lambda s, t: s.machine.result is not None and s.machine.result.status is Status.DONE),
+    "success": _same(lambda s, t: not t.refused and _done(s)),
     "call_count": _same(lambda s, t: len(t.calls)),
     "budget_used": _same(lambda s, t: len(t.calls)),
     "calls": _same(_names),

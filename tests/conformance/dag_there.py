@@ -102,7 +102,7 @@ class _SessionThere(Session):
         fleet, run_id = self._fleet, self._run_id
 
         async def again() -> Any:
-            return await client.go_on(
+            return await client.resume_and_wait(
                 fleet.reached, fleet.journal, run_id, Decision.RETRY, limits=lambda _: bounds
             )
 

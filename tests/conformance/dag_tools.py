@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.dag_form import DagCase, spellings
+from tests.conformance.dag_form import DagCase, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.budget import SharedBudget
@@ -87,8 +87,13 @@ class _World:
         self.calls: list[str] = []
         self.asked = 0
         guards = case.run.get("guards") or {}
-        total = guards.get("budget_total")
-        self.budget = SharedBudget(Limits() if total is None else Limits(max_calls=total))
+        limits: dict[str, Any] = {}
+        if "budget_total" in guards:
+            limits["max_calls"] = guards["budget_total"]
+        if "per_tool_cap" in guards:
+            called = spellings(self._steps(), case.tools)
+            limits["max_calls_by_tool"] = dict.fromkeys(called, guards["per_tool_cap"])
+        self.budget = SharedBudget(Limits(**limits))
         for _ in range(guards.get("used_by_conversation", 0)):
             self.budget.count_call("conversation")
 
@@ -96,18 +101,23 @@ class _World:
         """Those of the case; without a strict catalogue also those that its plans name."""
         names = dict.fromkeys(self.case.tools)
         if self.case.catalogue is None:
-            entries = [*self.case.run.get("planner", ()), self.case.plan or {}]
-            plans = [entry for entry in entries if isinstance(entry, dict)]
-            called = spellings([step for plan in plans for step in plan.get("steps", ())], names)
-            names = dict.fromkeys(called.values())
+            names = dict.fromkeys(spellings(self._steps(), names).values())
         return [self._tool(name) for name in names]
+
+    def _steps(self) -> list[Any]:
+        """The steps of the stored plan and of all plans that the planner gives."""
+        entries = [*self.case.run.get("planner", ()), self.case.plan or {}]
+        plans = [entry for entry in entries if isinstance(entry, dict)]
+        return [step for plan in plans for step in plan.get("steps", ())]
 
     def _tool(self, name: str) -> Tool:
         async def call(arguments: dict[str, Any], context: CallContext) -> Any:
             self.calls.append(name)
-            script: Mapping[str, Any] = self.case.tools.get(name, {})
+            script = script_of(self.case, name, self.calls.count(name))
             if "error" in script:
                 raise ToolFailed(script["error"])
+            if "raise" in script:
+                raise RuntimeError(script["raise"])
             if "output_repeat" in script:
                 text, times = script["output_repeat"]
                 return text * times

@@ -44,7 +44,7 @@ def has_room(case: SecurityCase, plan: Plan) -> bool:
 
 
 @pytest.mark.parametrize(("case", "plan"), named(SECURITY))
-def test_what_changes_nothing_changes_no_verdict(case: SecurityCase, plan: Plan) -> None:
+def test_neutral_changes_keep_the_verdict(case: SecurityCase, plan: Plan) -> None:
     for name, change in changes.NEUTRAL.items():
         for turn in range(PLACES):
             changed = change(plan, Random(f"{case.id}{name}{turn}"))

@@ -125,7 +125,7 @@ def test_documents_are_texts_bytes_or_made() -> None:
 
 
 @pytest.mark.parametrize("data", [[], {"id": "c"}, {"id": "c", "area": "a", "expect": {}, "docs": []}])
-def test_what_is_no_case_is_refused(data: Any) -> None:
+def test_invalid_cases_are_refused(data: Any) -> None:
     with pytest.raises(BadCase):
         lctl_case_of(data)
 

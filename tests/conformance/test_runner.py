@@ -355,7 +355,7 @@ _STATE = {"plan_id": "p-1", "status": "running", "completed_steps": ["1"], "vari
     ("told", "expect"),
     [
         (json.dumps(_STATE), {"success": True, "calls": ["two"], "args": {"2": {"x": "A"}}}),
-        (json.dumps(_STATE)[:-5], {"success": False, "call_count": 0, "error_contains": "no JSON"}),
+        (json.dumps(_STATE)[:-5], {"success": False, "call_count": 0, "error_contains": "not JSON"}),
         (json.dumps({**_STATE, "plan_id": "p-2"}), {"success": False, "call_count": 0}),
         (json.dumps({**_STATE, "completed_steps": ["1", "2"]}), {"success": True, "call_count": 0}),
     ],
@@ -405,6 +405,17 @@ def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
     given = {"id": "c", "area": "a", "plan": {"id": "p-1", "title": "p", "steps": [one, two]}, "tools": tools}
     run = {"mode": "stages", "stages": stages}
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": ends}})) == []
+
+
+@pytest.mark.parametrize(("asked", "found"), [("plan-ab", True), ("plan-abcd", True), ("plan-x", False)])
+def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(asked: str, found: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    tools = {"one": {"script": [{"error": "x"}, {"output": "ok"}]}}
+    end = {"success": True, "calls": ["one"]} if found else {"success": False, "call_count": 0}
+    given = {"id": "c", "area": "a", "plan": {"id": "plan-abcd", "steps": [one]}, "tools": tools}
+    run = {"mode": "stages", "stages": [{"mode": "run"}, {"mode": "resume", "id": asked}]}
+    expect = {"stages": [{"success": False}, end]}
+    assert dag.differences(dag_case_of({**given, "run": run, "expect": expect})) == []
 
 
 def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,3 +468,32 @@ def test_a_call_of_a_plan_tool_is_held_against_what_is_expected(expect: dict[str
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
     case = dag_case_of({"id": "c", "area": "a", "plan": {}, "run": call, "expect": expect})
     assert (not dag.differences(case)) == holds
+
+
+@pytest.mark.parametrize(
+    ("tools", "guards", "expect"),
+    [
+        ({"one": {"raise": "down"}}, {}, {"response_success": False, "calls": ["one"]}),
+        (
+            {"one": {"script": [{"output": "a"}, {"error": "down"}]}},
+            {},
+            {"response_success": False, "calls": ["one", "one"]},
+        ),
+        ({}, {"per_tool_cap": 1}, {"response_success": False, "calls": ["one"]}),
+        ({}, {"budget_total": 2}, {"response_success": True, "calls": ["one", "one"], "budget_used": 2}),
+    ],
+)
+def test_the_tools_of_a_plan_tool_follow_their_scripts_and_guards(
+    tools: dict[str, Any], guards: dict[str, Any], expect: dict[str, Any]
+) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {"n": 1}, "depends_on": []}
+    two = {**one, "index": "2", "args": {"n": 2}, "depends_on": ["1"]}
+    call = {
+        "mode": "plan_tool",
+        "name": "plan_create_and_execute",
+        "arguments": {"goal": "g"},
+        "planner": [{"title": "p", "steps": [one, two]}],
+        "guards": guards,
+    }
+    case = {"id": "c", "area": "a", "plan": {}, "tools": tools, "run": call, "expect": expect}
+    assert dag.differences(dag_case_of(case)) == []

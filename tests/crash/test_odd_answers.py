@@ -96,7 +96,7 @@ async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
         ("no end of line", 30.0, "longer than 256 MiB"),
     ],
 )
-async def test_what_is_no_answer_leaves_the_one_call_in_doubt_whatever_the_plan_would_retry(
+async def test_an_invalid_answer_leaves_the_call_in_doubt_despite_retries(
     world: World, what: str, seconds: float, why: str
 ) -> None:
     plan = "S1: @GIVE ($what) > $a ON_FAIL @RETRY(3)\nS2: @RESPOND ('after')"
@@ -143,7 +143,7 @@ _LOOP.append(_LOOP)
     [("", ""), ("x" * 100_000_000, "x" * 100_000_000), ("\ud800", "\ud800"), (b"caf\xe9", "Y2Fm6Q==")],
     ids=["0 B", "100 MB", "half a character", "bytes"],
 )
-async def test_what_a_function_gives_is_kept_after_one_call(
+async def test_any_result_of_a_function_is_recorded_after_one_call(
     world: World, given: object, value: object
 ) -> None:
     async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
@@ -158,9 +158,7 @@ async def test_what_a_function_gives_is_kept_after_one_call(
     [object(), _LOOP, 10**5_000, float("nan")],
     ids=["object", "endless", "too many digits", "NaN"],
 )
-async def test_what_is_no_json_fails_its_one_call_and_the_plan_goes_where_it_says(
-    world: World, given: object
-) -> None:
+async def test_a_result_that_is_not_json_fails_the_call_once(world: World, given: object) -> None:
     plan = 'S1: @GIVE ($what) > $a ON_FAIL GOTO S3\nS2: @RESPOND ("not here")\nS3: @RESPOND ("failed: $a")'
     async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
         result = await runtime.run(plan, {"what": 1}, run_id="r")

@@ -48,7 +48,7 @@ def test_a_worker_understands_what_it_is_started_with(line: list[str]) -> None:
     assert made.params["serves"]
 
 
-def test_what_pods_mount_and_read_is_there() -> None:
+def test_secrets_and_config_maps_of_pods_exist() -> None:
     names = {(document["kind"], document["metadata"]["name"]) for document in MANIFESTS}
     for pod in deployments():
         volumes = {volume["name"] for volume in pod["volumes"]}

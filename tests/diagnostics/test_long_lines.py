@@ -16,7 +16,7 @@ def test_the_time_for_what_is_wrong_grows_with_the_line() -> None:
     assert grows_with_the_text(shown, "{}", "abcd" * 8)
 
 
-def test_what_is_wrong_far_behind_in_a_line_stands_above_its_caret() -> None:
+def test_an_error_far_into_a_long_line_is_shown_above_its_caret() -> None:
     text = Source("p.ltp", f"first\r\n{'x' * 500_000}WRONG{'y' * 500_000}\r\nlast")
     at = text.text.index("WRONG")
     lines = render(Diagnostic("CHK001", Severity.ERROR, "wrong", Span(at, at + 5)), text).splitlines()

@@ -42,7 +42,7 @@ def test_a_page_is_read_as_files_and_commands() -> None:
     assert list(parts_of(page)) == [File("a.ltp", "S1\n"), Command("one", ("says",)), Command("two", ())]
 
 
-def test_what_differs_from_the_page_is_seen() -> None:
+def test_output_that_differs_from_the_page_is_detected() -> None:
     assert as_shown(("run …", "…", "end"), ["run 7", "more", "end"])
     assert as_shown(("run …", "…", "end"), ["run 7", "end"])
     assert not as_shown(("run …", "end"), ["run 7", "more", "end"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.lsp.documents import LANGUAGES, language_of
+from callsheet.apps.lsp.documents import LANGUAGES, syntax_of
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
 PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
@@ -21,7 +21,7 @@ def test_its_languages_are_those_of_the_server() -> None:
     assert set(named) == set(LANGUAGES)
     for name, language in named.items():
         assert all(
-            language_of(Path(f"p{suffix}"), None) == LANGUAGES[name] for suffix in language["extensions"]
+            syntax_of(Path(f"p{suffix}"), None) == LANGUAGES[name] for suffix in language["extensions"]
         )
     client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
     assert {*re.findall(r'"(ltp|callsheet-\w+)"', client)} == set(LANGUAGES)

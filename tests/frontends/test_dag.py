@@ -207,7 +207,7 @@ def test_reading_goes_on_behind_slips_of_syntax() -> None:
         ("[NaN]", "NaN is not a JSON number"),
     ],
 )
-def test_what_is_wrong_with_a_text_is_said(text: str, said: str) -> None:
+def test_each_malformed_document_has_its_message(text: str, said: str) -> None:
     assert said in [d.message for d in parse_dag(text).diagnostics]
 
 
@@ -296,7 +296,7 @@ def test_a_bomb_of_aliases_is_refused_at_its_first_anchor() -> None:
         ('S1: @RESPOND ("x")\nS2: @A ()', "an answer before the last step"),
     ],
 )
-def test_what_a_graph_cannot_say_is_refused_with_its_place(text: str, said: str) -> None:
+def test_plans_that_a_graph_cannot_express_are_refused_with_a_position(text: str, said: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         to_dag(parse(text).require())
     (first, *_) = caught.value.diagnostics
@@ -347,7 +347,9 @@ def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> No
         ({"result_variable": "a-b"}, {}, "the variable name a-b"),
     ],
 )
-def test_what_a_text_cannot_say_is_refused_with_its_place(step: Any, variables: Any, said: str) -> None:
+def test_graphs_that_text_cannot_express_are_refused_with_a_position(
+    step: Any, variables: Any, said: str
+) -> None:
     with pytest.raises(CallsheetError) as caught:
         to_text_order(parse_dag(plan_text(step, variables=variables)).require())
     assert caught.value.diagnostics[0].message == f"LTP text cannot express {said} (step 1)"

@@ -45,7 +45,7 @@ def test_the_published_schema_is_the_one_of_the_reader() -> None:
 
 @given(dag_plans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_what_is_written_is_valid_by_the_schema(plan: Plan) -> None:
+def test_printed_plans_match_the_schema(plan: Plan) -> None:
     VALIDATOR.validate(json.loads(format_dag(plan)))
 
 
@@ -79,7 +79,7 @@ def test_what_is_written_is_valid_by_the_schema(plan: Plan) -> None:
         {"result_varible": "a"},
     ],
 )
-def test_what_the_reader_refuses_the_schema_refuses(step: dict[str, Any]) -> None:
+def test_plans_that_the_parser_refuses_do_not_match_the_schema(step: dict[str, Any]) -> None:
     made = {name: value for name, value in {**STEP, **step}.items() if value is not None}
     plan = {"steps": [made]}
     assert parse_dag(json.dumps(plan)).plan is None
@@ -102,7 +102,7 @@ def test_what_the_reader_refuses_the_schema_refuses(step: dict[str, Any]) -> Non
         {"tool": None, "args": None, "tool_calls": [{"id": "c", "name": "t", "args": {}}]},
     ],
 )
-def test_what_the_reader_takes_the_schema_takes(step: dict[str, Any]) -> None:
+def test_plans_that_the_parser_accepts_match_the_schema(step: dict[str, Any]) -> None:
     made = {name: value for name, value in {**STEP, **step}.items() if value is not None}
     plan = {"id": "p", "variables": {"v": [1]}, "steps": [made]}
     assert parse_dag(json.dumps(plan)).plan is not None
@@ -115,6 +115,6 @@ def test_what_the_reader_takes_the_schema_takes(step: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "plan", [[], {}, {"steps": {}}, {"steps": [], "id": "A"}, {"steps": [], "variables": [1]}]
 )
-def test_what_is_no_plan_is_none_for_both(plan: Any) -> None:
+def test_other_documents_are_refused_by_parser_and_schema(plan: Any) -> None:
     assert parse_dag(json.dumps(plan)).plan is None
     assert not VALIDATOR.is_valid(plan)

@@ -142,7 +142,7 @@ def test_comments_and_remarks_are_kept() -> None:
     assert plan.comments == ("below",)
 
 
-def test_what_text_cannot_say_is_refused_by_name() -> None:
+def test_plans_that_text_cannot_express_are_refused() -> None:
     step = Step("S1", Respond(()))
     for plan, word in (
         (Plan((step,), order=Order.DAG), "dependencies"),

@@ -210,7 +210,7 @@ def test_a_line_in_a_text_that_only_resembles_a_step_does_not_end_it() -> None:
     assert result.plan is not None
 
 
-def test_what_stands_before_the_first_marker_is_no_part_of_the_plan() -> None:
+def test_text_before_the_first_marker_is_not_part_of_the_plan() -> None:
     result = parse('S1: @A (\nS2: @B ("x")\nPLAN_START\nS1: @C\nPLAN_END\nS9: @D ("y")')
     assert [s.id for s in result.require().steps] == ["S1"]
     assert [d.code for d in result.diagnostics if d.code == "LTP005"] == ["LTP005", "LTP005"]

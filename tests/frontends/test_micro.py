@@ -154,7 +154,7 @@ TWO = 'search "a" > r\nrespond $r\n'
         'S1: @WEB_SEARCH (query="a") > $r\nS2: @RESPOND ($r)',
     ],
 )
-def test_what_stands_around_commands_is_not_counted(text: str) -> None:
+def test_prose_around_commands_is_ignored(text: str) -> None:
     result = parse_micro(text)
     assert result.plan == parse_micro(TWO).plan, render_all(result.diagnostics, result.source)
 
@@ -219,7 +219,7 @@ def test_commands_in_two_fences_are_not_one_plan() -> None:
         (Plan((), variables=(("x", Literal(1)),)), "initial variables"),
     ],
 )
-def test_what_cannot_be_said_is_refused_with_its_step(plan: Plan, said: str) -> None:
+def test_plans_that_micro_cli_cannot_express_are_refused_with_the_step(plan: Plan, said: str) -> None:
     with pytest.raises(CallsheetError, match=re.escape(said)) as caught:
         format_micro(plan)
     assert caught.value.diagnostics[0].code == "MIC070"

@@ -55,7 +55,7 @@ def test_the_spelling_of_a_text(text: str, syntax: Syntax | None) -> None:
 
 
 @pytest.mark.parametrize("line", ['respond "x"', 'terminate "x"', "goto S1", 'replan "why"', "@X"])
-def test_what_both_spellings_say_means_the_same(line: str) -> None:
+def test_lines_valid_in_both_syntaxes_mean_the_same(line: str) -> None:
     assert read_plan_text(line).result.plan == parse(line).plan == parse_micro(line).plan
 
 
@@ -83,7 +83,7 @@ def test_every_plan_in_canonical_ltp_text_is_read_as_that(plan: Plan) -> None:
 
 @given(plans())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_what_was_converted_means_the_same(plan: Plan) -> None:
+def test_converted_plans_mean_the_same(plan: Plan) -> None:
     """to(micro) is refused, or reads back to the same plan whose LTP text is the same."""
     micro = ""
     try:

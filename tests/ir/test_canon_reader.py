@@ -134,7 +134,7 @@ def test_a_plan_with_every_field_is_read_and_written_back() -> None:
         ("/steps", None, "/steps: expected an array, found null"),
     ],
 )  # fmt: skip
-def test_what_is_never_written_is_refused_with_its_place(pointer: str, value: object, said: str) -> None:
+def test_noncanonical_input_is_refused_with_its_position(pointer: str, value: object, said: str) -> None:
     assert refusal(changed(pointer, value)) == said
 
 

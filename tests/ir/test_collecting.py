@@ -19,12 +19,12 @@ def _collecting() -> Iterator[None]:
     assert gc.isenabled()
 
 
-def test_nothing_is_collected_meanwhile() -> None:
+def test_collection_is_disabled_inside_the_context() -> None:
     with collector_rests(True):
         assert not gc.isenabled()
 
 
-def test_what_was_much_is_old_afterwards() -> None:
+def test_many_new_objects_are_moved_to_the_oldest_generation() -> None:
     with collector_rests(True):
         kept = [[number] for number in range(200_000)]
         assert gc.get_count()[0] >= len(kept)
@@ -38,7 +38,7 @@ def test_little_asks_nothing_that_takes_as_long_as_there_are_objects() -> None:
     asked.assert_not_called()
 
 
-def test_what_somebody_froze_stays_frozen() -> None:
+def test_objects_frozen_by_others_stay_frozen() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
     with collector_rests(True):

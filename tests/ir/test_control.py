@@ -18,7 +18,7 @@ def control(text: str) -> Control:
     return control_of(flow_of(plan))
 
 
-def test_what_a_jump_leaves_out_depends_on_it() -> None:
+def test_steps_that_a_jump_skips_depend_on_it() -> None:
     found = control('S1: ?IF ($a == "x") THEN GOTO S3\nS2: @A > $y\nS3: @B > $z\nS4: @RESPOND ($y)')
     assert found.guards() == [[0], [0], [], []]
     assert found.variables(0) == {"y"}
@@ -30,7 +30,7 @@ def test_a_guarded_call_decides_about_itself_alone() -> None:
     assert found.variables(0) == {"y"}
 
 
-def test_what_follows_a_guarded_end_depends_on_it() -> None:
+def test_steps_after_a_guarded_end_depend_on_it() -> None:
     found = control('S1: ?IF ($a == "x") THEN TERMINATE ("no")\nS2: @B > $z\nS3: @RESPOND ("ok")')
     assert found.guards()[1:] == [[0], [0]]
 
@@ -70,7 +70,7 @@ def test_steps_of_a_loop_stand_in_a_cycle_and_others_do_not() -> None:
     assert found.guards()[0] == [1]
 
 
-def test_what_cannot_end_is_known() -> None:
+def test_steps_that_cannot_reach_the_end_are_known() -> None:
     found = control("S1: ?IF ($q == 1) THEN GOTO S4\nS2: @A > $x\nS3: GOTO S2\nS4: @RESPOND ($x)")
     assert list(found.can_end[:4]) == [1, 0, 0, 1]
 

@@ -35,12 +35,12 @@ def test_a_guarded_jump_may_fall_through_and_another_may_not() -> None:
     assert flow("S1: ?IF ($a == 1) THEN GOTO S3\nS2: GOTO S1\nS3: @A ()").successors[:2] == [[2, 1], [0]]
 
 
-def test_what_members_lead_to_leaves_from_the_end_of_their_group() -> None:
+def test_jumps_of_members_start_at_the_end_of_their_group() -> None:
     text = "@PARALLEL {\nS1: @A () ON_FAIL GOTO S4\nS2: @B ()\n}\nS3: @C ()\nS4: @D ()"
     assert flow(text).successors[:2] == [[1], [3, 2]]
 
 
-def test_nothing_counts_behind_the_first_member_that_always_acts() -> None:
+def test_members_after_an_unconditional_control_add_no_successors() -> None:
     text = '@PARALLEL {\nS1: @A () ON_FAIL GOTO S4\nS2: TERMINATE ("x")\nS3: GOTO S1\n}\nS4: @C ()'
     assert flow(text).successors[2] == [3, 4]
 

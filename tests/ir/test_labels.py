@@ -42,6 +42,6 @@ def test_a_label_is_read_as_it_is_written(label: Label) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "U", "X/pub", "u/pub", "T/", "T/public data", "T/pub+user", "T/User"])
-def test_what_is_no_label_is_refused(text: str) -> None:
+def test_invalid_labels_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"none of|no label"):
         read_label(text)

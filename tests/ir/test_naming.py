@@ -66,7 +66,7 @@ def test_the_bytes_of_a_plan_are_those_of_its_json_form(plan: Plan) -> None:
     assert plan_bytes(plan) == canonical_bytes(plan_to_json(plan))
 
 
-def test_what_json_cannot_say_is_refused() -> None:
+def test_nan_and_infinity_have_no_canonical_bytes() -> None:
     with pytest.raises(ValueError, match="JSON"):
         plan_bytes(Plan((Step("S1", Respond((Literal(float("nan")),))),)))
     with pytest.raises(ValueError, match="JSON"):

@@ -127,7 +127,7 @@ def test_without_a_default_it_is_a_failure_that_may_be_asked_again() -> None:
         ('schema={"type": "string"}', "prompt"),
     ],
 )
-def test_what_cannot_be_asked_goes_to_the_tool_that_says_why(arguments: str, wrong: str) -> None:
+def test_invalid_questions_are_passed_to_the_tool_for_its_error(arguments: str, wrong: str) -> None:
     desk = Desk(f"S1: @ASK_HUMAN ({arguments})")
     assert [type(command) for command in desk.waiting.values()] == [CallTool]
     (args,) = desk.calls.values()
@@ -206,7 +206,7 @@ def test_an_outcome_of_a_call_that_was_not_approved_changes_nothing() -> None:
     assert desk.machine.result is None
 
 
-def test_each_item_needs_a_yes_of_its_own() -> None:
+def test_each_item_is_approved_separately() -> None:
     text = "S1: ?FOREACH ($x IN $xs) THEN @WRITE ($x) > $all"
     desk = Desk(text, ["WRITE"], {"xs": ["same", "same"]})
     assert list(desk.waiting) == ["S1.0.1"]
@@ -265,7 +265,7 @@ def test_an_approval_without_a_time_has_the_digest_that_it_had_before_there_were
     assert timed.digest != asked.digest
 
 
-def test_others_of_a_group_go_on_while_one_waits() -> None:
+def test_other_members_of_a_group_run_while_one_waits() -> None:
     desk = Desk("@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n}\nS3: @RESPOND ($a, $b)", ["WRITE"])
     assert list(desk.calls) == ["S2.0.1"]
     desk.feed(Succeeded("S2.0.1", "read"))
@@ -275,7 +275,7 @@ def test_others_of_a_group_go_on_while_one_waits() -> None:
     assert desk.machine.result.response == "written read"
 
 
-def test_after_a_cancellation_no_answer_counts() -> None:
+def test_an_answer_after_a_cancellation_is_ignored() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     ask = desk.ask("S1.0.1")
     desk.feed(Cancelled("enough"))
@@ -338,7 +338,7 @@ def test_every_call_that_a_rule_names_has_one_yes_of_its_own(choices: list[int],
 
 
 @given(st.text(max_size=8), st.lists(st.integers(), max_size=2), st.none() | st.floats(1, 1e6), st.booleans())
-def test_what_is_asked_is_read_back_as_it_was_written(
+def test_questions_survive_a_json_round_trip(
     prompt: str, options: list[int], timeout: float | None, has_default: bool
 ) -> None:
     question = Question(prompt, tuple(options), None, timeout, 1 if has_default else None, has_default, "d")

@@ -67,7 +67,7 @@ def test_a_cap_holds_for_its_tool_alone_whatever_its_case() -> None:
     assert "called @A 1 times" in str(played.result.error)
 
 
-def test_what_is_refused_in_a_group_ends_the_run_before_a_jump_of_the_group() -> None:
+def test_a_refusal_in_a_group_takes_precedence_over_its_jumps() -> None:
     text = "@PARALLEL {\n S1: @A () ON_FAIL GOTO S4\n S2: @B ()\n}\nS3: @C ()\nS4: @D ()"
     played = play(text, {"A": failing()}, limits=Limits(max_calls=1))
     assert (played.names, played.result.ended_at) == (["A"], "S2")
@@ -139,7 +139,7 @@ def test_tokens_that_are_used_up_leave_room_for_tools_and_none_for_models() -> N
 
 
 @pytest.mark.parametrize("bounds", [Limits(max_tokens=0), Limits(max_cost=0), Limits(max_model_calls=0)])
-def test_nothing_for_models_asks_none(bounds: Limits) -> None:
+def test_a_model_budget_of_zero_refuses_model_calls(bounds: Limits) -> None:
     bench = Bench('S1: @A ()\nS2: @LLM_EXTRACT ("x")', limits=bounds)
     commands = bench.ok("S1.0.1")
     assert [type(command) for command in commands] == [Finish]
@@ -209,7 +209,7 @@ def test_the_same_call_in_another_place_of_the_plan_is_no_repetition() -> None:
 
 
 @pytest.mark.parametrize("back", ["S3: GOTO S2", "S3: @B () ON_FAIL GOTO S2"])
-def test_only_steps_that_a_jump_leads_back_to_are_watched(back: str) -> None:
+def test_max_repeats_counts_only_steps_in_a_cycle(back: str) -> None:
     played = play(f"S1: @A ()\nS2: @A ()\n{back}\nS4: @A ()", {"B": failing()}, limits=Limits(max_repeats=1))
     assert played.names.count("A") == 3
     assert (played.result.refusal or ())[:1] == ("max_repeats",)
@@ -231,7 +231,7 @@ def test_every_result_says_what_was_used() -> None:
     )
 
 
-def test_other_limits_count_what_has_been_used() -> None:
+def test_new_limits_count_previous_usage() -> None:
     bench = Bench("S1: @A ()\nS2: @A ()\nS3: @A ()", limits=Limits(max_calls=1))
     bench.feed(LimitsChanged(Limits(max_calls=2)))
     bench.ok("S1.0.1")

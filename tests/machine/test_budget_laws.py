@@ -189,7 +189,7 @@ def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule
 
 @given(plan_texts(), SEEDS, SEEDS, st.lists(st.integers(0, 8), max_size=3))
 @settings(max_examples=200, deadline=None)
-def test_what_was_used_is_what_the_world_counted(
+def test_usage_equals_the_sum_of_the_outcomes(
     text: str, seed: int, schedule: int, crashes: list[int]
 ) -> None:
     """Tokens, cost, bytes and repairs are those of the outcomes, also after crashes."""

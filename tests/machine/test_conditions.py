@@ -107,7 +107,7 @@ def test_zero_and_false_are_not_empty(value: JSON) -> None:
     assert not holds("IS_EMPTY($a)", a=value)
 
 
-def test_what_no_step_has_set_is_empty() -> None:
+def test_unset_variables_are_empty() -> None:
     assert holds("IS_EMPTY($never)")
     assert holds("IS_EMPTY($a.missing)", a={"there": 1})
 

@@ -77,7 +77,7 @@ def test_a_plan_that_no_replan_asked_for_is_not_run() -> None:
     assert bench.result.response == "mine"
 
 
-def test_nothing_counts_after_the_end() -> None:
+def test_events_after_the_end_are_ignored() -> None:
     bench = Bench('S1: @RESPOND ("end")')
     before = bench.result
     for event in (

@@ -124,7 +124,7 @@ def test_an_error_is_a_text_to_conditions() -> None:
 
 
 @pytest.mark.parametrize("value", [False, {"success": False}, "error: x", "", None])
-def test_what_a_port_calls_a_value_is_a_success(value: object) -> None:
+def test_any_value_from_a_port_is_a_success(value: object) -> None:
     played = play('S1: @A () > $a ON_FAIL TERMINATE ("no")', {"A": value})  # type: ignore[dict-item]
     assert played.variables == {"a": value}
 

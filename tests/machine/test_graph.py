@@ -93,7 +93,7 @@ def test_the_longest_way_goes_first_where_not_all_may_start() -> None:
     assert order == ["3", "1", "2", "4"]
 
 
-def test_what_does_not_depend_on_a_failure_finishes() -> None:
+def test_steps_independent_of_a_failure_finish() -> None:
     bench = Bench(step(1), step(2), step(3, 1), step(4, 3), step(5, 2))
     bench.fail("1.0.1")
     bench.ok("2.0.1")
@@ -135,7 +135,7 @@ def test_a_reference_to_nothing_fails_the_step_before_its_call(text: str, names:
     assert bench.result.error == f"step 1 failed: ${{{names}}} has no value"
 
 
-def test_what_a_skipped_step_would_have_set_has_no_value_behind_it() -> None:
+def test_the_variable_of_a_skipped_step_has_no_value() -> None:
     """Only a step that nothing can skip has surely set its variable when those that wait for it start."""
     bench = Bench(
         step(1, var="flag"),

@@ -178,7 +178,7 @@ def test_a_step_that_ends_the_plan_when_it_fails_is_not_planned_anew() -> None:
     assert (run.result.response, run.result.terminated) == ("enough", True)
 
 
-def test_what_does_not_depend_on_the_failure_is_finished_before_the_planner_is_asked() -> None:
+def test_independent_steps_finish_before_the_replan() -> None:
     run = Run(step(1, tool="bad"), step(2, tool="slow"), step(3, 2, tool="after"), step(4, 1, tool="lost"))
     run.feed(Failed("1.0.1", "boom"))
     assert run.asked is None

@@ -104,7 +104,7 @@ def test_a_value_that_no_cast_fits_is_told_with_the_value() -> None:
 _CUT, _FACT = Cut("input 1", 5, 8, "characters"), Fact("prompt", "LLM_EXTRACT/2")
 
 
-def test_what_was_cut_is_told_before_the_step_finishes() -> None:
+def test_cuts_are_noted_before_the_step_finishes() -> None:
     bench = Bench("S1: @LLM_EXTRACT ($x) > $a")
     bench.feed(Succeeded("S1.0.1", "5", (_FACT, _CUT)))
     assert bench.notes[1:4] == [

@@ -15,7 +15,7 @@ def test_members_are_all_called_before_any_has_answered() -> None:
     assert bench.keys == ["S1.0.1", "S2.0.1", "S3.0.1"]
 
 
-def test_what_follows_waits_for_all() -> None:
+def test_the_step_after_a_group_waits_for_all_members() -> None:
     bench = Bench("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}\nS3: @C ()")
     bench.ok("S2.0.1")
     assert bench.keys == ["S1.0.1"]
@@ -65,7 +65,7 @@ def test_an_end_that_a_member_reaches_acts_after_the_group() -> None:
 
 
 @pytest.mark.parametrize("order", [("S1.0.1", "S2.0.1"), ("S2.0.1", "S1.0.1")])
-def test_of_several_controls_the_first_in_text_order_acts(order: tuple[str, ...]) -> None:
+def test_the_first_control_in_text_order_takes_effect(order: tuple[str, ...]) -> None:
     bench = Bench(
         "@PARALLEL {\n S1: @A () ON_FAIL GOTO S5\n"
         ' S2: @B () ON_FAIL TERMINATE ("b")\n S3: @RESPOND ("c")\n}\n'

@@ -123,7 +123,7 @@ def test_a_replan_in_a_group_acts_after_the_group() -> None:
     assert bench.result.response == "in time"
 
 
-def test_of_an_earlier_jump_and_a_replan_in_a_group_the_jump_acts() -> None:
+def test_an_earlier_jump_in_a_group_takes_precedence_over_a_replan() -> None:
     bench = Bench('@PARALLEL {\n S1: GOTO S4\n S2: RE-PLAN ("x")\n}\nS3: @C ()\nS4: @D ()')
     bench.compiled("S2.0.1", 'S1: @RESPOND ("no")')
     assert bench.keys == ["S4.0.1"]

@@ -87,7 +87,7 @@ def test_a_wait_a_doubt_and_a_decision_outlive_it() -> None:
     assert bench.result.response == "x"
 
 
-def test_there_is_nothing_to_restore_before_the_start_and_after_the_end() -> None:
+def test_a_machine_has_no_state_before_its_start_and_after_its_end() -> None:
     machine = Machine(compile_plan(plan_of("S1: @READ (1)"), FACTS))
     assert machine.state() is None
     bench = Bench("S1: @RESPOND (1)")
@@ -160,18 +160,18 @@ def test_the_state_of_another_plan_is_refused() -> None:
         state_from_json(program, state_data())
 
 
-def test_all_that_a_machine_is_made_of_is_in_its_state() -> None:
+def test_the_state_contains_every_field_of_a_machine() -> None:
     """What a run takes over from another one; a new field has to be taken, or to be named here.
 
     Those that are named belong to the driver, follow from the program and the rules, or have no value
     while there is a state.
     """
     fields = {name for name, found in vars(Run).items() if isdatadescriptor(found)}
-    follows = {"observer", "limits", "program", "gated", "result", "left", "is_paused", "unfilled"}
+    follows = {"observer", "limits", "program", "gated", "result", "units_left", "is_paused", "unfilled"}
     bench = Bench("S1: @READ (1)")
     other = Machine(bench.machine.program)
     before = {name: getattr(other, name) for name in fields}
-    other.take(bench.machine)
+    other.take_over(bench.machine)
     taken = {name for name in fields if getattr(other, name) is getattr(bench.machine, name)}
     taken |= {"asking"} if other.asking.open() is not before["asking"].open() else set()
     assert fields - follows <= taken

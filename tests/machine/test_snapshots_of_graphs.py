@@ -202,7 +202,7 @@ def _without_args(more: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in more.items() if name != "args"}
 
 
-def test_what_lives_meets_everything_that_a_snapshot_has_to_hold() -> None:
+def test_the_generated_runs_cover_every_kind_of_command() -> None:
     """The lives above are not only of the easy kind: snapshots were taken beside each kind of command."""
     seen: set[type] = set()
     text = (

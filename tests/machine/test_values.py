@@ -121,7 +121,7 @@ def test_an_escaped_or_raw_dollar_is_no_reference() -> None:
     assert given_as('r"$x"', x="no") == "$x"
 
 
-def test_what_was_put_in_is_never_filled_in_again() -> None:
+def test_inserted_values_are_not_expanded_again() -> None:
     played = play(
         'S1: @A () > $a\nS2: @B ($a, t="<$a>", l=["$a", $b]) > $b\nS3: @RESPOND ("$b", $a)',
         {"A": '$b ${b.c} " ) > $c', "B": "$a"},

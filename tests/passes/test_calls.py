@@ -73,7 +73,7 @@ def codes(call: str) -> list[tuple[str, str]]:
         '@FETCH ("u", sort="d$x", tags=["a $x"])',
     ],
 )
-def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
+def test_allowed_calls_are_not_reported(call: str) -> None:
     assert [c for c in codes(call) if c[1] == "error"] == []
 
 
@@ -102,7 +102,7 @@ def test_what_the_declaration_allows_is_not_reported(call: str) -> None:
         ('@FETCH ("u", where={"field": "a", "not": {"field": "b", "not": {}}})', "CHK042", "error"),
     ],
 )
-def test_what_it_does_not_allow_is(call: str, code: str, severity: str) -> None:
+def test_calls_that_the_declaration_does_not_allow_are_reported(call: str, code: str, severity: str) -> None:
     assert codes(call) == [(code, severity)]
 
 
@@ -141,7 +141,7 @@ def test_the_place_in_an_argument_is_named(call: str, message: str, help_: str |
     assert (message, help_) in [(d.message, d.help) for d in found(call)]
 
 
-def test_what_is_wrong_in_an_argument_stands_at_its_own_place() -> None:
+def test_a_fault_inside_an_argument_has_its_own_position() -> None:
     text = 'S1: @FETCH ("u", tags=["a", {}]) > $r\nS2: @RESPOND ($r)'
     (finding,) = check(parse(text).require(), tools={"FETCH": CLOSED})
     assert finding.span is not None
@@ -270,3 +270,17 @@ def test_a_whole_list_is_told_where_none_is_taken(before: str, argument: str, is
     said = [d for d in check(plan, tools=tools, inputs={"x"}) if d.code == "CHK044"]
     assert bool(said) is is_told
     assert all(str(d.severity) == "warning" and "is a list, and the argument" in d.message for d in said)
+
+
+def test_an_argument_that_a_pattern_may_declare_is_not_unknown() -> None:
+    closed = {"properties": {"url": {}}, "additionalProperties": False}
+    tools = {"CLOSED": ToolSignature.from_schema(closed)}
+    tools["PATTERN"] = ToolSignature.from_schema({**closed, "patternProperties": {"^x_": {}}})
+    assert [d.code for d in found("@CLOSED (x_a=1)", tools)] == ["CHK041"]
+    assert found("@PATTERN (x_a=1)", tools) == []
+
+
+def test_an_undeclared_argument_has_the_schema_of_the_additional_properties() -> None:
+    tools = {"T": ToolSignature.from_schema({"additionalProperties": {"type": "integer"}})}
+    assert found("@T (any=5)", tools) == []
+    assert [d.code for d in found('@T (any="five")', tools)] == ["CHK044"]

@@ -59,7 +59,7 @@ def messages(text: str) -> list[str]:
         ),
     ],
 )
-def test_each_problem_has_its_message(text: str, message: str) -> None:
+def test_each_problem_gives_the_documented_message(text: str, message: str) -> None:
     assert message in messages(text)
 
 

@@ -40,7 +40,7 @@ def test_a_file_that_ends_with_a_field_is_told(call: str) -> None:
         '@SEND (text="$t.md")',
     ],
 )
-def test_another_text_or_another_field_is_not(call: str) -> None:
+def test_other_texts_and_fields_give_no_hint(call: str) -> None:
     assert hints(call) == []
 
 

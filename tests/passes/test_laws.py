@@ -101,13 +101,13 @@ def test_the_errors_alone_are_those_among_the_findings(plan: Plan) -> None:
 
 @given(plan_texts())
 @LAWS
-def test_so_they_are_in_plans_that_run(text: str) -> None:
+def test_errors_alone_are_the_same_in_plans_that_run(text: str) -> None:
     _errors_agree(plan_of(text))
 
 
 @given(plans(), st.lists(st.lists(ids(), max_size=3).map(tuple), min_size=4, max_size=4))
 @LAWS
-def test_so_they_are_in_graphs(plan: Plan, waits: list[tuple[str, ...]]) -> None:
+def test_errors_alone_are_the_same_in_graphs(plan: Plan, waits: list[tuple[str, ...]]) -> None:
     steps = tuple(replace(s, depends_on=w, group=None) for s, w in zip(plan.steps, waits, strict=False))
     _errors_agree(Plan(steps, order=Order.DAG))
 

@@ -6,6 +6,7 @@ from time import monotonic
 
 import pytest
 
+from callsheet.ir import ListExpr, Ref
 from callsheet.passes.schema import literal_value, may_take, misfits, wanted
 
 ITSELF = {"$ref": "#/$defs/d"}
@@ -37,3 +38,77 @@ def test_a_field_that_a_pattern_may_allow_is_not_unknown():
     schema = {"properties": {"a": {}}, "additionalProperties": False}
     assert wrong({"x-1": 1}, schema) == [("UNKNOWN", ".x-1")]
     assert wrong({"x-1": 1}, {**schema, "patternProperties": {"^x-": {}}}) == []
+
+
+def test_the_first_items_of_a_list_have_schemas_of_their_own():
+    schema = {"prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": {"type": "integer"}}
+    assert wrong(["a", True, 5, 6], schema) == []
+    assert wrong([5], schema) == [("VALUE", "[0]")]
+    assert wrong(["a", 5], schema) == [("VALUE", "[1]")]
+    assert wrong(["a", True, "b"], schema) == [("VALUE", "[2]")]
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "fits"),
+    [(1.0, [1], True), (1, [1.0], True), (True, [1], False), (1, [True], False), (None, [0], False)],
+)
+def test_a_number_equals_an_option_of_the_same_value_and_no_boolean(said, options, fits):
+    assert (wrong(said, {"enum": options}) == []) == fits
+    assert (wrong(said, {"const": options[0]}) == []) == fits
+
+
+def test_the_boolean_bounds_of_older_drafts_are_no_numbers():
+    schema = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
+    assert wrong(1, schema) == []
+    assert wanted(schema) == "integer (minimum 0)"
+
+
+@pytest.mark.parametrize("types", ["strang", ["string", "date"], [5], {}])
+def test_a_type_that_json_schema_does_not_know_accepts_anything(types):
+    assert wrong(5, {"type": types}) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "schema", "fits"),
+    [
+        ("AB12", {"pattern": "^[A-Z]+[0-9]+$"}, True),
+        ("AB", {"pattern": "^[A-Z]+[0-9]+$"}, False),
+        ("x12y", {"pattern": "[0-9]"}, True),
+        ("é", {"pattern": "^.$"}, True),
+        ("\udc80", {"pattern": "^.$"}, True),
+        ("anything", {"pattern": "(?=no look-ahead in RE2)x"}, True),
+        (5, {"pattern": "^x$"}, True),
+        (8, {"multipleOf": 2}, True),
+        (7, {"multipleOf": 2}, False),
+        (0.3, {"multipleOf": 0.1}, True),
+        (0.35, {"multipleOf": 0.1}, False),
+        (7, {"multipleOf": 0}, True),
+        ([1, "1", True, None], {"uniqueItems": True}, True),
+        ([1, 2, 1.0], {"uniqueItems": True}, False),
+        ([{"a": 1, "b": 2}, {"b": 2, "a": 1}], {"uniqueItems": True}, False),
+        ([1, 1], {"uniqueItems": False}, True),
+    ],
+)
+def test_patterns_multiples_and_unique_items_are_checked(said, schema, fits):
+    assert (wrong(said, schema) == []) == fits
+
+
+def test_a_list_with_values_of_the_run_may_have_unique_items():
+    value = ListExpr((Ref("x"), Ref("x")))
+    assert list(misfits(value, {"uniqueItems": True}, {})) == []
+
+
+def test_a_misfit_names_the_constraints():
+    assert wanted({"type": "string", "pattern": "^[a-z]$"}) == "string (pattern ^[a-z]$)"
+    assert (
+        wanted({"type": "array", "uniqueItems": True, "minItems": 1}) == "array (minItems 1, no item twice)"
+    )
+
+
+@pytest.mark.parametrize("schema", [{"pattern": "(a+)+$"}, {"uniqueItems": True}])
+def test_a_constraint_that_is_asked_many_times_takes_bounded_time(schema):
+    root = {"allOf": [{"$ref": "#/$defs/d"}] * 5_000, "$defs": {"d": schema}}
+    begin = monotonic()
+    wrong("a" * 100_000 + "!", root)
+    wrong(list(range(10_000)), root)
+    assert monotonic() - begin < 5

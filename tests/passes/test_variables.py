@@ -151,7 +151,7 @@ def test_an_empty_answer_goes_on_without_what_follows_being_set() -> None:
     assert ("CHK002", "S3") in found(text)
 
 
-def test_one_finding_for_a_variable_and_a_part_of_a_step() -> None:
+def test_a_variable_is_reported_once_for_each_part_of_a_step() -> None:
     assert len(found('S1: ?IF ($x == $x.y) THEN @RESPOND ($x, "$x $x", $y)')) == 3
 
 

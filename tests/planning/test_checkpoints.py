@@ -99,7 +99,7 @@ def test_a_run_with_nothing_left_to_do_is_done(there: Elsewhere) -> None:
     assert there.calls == []
 
 
-def test_what_was_taken_over_is_in_the_journal_and_resumed_like_any_other_run(there: Elsewhere) -> None:
+def test_an_adopted_run_is_in_the_journal_and_can_be_resumed(there: Elsewhere) -> None:
     there.failing = {"tell"}
     assert not there.take_over(state("1", seen=SEEN)).success
     there.failing = set()
@@ -125,7 +125,7 @@ def test_calls_made_elsewhere_do_not_use_up_the_budget(tmp_path: Path) -> None:
     assert sum(used.calls_by_tool.values()) == 1
 
 
-def test_of_two_steps_that_set_one_variable_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_two_steps_that_set_a_variable_determines_its_value(tmp_path: Path) -> None:
     twice = [step("2", "second", "1", var="v"), step("1", "first", var="v"), step("3", "use", "2", of="${v}")]
     two = Elsewhere(tmp_path / "plans", {"id": "two", "title": "Two", "steps": twice})
     assert two.take_over(state("1", "2", plan_id="two", v="of the second")).success
@@ -135,14 +135,14 @@ def test_of_two_steps_that_set_one_variable_the_last_counts(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ("", "no JSON"),
-        (state("1", seen=1)[:-9], "no JSON"),
+        ("", "not JSON"),
+        (state("1", seen=1)[:-9], "not JSON"),
         ('{"plan_id": "chain", "plan_id": "chain", "completed_steps": []}', "stands twice"),
-        ('["1"]', "no JSON object"),
+        ('["1"]', "not a JSON object"),
         (state("1", plan_id="another", seen=1), "of the plan another"),
-        ('{"plan_id": "chain", "variables": {}}', "no list of indexes"),
-        ('{"plan_id": "chain", "completed_steps": [true], "variables": {}}', "which is no index"),
-        ('{"plan_id": "chain", "completed_steps": ["1"], "variables": [1]}', "is no object"),
+        ('{"plan_id": "chain", "variables": {}}', "not a list of indexes"),
+        ('{"plan_id": "chain", "completed_steps": [true], "variables": {}}', "which is not an index"),
+        ('{"plan_id": "chain", "completed_steps": ["1"], "variables": [1]}', "is not an object"),
         (state("9"), "has no step 9"),
         (state("2", thought="t"), "step 1, for which it waits, is not"),
         (state("1"), "its variable seen is not in the state file"),
@@ -191,9 +191,7 @@ async def _adopted(place: Path, plan: str, make: Any) -> str:
         ),
     ],
 )
-def test_what_cannot_be_told_of_as_done_is_refused(
-    tmp_path: Path, lines: list[dict[str, Any]], why: str
-) -> None:
+def test_invalid_completed_steps_are_refused(tmp_path: Path, lines: list[dict[str, Any]], why: str) -> None:
     plan = json.dumps({"id": "p", "title": "p", "steps": lines})
 
     async def adopt() -> None:

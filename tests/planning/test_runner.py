@@ -202,7 +202,7 @@ async def test_a_failed_plan_is_planned_anew_once(place: Path) -> None:
 @pytest.mark.parametrize(
     "plan", [{}, {"steps": [step("1", "t", "1")]}, {"steps": [step("1", "t", x="${no}")]}, "{"]
 )
-async def test_what_is_no_plan_is_told_in_the_result(place: Path, plan: Any) -> None:
+async def test_an_invalid_plan_is_an_error_in_the_result(place: Path, plan: Any) -> None:
     manager = Manager()
     result = await PlanRunner(PlanningContext(manager, plans_dir=place)).execute_plan(plan)
     assert (result.success, bool(result.error), manager.calls) == (False, True, [])

@@ -79,7 +79,7 @@ def test_a_policy_is_read_back_as_it_was(policy: Policy) -> None:
 
 
 @given(POLICIES, POLICIES)
-def test_only_equal_policies_have_one_hash(one: Policy, other: Policy) -> None:
+def test_policies_have_equal_hashes_only_if_they_are_equal(one: Policy, other: Policy) -> None:
     assert (policy_hash(one) == policy_hash(other)) == (one == other)
 
 
@@ -106,6 +106,6 @@ def test_every_field_counts() -> None:
         {"agent": {"max": 1}},
     ],
 )
-def test_what_is_not_known_is_refused(change: dict[str, Any]) -> None:
+def test_unknown_fields_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         policy_from_json(policy_to_json(Policy()) | change)

@@ -78,7 +78,7 @@ def test_a_path_is_compared_where_it_leads(tool: str, pattern: str, path: str, i
         ("a\nb", "a\nb", True),
     ],
 )
-def test_another_value_is_compared_as_a_text_each_member_of_a_list(
+def test_other_values_and_members_of_lists_are_compared_as_texts(
     pattern: str, value: object, is_it: bool
 ) -> None:
     assert fits("POST", "text", pattern, value) is is_it

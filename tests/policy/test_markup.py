@@ -19,7 +19,7 @@ def test_a_script_a_form_or_a_handler_is_active(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a < b on = c", "<b>on = 1</b>", "javascript: a language", "<p class='on'>"]
 )
-def test_other_texts_are_not(text: str) -> None:
+def test_other_texts_are_not_active(text: str) -> None:
     assert not is_active(text)
 
 

@@ -141,7 +141,7 @@ def test_every_key_of_the_format_is_read() -> None:
     assert [rule.tool for rule in policy.rules] == ["SEND_MONEY"]
 
 
-def test_all_mistakes_are_told_at_once_each_in_its_place() -> None:
+def test_all_errors_are_reported_together_with_their_positions() -> None:
     text = (
         "schema = 1\nscema = 2\n[defaults]\nunknown_tool = 'refus'\n[sources]\n"
         "'file:x' = { conf = 'pub', integrty = 'T' }\n'fle:y' = {}\n"
@@ -276,7 +276,7 @@ READS = 'S1: @READ_FILE (path="{}") > $a\nS2: @WEB_SEARCH (query=$a) > $b\nS3: @
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_shipped_policy_refuses_what_it_must_and_accepts_what_it_must(name: str) -> None:
+def test_each_shipped_policy_refuses_leaks_and_accepts_a_plain_search(name: str) -> None:
     """A secret never leaves; private data only where they do not count; a plain search passes everywhere."""
     policy = load_policy(name)
     plain = parse('S1: @WEB_SEARCH (query="weather") > $a\nS2: @RESPOND ($a)').require()

@@ -108,7 +108,7 @@ async def test_a_long_list_becomes_what_its_items_become(item):
         assert made is not many
 
 
-async def test_others_have_turns_while_a_long_list_is_gone_through():
+async def test_converting_a_long_list_lets_other_tasks_run():
     turns = 0
 
     async def count_turns() -> None:

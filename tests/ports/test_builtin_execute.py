@@ -345,7 +345,7 @@ async def test_installing_is_refused_unless_it_is_allowed(tmp_path):
         "",
     ],
 )
-async def test_only_names_and_versions_are_packages(tmp_path, name):
+async def test_only_names_with_versions_can_be_installed(tmp_path, name):
     with pytest.raises(ToolFailed, match="not the name of a package"):
         await install(tmp_path, [name], allow_install=True)
 

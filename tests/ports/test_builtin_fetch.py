@@ -129,7 +129,7 @@ async def test_a_page_comes_as_markdown(site, tmp_path):
 @pytest.mark.parametrize(
     ("path", "text"), [("json", '{"city": "Paris"}'), ("latin", "Größe"), ("to-json", '{"city": "Paris"}')]
 )
-async def test_other_text_comes_as_it_is(site, tmp_path, path, text):
+async def test_text_other_than_html_is_returned_unchanged(site, tmp_path, path, text):
     assert await fetch(f"http://127.0.0.1:{site}/{path}", tmp_path) == text
 
 
@@ -292,7 +292,7 @@ def test_any_text_is_an_address_or_refused(text):
     assert target.url.isascii()
 
 
-def test_one_private_address_among_public_ones_refuses_the_host():
+def test_a_host_with_one_private_address_is_refused():
     target = parse_url("https://mixed.example/")
     assert [str(a) for a in checked(target, ["1.1.1.1", "2606:4700::1111"], AllowedHosts())] == [
         "1.1.1.1",

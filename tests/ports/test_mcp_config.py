@@ -58,7 +58,7 @@ def test_the_table_of_an_editor_with_comments_is_read():
     assert [s.name for s in read(text).servers] == ["a"]
 
 
-def test_both_tables_count():
+def test_servers_of_both_tables_are_read():
     text = '{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}}'
     assert [s.name for s in read(text).servers] == ["a", "b"]
     assert "stands in both tables" in error(text.replace('"b"', '"a"'))
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
         load_config(tmp_path / "latin.json")
 
 
-def test_of_two_files_the_first_names_a_server(tmp_path):
+def test_the_first_file_that_names_a_server_takes_precedence(tmp_path):
     for name, command in (("1.json", "first"), ("2.json", "second")):
         (tmp_path / name).write_text(
             f'{{"mcpServers": {{"s": {{"command": "{command}"}}, "{command}": {{"url": "http://h"}}}}}}'

@@ -35,7 +35,7 @@ def value(*blocks, schema=None, sink=None, **more):
     return value_of(CallToolResult(content=list(blocks), **more), schema, sink)
 
 
-def test_one_text_is_its_text_also_where_it_is_json():
+def test_a_single_text_is_returned_as_text_even_if_it_is_json():
     assert value(text('{"a": 1}')) == '{"a": 1}'
 
 

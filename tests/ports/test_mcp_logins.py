@@ -42,7 +42,7 @@ def kinds(authority: Authority) -> list[str]:
     return [a.form["grant_type"] for a in authority.asked if a.path == "/token"]
 
 
-async def test_who_has_logged_in_once_uses_the_server(user: User, wiki: Protected, authority: Authority):
+async def test_a_saved_login_opens_the_server(user: User, wiki: Protected, authority: Authority):
     assert await trouble(user.server, user.file) == "TOL030"
     assert await trouble(user.server, None) == "TOL030"
     login = await user.log_in()
@@ -51,7 +51,7 @@ async def test_who_has_logged_in_once_uses_the_server(user: User, wiki: Protecte
     assert kinds(authority) == ["authorization_code"]
 
 
-async def test_who_logs_in_later_is_let_in_by_a_pool_that_has_waited(user: User):
+async def test_a_pool_connects_again_after_a_later_login(user: User):
     async with McpPool([user.server], logins=user.file) as pool:
         assert [d.code for d in await pool.connect(keep_going=True)] == ["TOL030"]
         await user.log_in()
@@ -94,7 +94,7 @@ async def test_a_token_that_the_server_refuses_is_renewed(user: User, authority:
     assert kinds(authority) == ["authorization_code", "refresh_token"]
 
 
-async def test_of_many_requests_and_processes_one_renews_the_token(user: User, authority: Authority):
+async def test_a_token_is_renewed_once_for_many_requests_and_processes(user: User, authority: Authority):
     await user.log_in()
     authority.given.clear()  # and each refresh token counts once
     found = await asyncio.gather(*(look(user.server, user.file, 3) for _ in range(4)))
@@ -280,7 +280,7 @@ async def reply(port: int, request: bytes) -> bytes:
     return answer
 
 
-async def test_only_who_knows_the_state_ends_a_login():
+async def test_a_login_ends_only_with_the_right_state():
     listener = bound()
     port = listener.getsockname()[1]
     host = f"Host: 127.0.0.1:{port}\r\n\r\n"
@@ -311,7 +311,7 @@ async def test_only_who_knows_the_state_ends_a_login():
 async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
     from callsheet.apps import login
 
-    monkeypatch.setattr(login, "PATIENCE", 0.05)
+    monkeypatch.setattr(login, "LOGIN_TIMEOUT", 0.05)
     with pytest.raises(CallsheetError) as caught:
         await user.log_in(opens=False)
     assert caught.value.diagnostics[0].code == "TOL036"
@@ -321,13 +321,13 @@ async def test_an_address_is_handed_over_where_the_browser_is_elsewhere(user: Us
     async def elsewhere(begun) -> str:
         return (await asyncio.to_thread(_leads_to, begun.address)) + "\n"
 
-    assert (await user.log_in(hand_over=elsewhere)).issuer == authority.origin
+    assert (await user.log_in(ask_for_redirect=elsewhere)).issuer == authority.origin
 
     async def typed_wrong(begun) -> str:
         return "https://example.org/callback?code=1"
 
     with pytest.raises(CallsheetError) as caught:
-        await user.log_in(hand_over=typed_wrong)
+        await user.log_in(ask_for_redirect=typed_wrong)
     assert caught.value.diagnostics[0].code == "TOL035"
 
 

@@ -223,7 +223,7 @@ async def test_a_call_says_where_it_stands_in_the_trace_of_its_run(workshop):
     assert meta["traceparent"] == f"00-{trace_id('run-1')}-{span_id('run-1', 'S1.0.1')}-01"
 
 
-async def test_so_it_does_in_a_program_that_traces_itself(workshop):
+async def test_the_trace_id_is_that_of_the_run_in_a_program_with_its_own_spans(workshop):
     own = trace.SpanContext(0xABC, 0xDEF, False, trace.TraceFlags(1))
     token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(own)))
     try:
@@ -422,7 +422,7 @@ async def test_a_url_that_is_no_mcp_server_is_said(tmp_path):
     )
 
 
-async def test_one_server_that_fails_does_not_keep_the_others_away(workshop):
+async def test_a_failing_server_does_not_prevent_the_others_from_connecting(workshop):
     async with McpPool([McpServerConfig("none", StdioServer("no-such-server")), workshop]) as pool:
         (said,) = await pool.connect(keep_going=True)
         assert said.code == "TOL010"

@@ -412,7 +412,7 @@ def test_what_is_found_as_json_is_json_and_stood_in_the_answer(answer: str) -> N
 # ---------------------------------------------------------------- refining
 
 
-async def test_each_round_refines_the_text_of_the_one_before() -> None:
+async def test_each_round_refines_the_text_of_the_previous_round() -> None:
     model = Model("v1", "v2", "v3")
     assert await ask(model, "SELF_REFINE", "v0", "beside it", goal="shorter", rounds=3) == "v3"
     for number in range(3):

@@ -271,9 +271,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Later:
     return taken.append
 
 
-async def test_after_its_time_a_question_is_over_once_and_an_answer_is_refused(
-    journal: Journal, later: Later
-) -> None:
+async def test_a_question_expires_once_and_later_answers_are_refused(journal: Journal, later: Later) -> None:
     text = 'S1: @ASK_HUMAN ("ok?", timeout=600, default="none") > $a\nS2: @ASK_HUMAN ("more?") > $b'
     await start(journal, text, {})
     assert journal.find_run("run").wake_at is not None

@@ -64,7 +64,7 @@ def refusal(journal: Journal, *names: str, verdict: Resolution = Decision.RETRY)
     return caught.value
 
 
-async def test_each_call_is_decided_for_itself_and_the_run_goes_on_with_what_is_decided(
+async def test_calls_in_doubt_are_decided_one_by_one(
     journal: Journal,
 ) -> None:
     bank = Bank(lost=2)
@@ -106,7 +106,7 @@ async def test_a_step_with_several_calls_in_doubt_wants_a_key_or_all(journal: Jo
     assert result(final).status is Status.DONE
 
 
-async def test_of_two_who_decide_at_once_one_is_told_of_the_other(journal: Journal) -> None:
+async def test_of_two_concurrent_decisions_one_is_refused(journal: Journal) -> None:
     await start(journal, GROUP, {"PAY": Route(Bank(lost=2).pay)}, ToolFacts())
     told: list[str] = []
 

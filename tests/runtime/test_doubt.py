@@ -77,7 +77,7 @@ async def test_an_unsafe_call_without_an_answer_waits_for_a_decision(
     assert len(set(bank.keys)) == 1
 
 
-async def test_others_of_the_group_end_before_the_run_waits(tmp_path: Path) -> None:
+async def test_other_members_of_the_group_end_before_the_run_waits(tmp_path: Path) -> None:
     text = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @LOOK () > $b\n}\nS3: @RESPOND ($a, $b)"
     bank = Bank(lost=1)
 

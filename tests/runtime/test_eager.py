@@ -29,7 +29,7 @@ async def test_what_never_waits_is_done_at_once() -> None:
     assert task.result() == 7
 
 
-async def test_it_runs_in_one_task_of_its_own_and_its_caller_goes_on_in_its_own() -> None:
+async def test_an_eager_task_runs_in_one_task_and_its_caller_in_another() -> None:
     found: list[asyncio.Task[Any] | None] = []
     word = contextvars.ContextVar("word", default="outside")
 

@@ -232,7 +232,7 @@ async def test_a_wait_holds_up_nobody_else(clock: Clock) -> None:
     assert order == ["fail", "write", "write", "write", "fail"]
 
 
-async def test_after_each_batch_somebody_can_be_told() -> None:
+async def test_the_callback_runs_after_each_batch() -> None:
     told = 0
 
     async def tell() -> None:

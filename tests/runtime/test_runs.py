@@ -211,7 +211,7 @@ async def test_a_call_repeated_by_decision_can_be_in_doubt_again(journal: Journa
     assert [call.key for call in (await resume(journal, {})).in_doubt] == ["S1.0.1"]
 
 
-async def test_only_the_calls_that_left_are_in_doubt(journal: Journal) -> None:
+async def test_only_started_writes_are_in_doubt_after_a_crash(journal: Journal) -> None:
     stuck = Stuck()
     text = "@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n S3: @QUICK () > $c\n}\nS4: @WRITE (4)"
     tools = {"WRITE": stuck.tool(), "READ": stuck.tool(), "QUICK": 3}

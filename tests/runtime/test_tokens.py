@@ -74,7 +74,7 @@ def test_what_was_used_before_the_resume_is_not_given_again() -> None:
         ledger.call(capability, "r1", "S2.0.1", Call("READ", {}, "S2.0.1/t3c1"), 101.0)
 
 
-def test_one_token_is_signed_for_each_task_and_none_for_a_task_that_nobody_began() -> None:
+def test_each_task_has_one_token_and_an_unknown_task_has_none() -> None:
     made = tokens(AgentRule(tools=("READ",)), used())
     assert made.token_of("S2.0.1") is made.token_of("S2.0.1")
     with pytest.raises(TokenRefused, match="has none"):

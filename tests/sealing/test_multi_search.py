@@ -13,7 +13,7 @@ LETTERS = st.text("ab\u00e9", min_size=1, max_size=4)
 
 
 @given(st.lists(LETTERS, max_size=8, unique=True), st.text("ab\u00e9", max_size=30))
-def test_they_are_found_wherever_they_stand(texts: list[str], text: str) -> None:
+def test_texts_are_found_at_every_position(texts: list[str], text: str) -> None:
     each = sorted((at, one) for one in texts for at in range(len(text)) if text.startswith(one, at))
     assert sorted(PrefixIndex(texts).found_in(text)) == each
     encoded, data = [one.encode() for one in texts], text.encode()

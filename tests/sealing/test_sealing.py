@@ -80,7 +80,7 @@ def test_a_secret_is_found_as_other_programs_write_it(written: str) -> None:
 @pytest.mark.parametrize(
     "values", [[f"{n:04}{'ab/c' * 11}" for n in range(3_000)], ["x/" * 20_000 + "<é>" * 20_000]]
 )
-def test_so_many_or_such_long_secrets_are_found_as_well(values: list[str]) -> None:
+def test_many_or_very_long_secrets_are_found(values: list[str]) -> None:
     known = Known.of(values, "declared")
     assert known.may_be_in(encoded({"value": f"a {values[-1]} b"}))
     assert not known.may_be_in(encoded({"value": "a b"}))
@@ -221,7 +221,7 @@ def test_equal_secrets_have_equal_digests_wherever_they_stand() -> None:
     assert first not in encoded(again).decode()
 
 
-def test_of_a_value_that_is_secret_by_its_label_only_what_the_plan_names_is_told() -> None:
+def test_a_value_sealed_by_its_label_shows_only_names_from_the_plan() -> None:
     value = {"name": "Ada", "s3cr3t-key": 1, "n": {"name": [True, 4.5]}}
     sealed = seal({"value": value}, {("value",): "label"})
     assert "Ada" not in encoded(sealed).decode()

@@ -91,7 +91,7 @@ async def test_data_leads_no_tool_into_this_network_but_the_plan_may(world, visi
         "",
     ],
 )
-async def test_other_addresses_are_visited(world, visited, address):
+async def test_addresses_outside_the_blocked_ranges_are_visited(world, visited, address):
     world.write("web/a.md", address)
     outcome = await world.run(VISIT, facts=FACTS)
     assert outcome.result is not None

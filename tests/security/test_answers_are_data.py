@@ -45,7 +45,9 @@ def nothing_noted() -> None:
     NOTED.clear()
 
 
-async def test_it_is_the_same_in_variables_arguments_prompts_answers_and_the_journal(changeling, tmp_path):
+async def test_an_answer_is_unchanged_in_variables_arguments_prompts_responses_and_the_journal(
+    changeling, tmp_path
+):
     changeling.answer(look=HOSTILE)
     model = Scripted(["a summary"])
     journal = tmp_path / "journal.db"

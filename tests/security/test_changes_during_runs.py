@@ -62,7 +62,7 @@ async def test_a_changed_tool_is_not_called_and_its_words_go_nowhere(changeling,
     assert changeling.calls == ["look", "send"]
 
 
-async def test_other_orders_of_keys_and_a_further_tool_change_nothing_for_a_tool(changeling, tmp_path):
+async def test_reordered_keys_and_an_added_tool_do_not_count_as_changes(changeling, tmp_path):
     turned = dict(reversed(look().items()))
     variables = await run(changeling, tmp_path, {"name": "wipe", "inputSchema": {"type": "object"}}, turned)
     assert variables["after"] == "ok"

@@ -12,10 +12,10 @@ import pytest
 from tests.apps.http.conftest import TOKEN, Api, api, folder, raw, running
 
 from callsheet.apps.cli.main import COMMANDS
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.http.rate_limit import Rate
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.http.table import ENDPOINTS
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from callsheet.diagnostics import CallsheetError
 
 __all__ = ["api", "folder"]

@@ -234,7 +234,7 @@ async def test_an_answer_to_another_login_is_none(user: User, authority: Authori
     async def elsewhere(begun: Any) -> str:
         return f"{begun.redirect_uri}?code=stolen&state=other&iss={authority.origin}"
 
-    assert (await refused(user, hand_over=elsewhere)).startswith("TOL035")
+    assert (await refused(user, ask_for_redirect=elsewhere)).startswith("TOL035")
     assert "/token" not in authority.paths()
 
 
@@ -244,7 +244,7 @@ async def test_a_no_is_told_in_plain_words(user: User, authority: Authority):
         iss = f"iss={authority.origin}&state={begun.state}"
         return f"{begun.redirect_uri}?error=access_denied&error_description={words}&{iss}"
 
-    said = await refused(user, hand_over=says_no)
+    said = await refused(user, ask_for_redirect=says_no)
     assert said.startswith("TOL034")
     assert said.isprintable()
     assert "\u202e" not in said

@@ -92,7 +92,7 @@ def pin_a_server(folder: Path) -> None:
 
 async def keep_a_login(folder: Path) -> None:
     file = LoginFile(folder / "logins", KeyStore(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
-    async with file.held():
+    async with file.locked():
         file.put(LOGIN)
 
 

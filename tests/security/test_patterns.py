@@ -51,6 +51,12 @@ def taken_apart(text: str) -> object:
     return disarmed(text, Allowed(lambda _host: False))
 
 
+def an_answer_of_values(text: str) -> object:
+    """Whether private data stands in an address of an answer with a value for each tenth character."""
+    parts = [part for sign in text[::10] for part in (Hole("secret", PRIVATE), f" {sign} ")]
+    return carries_data(parts, lambda _host, _hole: True, literal_is_public=True)
+
+
 READERS = [images, hosts_named, hosts_spoken, addresses_in, taken_apart, data_before]
 """What reads the texts of strangers for links."""
 
@@ -123,6 +129,10 @@ def test_the_links_of_a_text_are_found_in_time_that_grows_with_it(
     read: Callable[[str], object], piece: str
 ) -> None:
     assert grows_with_the_text(read, "<{0}://x {0}", piece)
+
+
+def test_an_answer_is_judged_in_time_that_grows_with_its_values() -> None:
+    assert grows_with_the_text(an_answer_of_values, "{0}", "a")
 
 
 def test_what_stands_at_the_end_of_a_long_text_is_found() -> None:

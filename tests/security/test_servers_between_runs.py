@@ -73,6 +73,23 @@ async def test_the_same_declaration_on_another_server_is_another_tool(servers, i
     assert (await servers.go_on(policy, accept_changed_tools=True)).response == "ok"
 
 
+@pytest.mark.parametrize("is_under_a_policy", [True, False])
+async def test_a_server_does_not_take_the_calls_of_a_python_tool_that_is_gone(servers, is_under_a_policy):
+    def look(thing: str) -> str:
+        return f"{thing} seen here"
+
+    policy = servers.policy(f"[tools.LOOK]\n{QUIET}") if is_under_a_policy else None
+    async with servers.runtime(policy, tools=[look]) as runtime:
+        assert (await runtime.run(LOOKS, run_id="run")).status is RunStatus.WAITING
+    servers.other.declare(LOOK)
+    servers.fs.declare(SEND)
+    with pytest.raises(CallsheetError, match=r"JRN021: .*@LOOK"):
+        await servers.go_on(policy)
+    assert servers.other.calls == []
+    async with servers.runtime(policy, on_approval=lambda _: True, tools=[look]) as runtime:
+        assert (await runtime.resume("run")).response == "x seen here"
+
+
 async def test_a_run_goes_on_with_the_server_it_was_started_with_whatever_else_that_offers(servers):
     policy = servers.policy(f'[tools."mcp:fs/look"]\n{QUIET}')
     await servers.stop(LOOKS, policy)

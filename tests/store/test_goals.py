@@ -80,7 +80,7 @@ def test_tools_that_nobody_knew_at_the_saving_make_no_hit(library):
     assert found.near[0].differences == ("@SEND was not known when the plan was saved",)
 
 
-def test_of_several_plans_for_one_goal_the_last_that_can_be_used_is_taken(tmp_path):
+def test_the_newest_usable_plan_for_a_goal_is_taken(tmp_path):
     now = iter(range(1, 100))
     library = PlanLibrary(tmp_path / "plans", clock=lambda: float(next(now)))
     for plan_id in ("b", "c", "a"):

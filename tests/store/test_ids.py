@@ -15,7 +15,7 @@ def test_an_id_of_the_pattern_is_taken(good: str) -> None:
 @pytest.mark.parametrize(
     "bad", ["", "..", ".a", "-a", "A", "a/b", "a b", "a\n", "é", "x" * 65, "a\ud800", "a\0"]
 )
-def test_anything_else_is_refused(bad: str) -> None:
+def test_invalid_run_ids_are_refused(bad: str) -> None:
     with pytest.raises(JournalError, match="JRN001"):
         check_run_id(bad)
 

@@ -17,7 +17,7 @@ from callsheet.store.labels import LabelStore
 PUBLIC, PRIVATE, SECRET = read_label("U/pub"), read_label("U/priv"), read_label("T/secret")
 
 
-def test_they_are_there_for_the_next_process(tmp_path: Path) -> None:
+def test_labels_persist_for_the_next_process(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as store:
         store.add("/srv", ["a.txt"], SECRET)
@@ -103,7 +103,7 @@ def test_a_folder_has_the_labels_of_all_that_is_in_it() -> None:
         assert store.below("", "other") is None
 
 
-def test_another_process_that_writes_is_waited_for(tmp_path: Path) -> None:
+def test_a_concurrent_writer_is_waited_for(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as one, LabelStore.beside(journal) as other:
         for number in range(20):

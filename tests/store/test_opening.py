@@ -27,7 +27,7 @@ def test_a_new_journal_says_whose_it_is(journal: Journal) -> None:
         connection.close()
 
 
-def test_only_its_owner_can_read_it(journal: Journal) -> None:
+def test_only_the_owner_can_read_the_journal(journal: Journal) -> None:
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
 

@@ -57,7 +57,7 @@ def test_a_run_that_is_owned_cannot_be_claimed(journal: Journal, plan: Plan) -> 
     journal.claim("r").close()
 
 
-def test_one_file_is_the_lock_of_one_run_after_another(journal: Journal, plan: Plan) -> None:
+def test_lock_files_are_reused_and_removed(journal: Journal, plan: Plan) -> None:
     locks, files = place_of(journal.path).run_locks, set[int]()
     for name in ("a", "b", "c"):
         with journal.create_run(name, plan, "", {}) as writer:
@@ -123,7 +123,7 @@ def test_a_run_that_is_being_begun_cannot_be_begun(journal: Journal, plan: Plan)
         journal.create_run("r", plan, "", {})
 
 
-def test_of_two_processes_one_owns_the_run_until_it_dies(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_a_run_has_one_owner_until_that_process_dies(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     _begin(journal, plan)
     child = spawn("""
 writer = Journal.open(PATH).claim("r")
@@ -140,7 +140,7 @@ sys.stdin.read()
         assert writer.epoch == 3
 
 
-def test_of_many_claimers_at_once_one_wins(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_one_of_many_concurrent_claims_succeeds(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     _begin(journal, plan)
     children = [
         spawn("""

@@ -43,7 +43,7 @@ def refused(code: str):
 # ---------------------------------------------------------------- versions
 
 
-def test_each_save_is_a_version_and_the_old_ones_stay(library):
+def test_each_save_makes_a_version_and_keeps_the_old_ones(library):
     for number, word in enumerate(("one", "two", "three"), start=1):
         stored = save(library, word)
         assert (stored.version, stored.name, stored.is_edited) == (number, f"p@{number}", False)

@@ -27,7 +27,7 @@ RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
 _BEGINNINGS = (EventType.INTENT, EventType.TIMER, EventType.ASK)
 
 
-def test_there_are_recorded_journals() -> None:
+def test_at_least_five_recorded_journals_are_tested() -> None:
     assert len(RECORDED) >= 5
 
 

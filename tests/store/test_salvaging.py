@@ -7,24 +7,27 @@ from pathlib import Path
 import pytest
 
 from callsheet.ir import Plan
+from callsheet.machine import Limits
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.archive import import_runs
+from callsheet.store.records import Start
 from callsheet.store.salvage import lists_all, opened, run_ids, salvage
 
 
 @pytest.fixture
 def whole(path: Path, plan: Plan) -> bytes:
     """The file of a journal with twenty runs of ten events, which has no log beside it."""
+    start = Start({}, {}, Limits(), {}, {}).to_json()
     with Journal.open(path) as journal:
         for number in range(20):
-            with journal.create_run(f"r{number}", plan, "", {}) as writer:
+            with journal.create_run(f"r{number}", plan, "", start) as writer:
                 for n in range(9):
-                    writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 50})
+                    writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "x" * 50})
                 writer.commit()
     return path.read_bytes()
 
 
-def test_of_a_file_that_was_cut_off_what_is_there_is_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
+def test_the_readable_runs_of_a_truncated_file_are_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
     counts: list[int] = []
     codes: set[str] = set()
     for left in range(len(whole) - 1, 1_000, -3_000):

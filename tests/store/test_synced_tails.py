@@ -86,7 +86,7 @@ def test_many_one_right_after_the_other_wait_in_a_tail(writer: RunWriter, path: 
     assert (_rows(path), writer.has_tail) == (ENOUGH + 21, False)
 
 
-def test_those_that_come_far_apart_never_wait(writer: RunWriter, path: Path, clock: Clock) -> None:
+def test_commits_far_apart_are_written_at_once(writer: RunWriter, path: Path, clock: Clock) -> None:
     for n in range(2 * ENOUGH):
         clock.now += 2 * NEAR
         _commit(writer, n)
@@ -94,9 +94,7 @@ def test_those_that_come_far_apart_never_wait(writer: RunWriter, path: Path, clo
     assert _tails(path) == []
 
 
-def test_one_that_comes_late_takes_with_it_all_that_waits(
-    writer: RunWriter, path: Path, clock: Clock
-) -> None:
+def test_a_late_commit_flushes_the_tail(writer: RunWriter, path: Path, clock: Clock) -> None:
     _commit_many(writer, ENOUGH + 5)
     clock.now += 2 * NEAR
     _commit(writer, "late")
@@ -183,7 +181,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("durability", ["FULL", "NORMAL"])
-def test_who_takes_over_a_run_whose_lock_was_taken_away_has_all_that_its_owner_has_committed(
+def test_taking_over_a_run_after_its_lock_is_lost_keeps_all_commits(
     path: Path, spawn: Spawn, durability: str
 ) -> None:
     """Else it would make calls again that its owner has made; the owner is fenced off."""

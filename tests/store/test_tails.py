@@ -162,7 +162,7 @@ def test_a_tail_keeps_its_length_and_what_has_no_room_in_it_goes_into_the_databa
 
 
 @pytest.mark.crash
-def test_who_takes_a_killed_run_over_goes_on_after_its_tail(path: Path, spawn: Spawn) -> None:
+def test_resuming_a_killed_run_continues_after_its_tail(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 10)
     with Journal.open(path, Durability.NORMAL) as journal:
         with journal.claim("r") as writer:

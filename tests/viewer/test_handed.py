@@ -45,7 +45,7 @@ async def test_the_document_after_a_step_follows_the_scrubber(
     assert "Post-mortem" in await opened.text(".document .bar")
 
 
-async def test_each_hand_off_says_what_came_of_it(open_report: Opener):
+async def test_each_handoff_shows_its_outcome(open_report: Opener):
     opened = await open_report("waits", "#below=lctl")
     told = [" ".join(text.split()) for text in await opened.page.locator(".hops li").all_inner_texts()]
     assert len(told) == 2

@@ -70,9 +70,7 @@ def agrees(journal: Journal, compose) -> int:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
-def test_of_whatever_run_the_document_after_each_step_is_the_one_of_the_command(
-    journal, compose, text, world
-):
+def test_the_document_after_each_step_equals_that_of_the_command(journal, compose, text, world):
     run_of(journal, plan_of(text), world)
     agrees(journal, compose)
 
@@ -93,7 +91,7 @@ def test_lists_too_long_for_a_line_stand_on_lines_of_their_own(journal, compose)
     assert agrees(journal, compose) > 20  # formats run side by side, and share a step
 
 
-def test_of_a_run_that_failed_the_steps_are_told_too(journal, compose):
+def test_a_failed_run_has_documents_for_its_steps(journal, compose):
     plan = 'S1: @A > $a\nS2: @B ($a) > $b ON_FAIL TERMINATE ("no: $b")'
     tell(journal, plan, scripted(a="1", b=ToolFailed("no")), facts=FACTS)
     assert agrees(journal, compose) == 2

@@ -28,9 +28,9 @@ import { readFileSync } from "node:fs";
 const made = new Model(JSON.parse(readFileSync(0, "utf8")));
 const told = (flow) => [flow.role, flow.argument, flow.name, flow.write, flow.path];
 console.log(JSON.stringify(made.writes.map((write) => ({
-  into: made.into(write, []).map(told),
-  items: [0, 1, 2].map((n) => made.into(write, [n]).map(told)),
-  from: made.from(write, []).map((flow) => [flow.visit.n, flow.write]),
+  into: made.sourcesOf(write, []).map(told),
+  items: [0, 1, 2].map((n) => made.sourcesOf(write, [n]).map(told)),
+  from: made.usesOf(write, []).map((flow) => [flow.visit.n, flow.write]),
 }))));
 """
 
@@ -108,7 +108,7 @@ S3: @RESPOND ("end $a", $b, $c)"""
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @example(SHRINKING, 0)
-def test_of_whatever_run_both_say_the_same(journal, ask, text, world):
+def test_viewer_and_command_agree_for_any_run(journal, ask, text, world):
     run_of(journal, plan_of(text), world)
     lineage = recorded(journal, "last").lineage()
     for number, told in enumerate(ask(report_document(journal, "last").to_json())):

@@ -115,7 +115,7 @@ async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
     assert done in await web.text(".runs")
     await web.page.fill("#filter", "")
     await web.page.select_option(".head-line select", "failed")
-    await web.page.wait_for_selector("text=No run is like that")
+    await web.page.wait_for_selector("text=No runs found")
     await web.page.select_option(".head-line select", "")
     await web.page.wait_for_selector(".run")
     await web.page.evaluate("document.activeElement.blur()")

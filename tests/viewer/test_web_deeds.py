@@ -31,11 +31,11 @@ async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
         api.ended(run)
         web = await browse(browser, api)
         await web.sign_in(f"run={run}&seq=3&step=S2")
-        await web.page.click(".onwards summary")
-        await web.page.select_option(".deeds select", "a")
-        await web.page.fill(".deeds input", "9")
-        await web.page.click(".deeds button:has-text('Fork')")
-        await web.page.locator(".deeds .notice", has_text="@NOTE").wait_for()
+        await web.page.click(".branching summary")
+        await web.page.select_option(".branch-actions select", "a")
+        await web.page.fill(".branch-actions input", "9")
+        await web.page.click(".branch-actions button:has-text('Fork')")
+        await web.page.locator(".branch-actions .notice", has_text="@NOTE").wait_for()
         assert (folder / "notes.txt").read_text() == "it is 2\n"
         await web.page.click("text=Continue anyway")
         await web.page.locator(".what", has_text=f"from run {run}").wait_for()
@@ -43,7 +43,7 @@ async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
         assert (folder / "notes.txt").read_text() == "it is 2\nit is 9\n"
         fork = web.page.url
         await web.page.click(".steps .step:has-text('S1')")
-        await web.page.click(".onwards summary")
+        await web.page.click(".branching summary")
         await web.page.click("button:has-text('Rerun from S1')")
         await web.page.click("text=Continue anyway")
         await web.wait_for(lambda: _is_elsewhere(web.page.url, fork))

@@ -59,7 +59,7 @@ async def write(web: Web, text: str) -> None:
 
 async def test_what_is_wrong_is_told_where_it_stands_and_repaired(web: Web):
     await write(web, GOOD.replace("b=2)", "b=2"))
-    finding = web.page.locator(".said li", has_text="is not closed")
+    finding = web.page.locator(".finding-list li", has_text="is not closed")
     assert "line 3, column" in " ".join((await finding.inner_text()).split())
     assert "^" in await finding.locator(".caret").inner_text()
     assert await web.page.locator(".behind mark.is-error").count() == 1
@@ -77,8 +77,8 @@ async def test_what_is_wrong_is_told_where_it_stands_and_repaired(web: Web):
 
 async def test_a_code_is_explained_where_it_is_told(web: Web):
     await write(web, GOOD.replace("@ADD", "@ADDD"))
-    await web.page.click(".said .code:has-text('CHK040')")
-    assert "CHK040" in await web.text(".page-of-code")
+    await web.page.click(".finding-list .code:has-text('CHK040')")
+    assert "CHK040" in await web.text(".code-page")
 
 
 async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
@@ -87,7 +87,7 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
     await web.wait_for(
         lambda: web.page.evaluate("document.getElementById('plan-text').value.includes('(a=$first, b=2)')")
     )
-    await web.page.click(".head-line button:has-text('Picture')")
+    await web.page.click(".head-line button:has-text('Graph')")
     await web.page.locator(".sketch .node[aria-label='S2 @NOTE']").click()
     at = await web.page.evaluate(
         "[document.activeElement.id, document.activeElement.value"
@@ -97,18 +97,18 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
     await web.page.keyboard.type("S9: @NOTE (line=$sum) > $more\n")  # and it is drawn anew
     await web.page.locator(".sketch .node[aria-label='S9 @NOTE']").wait_for()
     await web.page.keyboard.type("S(")
-    await web.page.locator("#known-panel .notice", has_text="as it was before").wait_for()
+    await web.page.locator("#known-panel .notice", has_text="last valid plan").wait_for()
     assert await web.page.locator(".sketch .node").count() == 4
     await write(web, GOOD)
     await web.page.locator("#known-panel .notice").wait_for(state="detached")
     await web.page.click(".head-line button:has-text('Dry run')")
     await web.page.locator("#known-panel", has_text="2 calls").wait_for()
-    assert "@NOTE" in await web.text(".steps-told")
+    assert "@NOTE" in await web.text(".step-list")
 
 
 async def test_steps_of_the_picture_are_reached_by_tab_and_picked_by_a_key(web: Web):
     await write(web, GOOD)
-    await web.page.click(".head-line button:has-text('Picture')")
+    await web.page.click(".head-line button:has-text('Graph')")
     await web.page.locator(".sketch .node").first.wait_for()
     for key, step in (("Enter", "S1"), ("Space", "S2")):
         await web.page.locator(".sketch").focus()
@@ -143,7 +143,7 @@ async def test_a_goal_becomes_a_plan_that_is_looked_at_and_run(browser: Browser,
 
 async def test_without_a_model_a_goal_says_how_to_get_one(web: Web):
     await web.page.fill("#goal", "Add up")
-    await web.page.click("text=Make a plan")
+    await web.page.click("text=Create a plan")
     await web.page.locator(".goal .warn", has_text="no model is configured").wait_for()
     web.said.clear()  # the browser's own word on the 422
 
@@ -153,11 +153,11 @@ async def test_a_plan_is_held_against_a_policy(web: Web):
     await web.page.select_option("#policy", "strict")
     await web.page.click("button:has-text('Verify')")
     await web.page.locator("#known-panel", has_text="under strict").wait_for()
-    await web.page.click("text=Whose data goes where")
-    await web.page.locator(".steps-told", has_text="reads $first").wait_for()
+    await web.page.click("text=Show data labels")
+    await web.page.locator(".step-list", has_text="reads $first").wait_for()
     assert await web.page.locator("#known-panel .notice").count() == 0
     await write(web, f"# more\n{GOOD}")
-    await web.page.locator("#known-panel .notice", has_text="as it was before").wait_for()
+    await web.page.locator("#known-panel .notice", has_text="earlier text").wait_for()
 
 
 async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):
@@ -222,12 +222,12 @@ async def test_axe_finds_nothing_serious_in_what_is_told_of_a_plan(
     await web.sign_in("plan")
     await web.page.wait_for_selector("#plan-text")
     await write(web, GOOD.replace("@NOTE", "@NOTES"))
-    await web.page.wait_for_selector(".said")
+    await web.page.wait_for_selector(".finding-list")
     assert await web.grave() == []
     await write(web, GOOD)
     for name, shown in (
-        ("Picture", ".sketch"),
-        ("Dry run", ".steps-told"),
+        ("Graph", ".sketch"),
+        ("Dry run", ".step-list"),
         ("Verify", "#known-panel .status"),
     ):
         await web.page.click(f".head-line button:has-text('{name}')")

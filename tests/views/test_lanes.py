@@ -32,13 +32,13 @@ def holds(plan: Plan, made: Layout) -> None:
 
 
 @given(plan_texts())
-def test_of_whatever_plan_no_two_steps_share_a_place_and_no_two_buses_a_lane(text):
+def test_steps_never_share_a_place_and_buses_never_share_a_lane(text):
     plan = plan_of(text)
     holds(plan, layout_of(plan))
 
 
 @given(st.lists(st.sets(st.integers(0, 11), max_size=4), max_size=12))
-def test_of_whatever_graph_steps_stand_below_what_they_wait_for(waits):
+def test_steps_are_below_their_dependencies_in_any_graph(waits):
     steps = [
         Step(f"s{n}", Call("X"), depends_on=tuple(f"s{other}" for other in sorted(waited) if other < n))
         for n, waited in enumerate(waits)

@@ -36,5 +36,5 @@ def test_a_short_picture_is_shown_whole() -> None:
     assert shown_rows(4, 4, [0]) == [0, 1, 2, 3]
 
 
-def test_one_row_that_matters_stands_in_the_middle() -> None:
+def test_the_important_row_is_in_the_middle() -> None:
     assert shown_rows(100, 7, [50]) == [Gap(48), 48, 49, 50, 51, 52, Gap(47)]

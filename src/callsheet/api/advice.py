@@ -59,7 +59,7 @@ def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _builtin_names() -> frozenset[str]:
-    here = Path()
+    folder = Path()
     return frozenset(
-        t.spec.name for t in builtin_tools(BuiltinSettings(workspace=here, data=here, host=True))
+        t.spec.name for t in builtin_tools(BuiltinSettings(workspace=folder, data=folder, host=True))
     )

@@ -30,25 +30,25 @@ def bind_policy(
     names = {policy_name(name, spec): name for name, spec in specs.items()}
     servers = {name.partition("/")[0] for name in names}
     rules: dict[str, ToolRule] = {}
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for key, rule in policy.tools.items():
         tool = registry.get(names.get(key, key))
         if tool is None:
             rules[key] = rule
             if not key.startswith("mcp:") or key.partition("/")[0] in servers:
-                found.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
+                diagnostics.append(_absent(key, [*names, *(f"@{name}" for name in specs)]))
         elif rule.pin is not None and tool.spec.pin is not None and rule.pin != tool.spec.pin:
             is_called = calls is None or any(
                 fold(name) in calls for name in registry.names_of(names.get(key, key))
             )
-            found.append(other_pin(key, tool.spec, is_called=is_called))
+            diagnostics.append(other_pin(key, tool.spec, is_called=is_called))
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
 
     def all_names(key: str) -> tuple[str, ...]:
         return registry.names_of(names.get(key, key))
 
-    return replace(_renamed(policy, all_names), tools=rules), tuple(found)
+    return replace(_renamed(policy, all_names), tools=rules), tuple(diagnostics)
 
 
 def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
@@ -75,12 +75,14 @@ def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
 
 def _absent(key: str, known: list[str]) -> Diagnostic:
     shown = key if key.startswith("mcp:") else f"@{key}"
-    near = did_you_mean(shown, known)
+    suggestions = did_you_mean(shown, known)
     return Diagnostic(
         "POL008",
         Severity.WARNING,
         f"the policy has an entry for {shown}, which does not exist here",
-        help=f"did you mean {' or '.join(near)}?" if near else "`callsheet tools` lists what is reachable",
+        help=f"did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else "`callsheet tools` lists what is reachable",
     )
 
 

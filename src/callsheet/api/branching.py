@@ -66,7 +66,7 @@ class Branching(Watching):
             assert journal is not None
             info = journal.find_run(run_id)
             plan = journal.plan_of(info.plan_hash)
-            actions, found = actions_of(plan), list[Played]()
+            actions, played = actions_of(plan), list[Played]()
 
             def plan_of(digest: str) -> Plan:
                 new = journal.plan_of(digest)
@@ -78,13 +78,13 @@ class Branching(Watching):
                 if row.seq >= start and (end is None or row.seq <= end):
                     for note, _ in moment.notes:
                         action = actions.get(note.step, "")
-                        event = event_of_note(info.run_id, len(found) + 1, note, action)
+                        event = event_of_note(info.run_id, len(played) + 1, note, action)
                         if event is not None:
-                            found.append(Played(row.seq, row.ts, event))
+                            played.append(Played(row.seq, row.ts, event))
                 return end is None or row.seq < end
 
             play(plan, journal.events(info.run_id), plan_of, take)
-            return found
+            return played
 
     # ------------------------------------------------------------ new runs
 
@@ -157,8 +157,8 @@ class Branching(Watching):
             known, revision = session.tools.credentials(), None
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
-            made = fork(journal, run_id, at, edits, revision, known)
-            return await _carry_on(session, made, effects, new_id, terms)
+            forked = fork(journal, run_id, at, edits, revision, known)
+            return await _carry_on(session, forked, effects, new_id, terms)
 
     # ------------------------------------------------------------ without async
 

@@ -58,12 +58,12 @@ def check_plan(
     further tools and was not queried: a missing tool is then only a warning.
     """
     tools = None if registry is None else _signatures(plan, registry)
-    found = check(plan, tools=tools, inputs=inputs)
+    diagnostics = check(plan, tools=tools, inputs=inputs)
     if registry is not None:
         steps = {step.id: step for step in plan.steps}
-        found = tuple(_explained(d, steps, registry, not_asked) for d in found)
-        found = (*found, *_refused_calls(plan, registry))
-    return (*found, *_what_cannot_run(plan, means))
+        diagnostics = tuple(_explained(d, steps, registry, not_asked) for d in diagnostics)
+        diagnostics = (*diagnostics, *_refused_calls(plan, registry))
+    return (*diagnostics, *_what_cannot_run(plan, means))
 
 
 def check_readable(

@@ -133,10 +133,10 @@ async def draft_for(
     from callsheet.authoring.compiler.compile import compile_goal  # noqa: PLC0415 - brings grammars
 
     def check(plan: Steps) -> tuple[Diagnostic, ...]:
-        found = check_plan(plan, registry, request.given.keys(), means=means)
-        if verify is None or any(d.is_error for d in found):
-            return found
-        return (*found, *verify(Plan(plan)))
+        diagnostics = check_plan(plan, registry, request.given.keys(), means=means)
+        if verify is None or any(d.is_error for d in diagnostics):
+            return diagnostics
+        return (*diagnostics, *verify(Plan(plan)))
 
     return await compile_goal(request, model, check, options)
 

@@ -94,9 +94,11 @@ def _verdict_of(proof: Proof) -> PolicyVerdict:
     for doubt in proof.doubts:
         if doubt.is_error:
             steps.get(doubt.step or "", plan).append(Remark(RemarkKind.REFUSES, doubt.message, doubt.code))
-    for found in proof.verdict.violations:
-        remark = Remark(RemarkKind.REFUSES, found.message, CODES[found.rule], " → ".join(found.flow))
-        steps.get(found.step or "", plan).append(remark)
+    for violation in proof.verdict.violations:
+        remark = Remark(
+            RemarkKind.REFUSES, violation.message, CODES[violation.rule], " → ".join(violation.flow)
+        )
+        steps.get(violation.step or "", plan).append(remark)
     for kind, step, detail, *_ in proof.obligations:
         if kind is Duty.APPROVE:
             steps[step].append(Remark(RemarkKind.NEEDS_APPROVAL, detail))
@@ -146,9 +148,11 @@ def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
     calls = {step.id: isinstance(step.action, Call) for step in plan.steps}
     for step_id in assumed:
         if step_id not in calls:
-            near = did_you_mean(step_id, calls)
+            suggestions = did_you_mean(step_id, calls)
             help_ = (
-                f"did you mean {' or '.join(near)}?" if near else "`callsheet graph` shows the ids of a plan"
+                f"did you mean {' or '.join(suggestions)}?"
+                if suggestions
+                else "`callsheet graph` shows the ids of a plan"
             )
             message = f"there is no step {step_id[:60]} whose result could be assumed"
             raise CallsheetError.single("RUN040", message, help=help_)

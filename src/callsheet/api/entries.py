@@ -55,8 +55,8 @@ def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: st
         if server in servers:
             return f"the entry {key} is for the server {server!r}, which is open and has no such tool"
         if servers:
-            asked = ", ".join(servers)
-            return f"the entry {key} is for a server {server!r}; those that were asked are {asked}"
+            server_names = ", ".join(servers)
+            return f"the entry {key} is for a server {server!r}; those that were asked are {server_names}"
         return None
     if registry.get(tool) is None and not_asked is not None:
         return f"describe it in the policy, once its server was asked: {not_asked} was not (--mcp-config)"

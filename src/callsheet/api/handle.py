@@ -130,7 +130,7 @@ class RunHandle(AsyncIterator[RunEvent]):
 
     def _on_driver(self, driver: LocalDriver) -> None:
         self._driver = driver
-        self._stream.goes_on()
+        self._stream.end_replay()
         if self._reason is not None:
             driver.cancel(self._reason)
 

@@ -26,9 +26,9 @@ def check_kept(library: PlanLibrary, plan_id: str, begun_with: Plan) -> None:
         check_same(plan_id, begun_with, library.load(plan_id).result.plan)
 
 
-def check_same(plan_id: str, begun_with: Plan, kept: Plan | None) -> None:
+def check_same(plan_id: str, begun_with: Plan, stored: Plan | None) -> None:
     """Like `check_kept`, given the plan that is kept under the id; None if it could not be parsed."""
-    changes = ["it has errors now"] if kept is None else list(_differences(diff_plans(begun_with, kept)))
+    changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(begun_with, stored)))
     if changes:
         more = f" and {len(changes) - _MOST_TOLD} more" if len(changes) > _MOST_TOLD else ""
         raise CallsheetError.single(
@@ -39,11 +39,11 @@ def check_same(plan_id: str, begun_with: Plan, kept: Plan | None) -> None:
         )
 
 
-def _differences(found: PlanDiff) -> Iterator[str]:
-    for change in found.head:
+def _differences(diff: PlanDiff) -> Iterator[str]:
+    for change in diff.head:
         if change.part in _OF_THE_HEAD:
             yield "what its order means" if change.part is Part.ORDER else f"variable {change.name}"
-    for step in found.different():
+    for step in diff.different():
         yield _of_step(step)
 
 

@@ -40,20 +40,24 @@ class Guarantees:
 
 
 def unmet(
-    obligations: Iterable[Obligation], plan: Plan, policy: Policy, here: Guarantees
+    obligations: Iterable[Obligation], plan: Plan, policy: Policy, guarantees: Guarantees
 ) -> tuple[Diagnostic, ...]:
     """Diagnostics for the obligations that are not met; an error among them refuses the plan."""
-    found: dict[Diagnostic, None] = {}
-    if here.execution is not None and here.execution.workspace == "read" and not _knows_code(policy):
+    diagnostics: dict[Diagnostic, None] = {}
+    if (
+        guarantees.execution is not None
+        and guarantees.execution.workspace == "read"
+        and not _knows_code(policy)
+    ):
         for step in plan.steps:
             if _may_run_code(step, policy):
-                found[replace(_SEES_FILES, span=step.action.span or step.span, step=step.id)] = None
+                diagnostics[replace(_SEES_FILES, span=step.action.span or step.span, step=step.id)] = None
     for obligation in obligations:
-        for diagnostic in _unmet(obligation, policy, here):
+        for diagnostic in _unmet(obligation, policy, guarantees):
             step = plan.step(obligation.step)
             span = None if step is None else step.action.span or step.span
-            found[replace(diagnostic, span=span, step=obligation.step)] = None
-    return tuple(found)
+            diagnostics[replace(diagnostic, span=span, step=obligation.step)] = None
+    return tuple(diagnostics)
 
 
 def _may_run_code(step: Step, policy: Policy) -> bool:
@@ -83,24 +87,24 @@ _SEES_FILES = Diagnostic(
 )
 
 
-def _unmet(obligation: Obligation, policy: Policy, here: Guarantees) -> Iterator[Diagnostic]:
+def _unmet(obligation: Obligation, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:
     match obligation.kind:
         case Duty.SSRF_GUARD:
-            tool = here.registry.get(obligation.tool)
+            tool = guarantees.registry.get(obligation.tool)
             if tool is not None and tool.spec.origin != _BUILTIN:
                 yield _of_another(obligation, "reaches only public addresses")
-            elif here.fetch is not None:
-                yield from map(_private_host, untrusted_hosts(policy, here.fetch))
+            elif guarantees.fetch is not None:
+                yield from map(_private_host, untrusted_hosts(policy, guarantees.fetch))
         case Duty.SANDBOX:
-            tool = here.registry.get(obligation.tool)
+            tool = guarantees.registry.get(obligation.tool)
             if tool is not None and tool.spec.origin != _BUILTIN:
                 yield _of_another(obligation, "runs code without a network")
-            elif here.execution is not None and (
-                here.execution.network or here.execution.require != "sandbox"
+            elif guarantees.execution is not None and (
+                guarantees.execution.network or guarantees.execution.require != "sandbox"
             ):
                 yield _network()
         case Duty.STORE_LABEL:
-            if obligation.weakens and not here.keeps_labels:
+            if obligation.weakens and not guarantees.keeps_labels:
                 yield _forgets(obligation)
         case Duty.VERIFY_AGAIN | Duty.APPROVE:
             pass  # always met: the gateway proves new plans, the machine judges each call and asks

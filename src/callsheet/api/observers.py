@@ -54,9 +54,9 @@ def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Step
     if info.run_id != run_id:
         return Steps(()), []  # no run has exactly this id; resuming it reports that
     first = journal.plan_of(info.plan_hash)
-    later = [
+    replans = [
         (row.key, journal.plan((row.body or {})["plan"])[0])
         for row in journal.events(run_id)
         if row.type is EventType.PLAN and row.key is not None
     ]
-    return first, later
+    return first, replans

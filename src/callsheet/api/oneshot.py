@@ -95,5 +95,5 @@ def verify(
     from callsheet.api.proving import prove  # noqa: PLC0415 - as above
 
     given = wanted_names("inputs", inputs)
-    held = policy if isinstance(policy, Policy) else load_policy(policy)
-    return prove(as_plan(plan, given.keys()).ir, held, inputs=given, approved=approved, can_ask=can_ask)
+    loaded = policy if isinstance(policy, Policy) else load_policy(policy)
+    return prove(as_plan(plan, given.keys()).ir, loaded, inputs=given, approved=approved, can_ask=can_ask)

@@ -82,11 +82,11 @@ class OpenTools:
 
     def credentials(self) -> Known:
         """The known credentials, for masking: those configured for servers and those of the environment."""
-        found = [*in_environment(os.environ)]
+        secrets = [*in_environment(os.environ)]
         if self._kit.servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 
-            found += credentials_of(self._kit.servers)
+            secrets += credentials_of(self._kit.servers)
         if self._pool is not None:
-            found += self._pool.secrets()
-        return configured(found)
+            secrets += self._pool.secrets()
+        return configured(secrets)

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 from callsheet.api.configuration import Configuration
 from callsheet.api.handle import RunHandle
 from callsheet.api.session import Session
-from callsheet.api.threads import let_go, to_the_end, with_own_threads
+from callsheet.api.threads import end_tasks, run_before_close, with_own_threads
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 
@@ -71,7 +71,7 @@ class Opening:
             try:
                 runner.run(self.__aexit__(kind, error, trace))
             finally:
-                runner.run(let_go())
+                runner.run(end_tasks())
 
     def _opened(self) -> AbstractAsyncContextManager[Session]:
         """The session of `async with`, or one for this call alone.
@@ -128,7 +128,7 @@ class Opening:
             work.close()
             raise
         if self._runner is None:
-            return asyncio.run(to_the_end(work))
+            return asyncio.run(run_before_close(work))
         return self._runner.run(with_own_threads(work))
 
 

@@ -21,11 +21,11 @@ from callsheet.policy.overwriting import WAY_OUT, may_overwrite
 from callsheet.runtime.protected_files import places_of, rewritten
 
 
-def rewriting(plan: Plan, policy: Policy, here: Guarantees) -> Iterator[Diagnostic]:
+def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Diagnostic]:
     """What is to be said of steps that would write one of the policy's files."""
     if not policy.files:
         return
-    kept: Mapping[str, str] | None = None
+    protected: Mapping[str, str] | None = None
     for step in plan.steps:
         action = step.action
         if not isinstance(action, Call):
@@ -33,10 +33,10 @@ def rewriting(plan: Plan, policy: Policy, here: Guarantees) -> Iterator[Diagnost
         traits = traits_of(policy, fold(action.tool))
         if not may_overwrite(action.tool, _names(action), traits):
             continue
-        if kept is None:
-            kept = places_of(policy.files)
-        for call in _calls(step, here):
-            why = rewritten(kept, here.workspace, call, traits)
+        if protected is None:
+            protected = places_of(policy.files)
+        for call in _calls(step, guarantees):
+            why = rewritten(protected, guarantees.workspace, call, traits)
             if why is not None:
                 span = action.span or step.span
                 yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, WAY_OUT, step=step.id)
@@ -49,10 +49,10 @@ def _names(call: Call) -> Iterator[str]:
     yield from (name for name, _ in call.named)
 
 
-def _calls(step: Step, here: Guarantees) -> list[CallView]:
+def _calls(step: Step, guarantees: Guarantees) -> list[CallView]:
     def parameters(tool: str) -> tuple[str, ...]:
-        found = here.registry.get(tool)
-        return () if found is None else found.spec.parameter_names
+        tool_port = guarantees.registry.get(tool)
+        return () if tool_port is None else tool_port.spec.parameter_names
 
     return call_views(step, ViewContext(_label_of, {}, LITERAL, parameters), LITERAL)
 

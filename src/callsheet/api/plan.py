@@ -172,8 +172,8 @@ class Plan:
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
-        found = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
-        return Findings(advised(self.ir, found), self.source)
+        diagnostics = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
+        return Findings(advised(self.ir, diagnostics), self.source)
 
     def diff(self, new: Plan) -> PlanDiff:
         """The differences from this plan to `new`: steps added, removed, changed, moved, renamed.

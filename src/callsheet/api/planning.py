@@ -17,7 +17,7 @@ from callsheet.api.language import language_model
 from callsheet.api.models import Model, called
 from callsheet.api.plan import Plan
 from callsheet.api.sharing import label_of_shared, odd_of
-from callsheet.authoring.compiler.asking import Ask, Reading, asked
+from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.request import Check
 from callsheet.authoring.compiler.result import Accounting
@@ -129,7 +129,7 @@ class GraphPlanner:
         if self.model is None:
             raise no_planner()
         accounting = Accounting(model=self.model.name, remarks=prompt.remarks)
-        draft = await asked(
+        draft = await ask_model(
             Ask(prompt.messages, partial(_reading, check), accounting, repairs=repairs), self.model
         )
         report(draft.accounting, call)
@@ -184,9 +184,9 @@ def no_planner() -> CallsheetError:
     )
 
 
-def refused(plan: Plan, found: Iterable[Diagnostic]) -> CallsheetError | None:
+def refused(plan: Plan, diagnostics: Iterable[Diagnostic]) -> CallsheetError | None:
     """The error PLN010 for a generated plan with errors or without steps; None if it may run."""
-    errors = tuple(d for d in found if d.is_error)
+    errors = tuple(d for d in diagnostics if d.is_error)
     if plan.ir.steps and not errors:
         return None
     head = Diagnostic(

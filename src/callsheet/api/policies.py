@@ -60,13 +60,13 @@ def load_policy(named: str | os.PathLike[str]) -> Policy:
     if source.name in SHIPPED:
         return read_policy(source, policies_beside(Path()))
     read = [source.name]
-    beside = policies_beside(Path(source.name).parent)
+    neighbours = policies_beside(Path(source.name).parent)
 
     def find(name: str) -> Source | None:
-        found = beside(name)
-        if found is not None and found.name not in SHIPPED and not is_shared(found.name):
-            read.append(found.name)
-        return found
+        neighbour = neighbours(name)
+        if neighbour is not None and neighbour.name not in SHIPPED and not is_shared(neighbour.name):
+            read.append(neighbour.name)
+        return neighbour
 
     return read_policy(source, find).with_files(map(os.path.realpath, read))
 
@@ -138,8 +138,8 @@ def _missing(name: str, error: OSError) -> CallsheetError:
     if not isinstance(error, FileNotFoundError):
         reason = error.strerror or str(error)
         return CallsheetError.single("POL006", f"the policy {name} cannot be read: {reason}")
-    near = did_you_mean(name, SHIPPED)
-    meant = f"did you mean {near[0]}? " if near else ""
+    suggestions = did_you_mean(name, SHIPPED)
+    meant = f"did you mean {suggestions[0]}? " if suggestions else ""
     return CallsheetError.single(
         "POL006",
         f"there is no policy {name!r}",

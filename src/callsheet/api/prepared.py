@@ -34,25 +34,25 @@ class PreparedPlans:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._kept: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, Prepared]] = OrderedDict()
+        self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, Prepared]] = OrderedDict()
 
     def get(self, plan: Plan, inputs: Iterable[str]) -> Prepared | None:
         """The preparation of this plan for a run with these variables; None if not cached."""
         place = id(plan), frozenset(inputs)
-        found = self._kept.get(place)
-        if found is None:
+        prepared = self._entries.get(place)
+        if prepared is None:
             return None
-        self._kept.move_to_end(place)
-        return found[1]
+        self._entries.move_to_end(place)
+        return prepared[1]
 
     def put(self, plan: Plan, inputs: Iterable[str], prepared: Prepared) -> None:
         """Cache a preparation, together with the plan, so that its `id()` is not reused."""
         if len(plan.steps) > MOST_STEPS:
             return
-        self._kept[id(plan), frozenset(inputs)] = plan, prepared
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        self._entries[id(plan), frozenset(inputs)] = plan, prepared
+        if len(self._entries) > self._most:
+            self._entries.popitem(last=False)
 
     def clear(self) -> None:
         """Drop everything, because the tools have changed."""
-        self._kept.clear()
+        self._entries.clear()

@@ -64,14 +64,17 @@ class Proof:
         """The labels of each step's data."""
         return self.verdict.steps
 
-    def under(self, here: Guarantees) -> Proof:
+    def under(self, guarantees: Guarantees) -> Proof:
         """The proof for this runtime, which names more files that no call may write.
 
         Its diagnostics include the obligations that the runtime does not meet, and the steps that would write
         one of the protected files.
         """
-        policy = self.policy.with_files(here.files)
-        findings = (*unmet(self.obligations, self.plan, policy, here), *rewriting(self.plan, policy, here))
+        policy = self.policy.with_files(guarantees.files)
+        findings = (
+            *unmet(self.obligations, self.plan, policy, guarantees),
+            *rewriting(self.plan, policy, guarantees),
+        )
         return replace(self, policy=policy, doubts=(*self.doubts, *findings))
 
     def raise_if_refused(self, source: Source | None = None) -> None:
@@ -170,8 +173,8 @@ def objections_by(
     """A function that returns a policy's errors about a plan that a model made for these inputs."""
 
     def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
-        found = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
-        return tuple(d for d in found if d.is_error)
+        diagnostics = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
+        return tuple(d for d in diagnostics if d.is_error)
 
     return objections
 

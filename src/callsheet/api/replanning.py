@@ -33,13 +33,13 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
     """
     if compiler is not None:
         return _by_compiler(compiler)
-    asked = None if model is None else language_model(model)
-    if asked is None:
+    model_port = None if model is None else language_model(model)
+    if model_port is None:
         return None
 
     async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
         context.shown = label_of_shared(command, shared)
-        return await replan_draft(command, asked, registry, ALL_MEANS, context, shared)
+        return await replan_draft(command, model_port, registry, ALL_MEANS, context, shared)
 
     return ask
 

@@ -94,8 +94,8 @@ class Reporting(Inspecting):
             raise ValueError("confidence is a number from 0 to 1")
         async with self._opened() as session:
             assert session.journal is not None
-            found = session.find(run_id)
-            return lctl_of(session.journal, found, at, debug=debug, with_items=items, by_tool=by_tool)
+            run = session.find(run_id)
+            return lctl_of(session.journal, run, at, debug=debug, with_items=items, by_tool=by_tool)
 
     def lctl_sync(
         self,

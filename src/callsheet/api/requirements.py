@@ -19,6 +19,7 @@ from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
+from callsheet.runtime.launch import Offer
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
@@ -56,8 +57,8 @@ def spec_lookup(registry: Registry) -> Callable[[str], ToolSpec | None]:
 
 def take_in(registry: Registry, tool: Tool, alias: str) -> None:
     """Add a server's tool, under its qualified name if a local tool has its name."""
-    held = registry.get(tool.spec.name)
-    if held is not None and not held.spec.origin.startswith("mcp:"):
+    existing = registry.get(tool.spec.name)
+    if existing is not None and not existing.spec.origin.startswith("mcp:"):
         tool = replace(tool, spec=replace(tool.spec, name=alias))
     registry.add(tool, alias)
 
@@ -73,8 +74,8 @@ def take_in_all(
     for tool, alias in tools:
         take_in(registry, tool, alias)
     for name, alias in away:
-        held = registry.get(name)
-        if held is not None and held.spec.origin.startswith("mcp:"):
+        existing = registry.get(name)
+        if existing is not None and existing.spec.origin.startswith("mcp:"):
             registry.reserve(name, alias)
 
 
@@ -134,6 +135,16 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
         return None if tool is None else tool.spec.pin or ""
 
     return pin_of
+
+
+def offer_lookup(registry: Registry) -> Callable[[str], Offer | None]:
+    """A live lookup of the pin and the origin of the tool that is available under a name."""
+
+    def offer_of(name: str) -> Offer | None:
+        tool = registry.get(name)
+        return None if tool is None else Offer(tool.spec.pin or "", tool.spec.origin)
+
+    return offer_of
 
 
 def pins_for_library(plan: Plan, registry: Registry) -> dict[str, str | None]:

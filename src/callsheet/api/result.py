@@ -73,17 +73,17 @@ class RunResult(MaskedRepr):
         cls, outcome: RunOutcome, steps: tuple[StepResult, ...] = (), hides: MaskedFields | None = None
     ) -> RunResult:
         """The result for a driver's outcome; its `repr` masks what `hides` contains."""
-        made = cls._of(outcome, steps)
+        unmasked = cls._of(outcome, steps)
         if hides is None:
-            return made
-        for part in (*made.in_doubt, *made.waiting, *made.unanswered):
+            return unmasked
+        for part in (*unmasked.in_doubt, *unmasked.waiting, *unmasked.unanswered):
             masked(part, hides)
         result = outcome.result
         secret = outcome.secret if result is None else result.secret
         if not secret:
-            return masked(made, hides)
+            return masked(unmasked, hides)
         has_secret_error = result is not None and result.objection is None
-        return masked(made, hides._replace(names=secret | {"error"} if has_secret_error else secret))
+        return masked(unmasked, hides._replace(names=secret | {"error"} if has_secret_error else secret))
 
     @classmethod
     def _of(cls, outcome: RunOutcome, steps: tuple[StepResult, ...]) -> RunResult:

@@ -71,7 +71,7 @@ class ResumeContext(NamedTuple):
 
 
 def other_policy(
-    given: Policy, here: ResumeContext, *, is_accepted: bool, tell: Callable[[str], None] | None = None
+    given: Policy, context: ResumeContext, *, is_accepted: bool, tell: Callable[[str], None] | None = None
 ) -> PolicyFor:
     """A function that takes a folded run and returns the policy to continue it under.
 
@@ -83,19 +83,21 @@ def other_policy(
     def policy(folded: Folded) -> Policy | None:
         own = folded.policy
         if own is None:
-            raise unproved(here.run_id)
-        bound, doubts = bind_policy(given, here.undertaking.registry)
+            raise unproved(context.run_id)
+        bound, doubts = bind_policy(given, context.undertaking.registry)
         bound = replace(bound, approved=bound.approved | own.approved).with_files(own.files)
         if policy_hash(replace(bound, files=own.files)) == policy_hash(own):
             return None
         changes = [str(difference) for difference in differences(own, bound)]
         if not is_accepted:
-            raise _differs(here.run_id, own, bound, changes)
-        proof = Proof(folded.machine.program.plan, bound, prove_rest(folded, bound, _left(here)), doubts)
-        proof = proof.under(here.undertaking)
+            raise _differs(context.run_id, own, bound, changes)
+        proof = Proof(
+            folded.machine.program.plan, bound, prove_rest(folded, bound, _stored_labels(context)), doubts
+        )
+        proof = proof.under(context.undertaking)
         proof.raise_if_refused()
         bound = proof.policy
-        _try(here, bound)
+        _try(context, bound)
         for line in changes if tell is not None else ():
             assert tell is not None
             tell(line)
@@ -104,19 +106,19 @@ def other_policy(
     return policy
 
 
-def _left(here: ResumeContext) -> PersistedLabels:
+def _stored_labels(context: ResumeContext) -> PersistedLabels:
     """The stored labels of the places that the run may read."""
-    with open_labels(here.journal.path) as store:
-        return left_in(store, here.workspace, here.run_id)
+    with open_labels(context.journal.path) as store:
+        return left_in(store, context.workspace, context.run_id)
 
 
-def _try(here: ResumeContext, policy: Policy) -> None:
+def _try(context: ResumeContext, policy: Policy) -> None:
     """Check the calls in progress against the policy, on a copy of the run; raises PolicyRefused."""
-    plan = here.journal.plan(here.journal.find_run(here.run_id).plan_hash)[0]
-    copy = fold_run(here.journal, here.run_id, plan)
+    plan = context.journal.plan(context.journal.find_run(context.run_id).plan_hash)[0]
+    copy = fold_run(context.journal, context.run_id, plan)
     if copy.machine.result is not None:
         return
-    copy.take(PolicyChanged(policy))
+    copy.feed(PolicyChanged(policy))
     result = copy.machine.result
     if result is not None and result.objection is not None:
         raise refused_by(result.objection)

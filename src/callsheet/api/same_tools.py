@@ -5,9 +5,8 @@ In: the start of a run, its plan, a registry. Out: nothing, or CallsheetError th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
 
 from callsheet.api.agents import AgentRules, names_for_agents
 from callsheet.api.binding import other_pin
@@ -17,7 +16,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.ir.calling import called_names
 from callsheet.ports.tools import Registry
-from callsheet.runtime.launch import check_pins
+from callsheet.runtime.launch import check_pins, moved
 from callsheet.store import JournalError
 from callsheet.store.records import Start
 
@@ -28,9 +27,9 @@ def check_present(
     plan: Plan, registry: Registry, agents: AgentRules | None, doubts: tuple[Diagnostic, ...]
 ) -> None:
     """Raise CallsheetError (TOL001, TOL003) for missing tools, after the `doubts` about their servers."""
-    gone = [registry.missing(name) for name in absent_tools(plan, registry, agents)]
-    if gone:
-        raise CallsheetError([*doubts, *gone])
+    missing = [registry.missing(name) for name in absent_tools(plan, registry, agents)]
+    if missing:
+        raise CallsheetError([*doubts, *missing])
 
 
 def check_tools(
@@ -60,24 +59,16 @@ def check_tools(
 
 
 def _check_servers(start: Start, registry: Registry) -> None:
-    """Refuse tools that another server offers than at the start; its rules were written for that one."""
-    for name, server in _servers_in(start):
+    """Refuse tools of another origin than at the start; their rules were written for that one."""
+    for name in dict.fromkeys((*start.servers, *start.facts)):
         tool = registry.get(name)
-        if tool is not None and tool.spec.origin != f"mcp:{server}":
-            now = tool.spec.origin.removeprefix("mcp:")
+        change = None if tool is None else moved(name, start.server_of(name), tool.spec.origin)
+        if change is not None:
             raise JournalError(
                 "JRN021",
-                f"@{name} was a tool of the MCP server {server!r} at the start, and now comes from {now!r}",
+                change,
                 way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
             )
-
-
-def _servers_in(start: Start) -> Iterator[tuple[str, str]]:
-    """The tools of servers that the start of a run names, each with its server."""
-    data = start.launch.get("servers")
-    for name, row in cast("Mapping[str, Any]", data if isinstance(data, Mapping) else {}).items():
-        if isinstance(row, list) and row and isinstance(row[0], str):
-            yield name, row[0]
 
 
 def _other_pins(
@@ -90,5 +81,5 @@ def _other_pins(
         tool, rule = registry.get(name), start.policy.tools.get(name)
         if tool is None or rule is None or rule.pin is None or tool.spec.pin in (None, rule.pin):
             continue
-        found = other_pin(policy_name(name, tool.spec), tool.spec)
-        yield replace(found, help=f"{found.help} in a policy, {_OTHER_POLICY}")
+        differences = other_pin(policy_name(name, tool.spec), tool.spec)
+        yield replace(differences, help=f"{differences.help} in a policy, {_OTHER_POLICY}")

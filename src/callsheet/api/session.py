@@ -104,10 +104,10 @@ class Session:
     async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
         """Check a plan against the tools of this session, opening servers if it needs them."""
         doubts = await self.tools.reach(plan.ir)
-        found = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
-        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents))
+        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
+        diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._registry, self._kit.agents))
         return Findings(
-            (*doubts, *advised(plan.ir, found), *idle_rules(plan.ir, self._kit.approve)), plan.source
+            (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
         )
 
     async def prove(
@@ -133,7 +133,7 @@ class Session:
             labels=labels,
             approved=approved,
             can_ask=can_ask,
-            left=self._left(),
+            left=self._stored_labels(),
         )
         return proof.under(self._undertaking())
 
@@ -158,16 +158,21 @@ class Session:
         """Predict what a plan would do; servers are opened only with `asks_servers`."""
         doubts = await self.tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
-        found = check_plan(plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means)
-        found = (*found, *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked))
-        findings = Findings((*doubts, *advised(plan.ir, found)), plan.source)
+        diagnostics = check_plan(
+            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means
+        )
+        diagnostics = (
+            *diagnostics,
+            *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked),
+        )
+        findings = Findings((*doubts, *advised(plan.ir, diagnostics)), plan.source)
         findings.raise_for_errors()
         facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
         asks = either(self._kit.approve, needs_approval)
         forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._kit.policy is None:
             return forecast
-        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._left())
+        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._stored_labels())
         return forecast.under(proof.under(self._undertaking()))
 
     # ------------------------------------------------------------ runs
@@ -202,7 +207,7 @@ class Session:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
-        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done)
+        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._kit.workspace)
 
     async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
         """Check a plan, unless it is cached, and collect what a run of it starts with."""
@@ -251,7 +256,7 @@ class Session:
         self._ready.put(plan.ir, given.cache_key, ready)
         return ready
 
-    def _left(self) -> PersistedLabels:
+    def _stored_labels(self) -> PersistedLabels:
         """The labels of files that earlier runs wrote in the workspace."""
         journal = self._kit.journal
         if journal is None or self._kit.policy is None:
@@ -278,13 +283,20 @@ class Session:
         if draft.policy is not None:
             labels = secret_labels(draft.policy, start.secret)
             proof = prove(
-                plan.ir, draft.policy, self._registry, inputs=start.inputs, labels=labels, left=self._left()
+                plan.ir,
+                draft.policy,
+                self._registry,
+                inputs=start.inputs,
+                labels=labels,
+                left=self._stored_labels(),
             )
             proof = proof.under(self._undertaking())
             proof.raise_if_refused(plan.source)
             policy = proof.policy
         facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
-        return Revision(plan.ir, facts, pins_of(plan.ir, self._registry, self._kit.agents), policy)
+        pins = pins_of(plan.ir, self._registry, self._kit.agents)
+        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents, policy)
+        return Revision(plan.ir, facts, pins, policy, servers)
 
     def has(self, run_id: str) -> bool:
         """Whether a run with exactly this id is recorded."""
@@ -324,7 +336,7 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        here = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
+        context = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
         accepts = terms.accepts_changed_policy
         async with sent_beside(self._kit.collector, journal, run_id):
             with in_words_of_the_library():
@@ -338,7 +350,7 @@ class Session:
                     limits=change,
                     policy=None
                     if terms.policy is None
-                    else other_policy(terms.policy, here, is_accepted=accepts),
+                    else other_policy(terms.policy, context, is_accepted=accepts),
                 )
 
     async def decide(

@@ -35,8 +35,12 @@ def shared_policy(name: str) -> Source:
             return Source(name, files.read(_checked(name)).decode("utf-8"))
         except FileNotFoundError:
             known = [f"{PREFIX}{each}" for each in files.names()]
-            near = did_you_mean(name, known)
-            summary = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:8]) or 'none yet'}"
+            suggestions = did_you_mean(name, known)
+            summary = (
+                f"did you mean {suggestions[0]}?"
+                if suggestions
+                else f"it has {', '.join(known[:8]) or 'none yet'}"
+            )
             raise CallsheetError.single(
                 "POL006",
                 f"there is no policy {name!r} in {files.address}",

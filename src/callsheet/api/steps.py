@@ -147,11 +147,11 @@ class StepLog:
             seconds = 0.0
         tool = executor_name(step.action.tool) if isinstance(step.action, Call) else ""
         self._results.pop(step.id, None)
-        made = StepResult(step.id, step.title or "", tool, status, value, variable, error, seconds)
+        result = StepResult(step.id, step.title or "", tool, status, value, variable, error, seconds)
         if self.hides is not None:
             hides = self.hides
-            made = masked(made, hides._replace(names=_VALUES) if is_secret else hides)
-        self._results[step.id] = made
+            result = masked(result, hides._replace(names=_VALUES) if is_secret else hides)
+        self._results[step.id] = result
 
 
 _VALUES = frozenset({"value", "error"})

@@ -60,7 +60,7 @@ class EventStream:
         self._generation = 0
         self._replays = replays
         self._count = 0
-        self._held: list[_NumberedNote] = []
+        self._pending_notes: list[_NumberedNote] = []
         self._ready: deque[_NumberedNote | RunEvent] = deque()
         self._is_closed = False
         self._more = asyncio.Event()
@@ -77,10 +77,10 @@ class EventStream:
 
     def compiled(self, key: str, plan: Plan) -> None:
         """Register the plan made for the re-plan with this key; it takes effect with its `REPLANNED` note."""
-        asked = parse_key(key)
-        self._new_plans[asked.generation, asked.step] = plan
+        parsed_key = parse_key(key)
+        self._new_plans[parsed_key.generation, parsed_key.step] = plan
 
-    def goes_on(self) -> None:
+    def end_replay(self) -> None:
         """Stop marking events as replayed: from now on they are new."""
         self._replays = False
 
@@ -90,7 +90,7 @@ class EventStream:
             return  # `end` emits it with the result, once that is in the journal
         action = self._actions.get(note.step, "")
         self._count += 1
-        self._held.append(_NumberedNote(self._count, note, action, self._replays))
+        self._pending_notes.append(_NumberedNote(self._count, note, action, self._replays))
         if note.kind is NoteKind.REPLANNED:
             plan = self._new_plans.get((self._generation, note.step))
             self._actions = {} if plan is None else actions_of(plan)
@@ -119,9 +119,9 @@ class EventStream:
         self._more.set()
 
     def _let_through(self) -> None:
-        if self._held:
-            self._ready.extend(self._held)
-            self._held.clear()
+        if self._pending_notes:
+            self._ready.extend(self._pending_notes)
+            self._pending_notes.clear()
             self._more.set()
 
     # ------------------------------------------------------------ the reader's side

@@ -29,15 +29,15 @@ async def with_own_threads(work: Coroutine[Any, Any, _T]) -> _T:
         loop.set_default_executor(ThreadPoolExecutor(1))
 
 
-async def to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
+async def run_before_close(work: Coroutine[Any, Any, _T]) -> _T:
     """Like `with_own_threads`, for a loop that is about to be closed."""
     try:
         return await with_own_threads(work)
     finally:
-        await let_go()
+        await end_tasks()
 
 
-async def let_go() -> None:
+async def end_tasks() -> None:
     """Cancel the remaining tasks, and abandon those that have not ended within a second.
 
     Closing a loop cancels its tasks too, but waits for them without a limit.

@@ -31,18 +31,18 @@ def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
     Raises CallsheetError: CFG105 for a function that cannot be a tool, CFG100 to CFG104 for a file;
     TypeError for a source of another type.
     """
-    found: list[Tool] = []
+    tools: list[Tool] = []
     for source in tool_sources(sources):
         if isinstance(source, Tool):
-            found.append(source)
+            tools.append(source)
         elif isinstance(source, str | os.PathLike):
             from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio, as below
 
-            found += load_tools(Path(cast("str | os.PathLike[str]", source)))
+            tools += load_tools(Path(cast("str | os.PathLike[str]", source)))
         elif callable(source):
             from callsheet.ports.python_tools import tool_of  # noqa: PLC0415 - as above
 
-            found.append(tool_of(source))
+            tools.append(tool_of(source))
         else:
             raise TypeError(f"a tool is a function, a Tool or a path, not {type(source).__name__}")
-    return tuple(found)
+    return tuple(tools)

@@ -148,7 +148,7 @@ class Watching(Exporting):
         self._require_journal()
         wanted("text", text, str, "a text or a pattern between slashes")
         async with self._opened() as session:
-            return await asyncio.to_thread(_found, session, text, run_id, ignore_case, limit)
+            return await asyncio.to_thread(_search_matches, session, text, run_id, ignore_case, limit)
 
     def search_sync(
         self, text: str, run_id: str | None = None, *, ignore_case: bool = False, limit: int | None = None
@@ -196,7 +196,7 @@ def _events(session: Session, run_id: str, after: int) -> list[JournalEvent]:
     ]
 
 
-def _found(
+def _search_matches(
     session: Session, text: str, run_id: str | None, ignore_case: bool, limit: int | None
 ) -> list[SearchMatch]:
     from callsheet.trace.matcher import finder  # noqa: PLC0415 - few programs need it
@@ -205,12 +205,14 @@ def _found(
     journal = session.journal
     assert journal is not None
     find = finder(text, ignore_case=ignore_case)
-    found: list[SearchMatch] = []
+    matches: list[SearchMatch] = []
     for info in journal.runs() if run_id is None else [journal.find_run(run_id)]:
         plan = journal.plan_of(info.plan_hash)
         for m in search(plan, journal.events(info.run_id), journal.plan_of, find):
-            if limit is not None and len(found) >= limit:
-                return found
+            if limit is not None and len(matches) >= limit:
+                return matches
             around = m.before, m.text, m.after
-            found.append(SearchMatch(info.run_id, m.seq, m.step, m.key, m.what, m.variable, m.path, *around))
-    return found
+            matches.append(
+                SearchMatch(info.run_id, m.seq, m.step, m.key, m.what, m.variable, m.path, *around)
+            )
+    return matches

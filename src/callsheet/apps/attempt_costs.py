@@ -1,6 +1,6 @@
 """Sums up the costs of several attempts at goals, in total and per solved goal.
 
-Pure. In: attempts. Out: sums, and tokens, calls and time for each that reached its goal.
+Pure. In: attempts. Out: totals, and the tokens, calls and seconds per solved goal.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from callsheet.apps.comparing import Attempt
+from callsheet.apps.comparison import Attempt
 
-CACHED_COUNTS = 0.1
+CACHED_TOKEN_WEIGHT = 0.1
 """The weight of a cached token relative to a new one, about what providers charge."""
 
 
@@ -31,7 +31,7 @@ class AverageCost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttemptTotals:
-    """All attempts of one way: their number, how many solved the goal, and their total costs.
+    """The totals of all attempts with one method: their number, how many solved the goal, and the costs.
 
     `answer` and `error` are those of the last attempt; the other fields are those of `Attempt`, summed up.
     """
@@ -57,40 +57,40 @@ class AttemptTotals:
         return self.input_tokens - self.cached_tokens
 
     @property
-    def each(self) -> AverageCost | None:
+    def per_solved_goal(self) -> AverageCost | None:
         """The cost per solved goal; None if none was solved."""
         if not self.solved:
             return None
         new = self.fresh_tokens + self.output_tokens
         return AverageCost(
             (new + self.cached_tokens) / self.solved,
-            (new + CACHED_COUNTS * self.cached_tokens) / self.solved,
+            (new + CACHED_TOKEN_WEIGHT * self.cached_tokens) / self.solved,
             self.model_calls / self.solved,
             self.calls / self.solved,
             self.seconds / self.solved,
         )
 
 
-def tally(ways: Sequence[Attempt]) -> AttemptTotals:
-    """Sum up the attempts of one way, of which there must be at least one.
+def total_costs(attempts: Sequence[Attempt]) -> AttemptTotals:
+    """Sum up the attempts with one method; there must be at least one.
 
     >>> ways = [Attempt("plan", True, "a", input_tokens=100, cached_tokens=50), Attempt("plan", False, "b")]
-    >>> tally(ways).each
+    >>> total_costs(ways).per_solved_goal
     AverageCost(tokens_cold=100.0, tokens_warm=55.0, model_calls=0.0, calls=0.0, seconds=0.0)
     """
     return AttemptTotals(
-        name=ways[0].name,
-        times=len(ways),
-        solved=sum(way.is_solved for way in ways),
-        answer=ways[-1].answer,
-        error=ways[-1].error,
-        calls=sum(way.calls for way in ways),
-        model_calls=sum(way.model_calls for way in ways),
-        compiling=sum(way.compiling for way in ways),
-        repairs=sum(way.repairs for way in ways),
-        replans=sum(way.replans for way in ways),
-        input_tokens=sum(way.input_tokens for way in ways),
-        cached_tokens=sum(way.cached_tokens for way in ways),
-        output_tokens=sum(way.output_tokens for way in ways),
-        seconds=sum(way.seconds for way in ways),
+        name=attempts[0].name,
+        times=len(attempts),
+        solved=sum(attempt.is_solved for attempt in attempts),
+        answer=attempts[-1].answer,
+        error=attempts[-1].error,
+        calls=sum(way.calls for way in attempts),
+        model_calls=sum(way.model_calls for way in attempts),
+        compiling=sum(way.compiling for way in attempts),
+        repairs=sum(way.repairs for way in attempts),
+        replans=sum(way.replans for way in attempts),
+        input_tokens=sum(way.input_tokens for way in attempts),
+        cached_tokens=sum(way.cached_tokens for way in attempts),
+        output_tokens=sum(way.output_tokens for way in attempts),
+        seconds=sum(way.seconds for way in attempts),
     )

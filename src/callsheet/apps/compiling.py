@@ -14,7 +14,7 @@ from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for
 from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.requirements import pin_lookup, pins_for_library
-from callsheet.apps.models import model_of, with_fetched
+from callsheet.apps.models import model_of, with_local_model
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -25,55 +25,57 @@ from callsheet.ports.tools import Registry
 from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
 
-_WAY_OUT = (
+_HELP = (
     "name one: --model provider:model, CALLSHEET_MODEL, or [model] in config.toml; "
-    "without a key, with the extra `local`: `callsheet models get qwen2.5-coder-0.5b`, which is then asked"
-    " where no other is named; "
-    "`callsheet compile --prompt GOAL` prints what to ask by hand"
+    "without a key, with the extra `local`: `callsheet models get qwen2.5-coder-0.5b` downloads a local "
+    "model, which is the default; `callsheet compile --prompt GOAL` prints the prompt"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryMatch:
-    """A plan of the library that fits a goal: its id, the goal it was saved for, its score, its text."""
+    """A plan of the library that matches a goal.
+
+    `goal` is the one it was saved for, `score` the similarity from 0 to 1, `description` the match as text.
+    """
 
     id: str
     goal: str
     score: float
     is_exact: bool
-    described: str
+    description: str
     text: str
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class CompileOutcome:
-    """The result for a goal: a plan of the library (`kept`), or of compiling (`result`).
+    """The result for a goal: a plan from the library, or the `result` of compiling.
 
-    `doubts` are diagnostics about the tools; `tools` are the pins of those that the plan calls.
+    `tools` has the pins of the tools that the plan calls.
     """
 
-    kept: LibraryMatch | None
+    from_library: LibraryMatch | None
     result: Compiled | CompileFailed | None
-    doubts: tuple[Diagnostic, ...] = ()
+    tool_diagnostics: tuple[Diagnostic, ...] = ()
     tools: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"])
 
     @property
     def text(self) -> str | None:
         """The text of the plan, if there is one."""
-        if self.kept is not None:
-            return self.kept.text
+        if self.from_library is not None:
+            return self.from_library.text
         return self.result.text if isinstance(self.result, Compiled) else None
 
     @property
     def plan(self) -> Plan | None:
         """The plan, if there is one."""
-        if self.kept is not None:
-            return self.kept.plan
+        if self.from_library is not None:
+            return self.from_library.plan
         return self.result.plan.ir if isinstance(self.result, Compiled) else None
 
 
-def language_of(setup: Setup) -> LanguageModel:
+def language_model_of(setup: Setup) -> LanguageModel:
     """The model of a setup that can be asked for plans; raises CallsheetError (CMP001) without one."""
     given = model_of(setup)
     model = None if given is None else language_model(given)
@@ -84,48 +86,49 @@ def language_of(setup: Setup) -> LanguageModel:
 
 def no_model() -> CallsheetError:
     """The error for a missing model (CMP001), with the ways to get one."""
-    message = "no model is configured that could be asked for a plan"
-    return CallsheetError.single("CMP001", message, help=_WAY_OUT)
+    message = "no model is configured that could compile a plan"
+    return CallsheetError.single("CMP001", message, help=_HELP)
 
 
-async def compiled_for(
+async def compile_for_setup(
     goal: str,
     context: str,
     setup: Setup,
     library: PlanLibrary | None,
-    takes: Callable[[LibraryMatch], bool],
+    accept: Callable[[LibraryMatch], bool],
     policy: Policy | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> CompileOutcome:
     """A plan for a goal: from the library if it has one, else a new one.
 
-    A plan saved for the same goal is used; one for a similar goal if `takes` returns True. Neither needs a
-    model. If none is configured, a downloaded local model is asked, and `say` is called with a note of it.
-    What the `policy` refuses counts as an error in a new plan; for a kept plan it raises PolicyRefused.
+    A plan saved for the same goal is used, or one for a similar goal if `accept` returns True; neither needs
+    a model. Otherwise the configured model compiles the goal, by default a downloaded local model, which
+    `notify` is told. Violations of the `policy` are errors of a new plan; for a plan of the library
+    PolicyRefused is raised. Raises CallsheetError without a model (CMP001).
     """
     async with open_toolbox(setup) as toolbox:
-        return await compiled_on(toolbox, goal, context, setup, library, takes, policy, say)
+        return await compile_with_toolbox(toolbox, goal, context, setup, library, accept, policy, notify)
 
 
-async def compiled_on(
+async def compile_with_toolbox(
     toolbox: Toolbox,
     goal: str,
     context: str,
     setup: Setup,
     library: PlanLibrary | None,
-    takes: Callable[[LibraryMatch], bool],
+    accept: Callable[[LibraryMatch], bool],
     policy: Policy | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> CompileOutcome:
     """Like `compiled_for`, with tools that are already open."""
     registry = toolbox.registry
     if library is not None and not context:
-        kept = await asyncio.to_thread(_kept, library, goal, registry, takes)
-        if kept is not None and policy is not None:
-            prove(kept.plan, policy, registry).raise_if_refused()
-        if kept is not None:
-            return CompileOutcome(kept, None, toolbox.diagnostics, pins_for_library(kept.plan, registry))
-    model = language_of(with_fetched(setup, say))
+        match = await asyncio.to_thread(_match_in_library, library, goal, registry, accept)
+        if match is not None and policy is not None:
+            prove(match.plan, policy, registry).raise_if_refused()
+        if match is not None:
+            return CompileOutcome(match, None, toolbox.diagnostics, pins_for_library(match.plan, registry))
+    model = language_model_of(with_local_model(setup, notify))
     request = Request(goal, offered(registry), context)
     verify = None if policy is None else objections_by(policy, registry, ())
     draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
@@ -134,30 +137,33 @@ async def compiled_on(
     return CompileOutcome(None, result, toolbox.diagnostics, pins)
 
 
-def saved_as(name: str, goal: str, made: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:
+def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:
     """Save the plan for a goal under an id, as a new version if the id exists; None if there is no plan.
 
     Raises CallsheetError for what the library refuses (PLN001, PLN022) or cannot write (PLN004).
     """
-    plan, how = made.plan, made.result.accounting.to_json() if made.result is not None else None
+    plan, accounting = (
+        outcome.plan,
+        outcome.result.accounting.to_json() if outcome.result is not None else None,
+    )
     if plan is None:
         return None
-    return library.save(plan, name, replaces=True, tools=made.tools, goal=goal, compiled=how)
+    return library.save(plan, name, replaces=True, tools=outcome.tools, goal=goal, compiled=accounting)
 
 
-def _kept(
-    library: PlanLibrary, goal: str, registry: Registry, takes: Callable[[LibraryMatch], bool]
+def _match_in_library(
+    library: PlanLibrary, goal: str, registry: Registry, accept: Callable[[LibraryMatch], bool]
 ) -> LibraryMatch | None:
-    """The plan of the library to use for a goal; never one that could not run here."""
-    found = find_by_goal(library, goal, pin_lookup(registry))
-    if found.exact is not None:
-        kept = _loaded(library, found.exact)
-        if kept is not None and _can_run(kept.plan, registry, found.exact):
-            return kept
-    for match in found.near:
-        kept = _loaded(library, match) if match.is_usable else None
-        if kept is not None and _can_run(kept.plan, registry, match) and takes(kept):
-            return kept
+    """The plan of the library to use for a goal; only one that passes the checks against these tools."""
+    goal_matches = find_by_goal(library, goal, pin_lookup(registry))
+    if goal_matches.exact is not None:
+        stored_plan = _loaded(library, goal_matches.exact)
+        if stored_plan is not None and _can_run(stored_plan.plan, registry, goal_matches.exact):
+            return stored_plan
+    for match in goal_matches.near:
+        stored_plan = _loaded(library, match) if match.is_usable else None
+        if stored_plan is not None and _can_run(stored_plan.plan, registry, match) and accept(stored_plan):
+            return stored_plan
     return None
 
 
@@ -177,14 +183,14 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
     """The prompt for the model of a setup, or for a model without constraints if there is none."""
-    given = model_of(with_fetched(setup, lambda _: None))
+    given = model_of(with_local_model(setup, lambda _: None))
     model = None if given is None else language_model(given)
     accepts = () if model is None else tuple(model.accepts)
     async with open_toolbox(setup) as toolbox:
-        return prompt_on(toolbox, goal, context, accepts)
+        return prompt_with_toolbox(toolbox, goal, context, accepts)
 
 
-def prompt_on(
+def prompt_with_toolbox(
     toolbox: Toolbox, goal: str, context: str = "", accepts: tuple[Syntax, ...] = ()
 ) -> list[dict[str, str]]:
     """The prompt for a model that accepts constraints of these kinds, with tools that are open."""

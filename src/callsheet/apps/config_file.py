@@ -1,7 +1,6 @@
-"""Locates the user's configuration file, and applies its key `store` as an environment variable.
+"""Locates the user's configuration file, and exports its key `store` as `CALLSHEET_STORE`.
 
-The code that opens stores reads only `CALLSHEET_STORE`, so that variable is set from the key while a command
-runs.
+The code that opens stores reads only that environment variable, so it is set while a command runs.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def settings_path(environ: Mapping[str, str] | None = None) -> Path:
 
 
 @contextmanager
-def shared_store() -> Generator[None]:
+def store_from_config() -> Generator[None]:
     """Set the store variable from the configuration file during the block, if the environment has none.
 
     Raises CallsheetError (CFG016) for a file that is not TOML; its other errors are reported where the
@@ -58,5 +57,5 @@ def _configured() -> str | None:
     address = read_table(source).get("store")
     if isinstance(address, str) and "\0" in address:
         way_out = "store is the address of a shared store, such as postgresql://host/name"
-        raise wrong_key(source, ("store",), "store holds a null character", way_out)
+        raise wrong_key(source, ("store",), "store contains a null character", way_out)
     return address if isinstance(address, str) else None

@@ -1,4 +1,4 @@
-"""Parses the text of a configuration file, and reports errors at their place.
+"""Parses the text of a configuration file, and reports errors at their position.
 
 In: a text with its name. Out: data, or CallsheetError (CFG016). Errors show a line only up to the key,
 without quoted texts before it, because the value of a key may be a password.

@@ -24,11 +24,11 @@ def credentials_for(journal: Journal, run: str) -> Known:
     first = next(journal.events(journal.find_run(run).run_id), None)
     start = Start.from_json({} if first is None or first.body is None else first.body)
     setup = Setup.from_note(start.launch)
-    found = [*in_environment(os.environ)]
+    credentials = [*in_environment(os.environ)]
     with suppress(CallsheetError):  # a missing configuration is reported where it is needed
         servers = choose_servers(setup, None).configs
         if servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 
-            found += credentials_of(servers)
-    return configured(found)
+            credentials += credentials_of(servers)
+    return configured(credentials)

@@ -1,7 +1,7 @@
-"""Logs in to an MCP server, and out; for `callsheet login` and `callsheet logout`.
+"""Logs in to MCP servers with OAuth, and out; for `callsheet login` and `callsheet logout`.
 
-In: a setup and the name of a server; a way to show an address and, where nobody listens here, to be handed
-what came back. Out: the login, kept; or CallsheetError (TOL032 to TOL041).
+In: a setup, the name of a server, callbacks that show the authorization URL and, without a local listener,
+ask for the redirect URL. Out: the stored login, or CallsheetError (TOL032 to TOL041).
 """
 
 from __future__ import annotations
@@ -22,81 +22,86 @@ from callsheet.ports.mcp.oauth.login_errors import bad_port, no_login, nobody_ca
 from callsheet.ports.mcp.oauth.loopback import bound, listening, parameters, redirect_uri
 from callsheet.ports.mcp.oauth.records import Login
 
-PATIENCE = 300.0
-"""Seconds that a person has for a login."""
-Show: TypeAlias = "Callable[[PendingLogin], None]"
-"""Is told of the address that a browser is to open."""
-HandOver: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
-"""Gives the address that the browser was sent back to."""
+LOGIN_TIMEOUT = 300.0
+"""The time limit for a login, in seconds."""
+ShowAddress: TypeAlias = "Callable[[PendingLogin], None]"
+"""Shows the URL that the user has to open in a browser."""
+AskForRedirect: TypeAlias = "Callable[[PendingLogin], Awaitable[str]]"
+"""Returns the URL that the browser was redirected to."""
 
 
-class LoggedOut(NamedTuple):
-    """Whether there was a login, and whether its authorization server knows that it is over."""
+class LogoutResult(NamedTuple):
+    """Whether a login existed, and whether its authorization server has revoked it."""
 
-    was_there: bool
+    existed: bool
     is_revoked: bool
 
 
 async def log_in(
-    setup: Setup, name: str, show: Show, hand_over: HandOver | None = None, *, scope: str = ""
+    setup: Setup,
+    name: str,
+    show: ShowAddress,
+    ask_for_redirect: AskForRedirect | None = None,
+    *,
+    scope: str = "",
 ) -> Login:
-    """Log in to a server: show the address, wait for the browser, keep what it brings.
+    """Log in to a server: show the authorization URL, wait for the redirect, store the login.
 
-    With `hand_over` nobody listens on this machine, and the answer is handed over. `scope` is asked for in
-    the place of what the server says. Raises CallsheetError.
+    With `ask_for_redirect` there is no local listener, and that callback returns the redirect URL. A `scope`
+    is requested instead of the one that the server declares. Raises CallsheetError (TOL032 to TOL041).
     """
     transport = _server(setup, name)
     file = login_file()
-    before = file.get(name)
-    is_same = before is not None and before.url == transport.url
+    known_login = file.get(name)
+    is_same = known_login is not None and known_login.url == transport.url
     with _listener(name, transport) as listener:
-        comes_to = redirect_uri(listener.getsockname()[1])
+        redirect = redirect_uri(listener.getsockname()[1])
         async with await Guard.of(name, transport.url, transport.oauth.issuer) as guard:
-            issuer = before.issuer if before is not None and is_same else ""
-            begun = await begin(name, transport, guard, comes_to, before=issuer, scope=scope)
-            if hand_over is None:
-                async with listening(listener, begun.state) as waiting:
-                    show(begun)
+            issuer = known_login.issuer if known_login is not None and is_same else ""
+            pending = await begin(name, transport, guard, redirect, before=issuer, scope=scope)
+            if ask_for_redirect is None:
+                async with listening(listener, pending.state) as waiting:
+                    show(pending)
                     try:
-                        given = await waiting.answer(PATIENCE)
+                        redirect_parameters = await waiting.answer(LOGIN_TIMEOUT)
                     except TimeoutError:
-                        raise nobody_came(name, PATIENCE) from None
+                        raise nobody_came(name, LOGIN_TIMEOUT) from None
             else:
-                listener.close()  # so that a browser here is told at once that nobody answers
-                show(begun)
-                given = _handed(name, begun, await hand_over(begun))
-            login = await finish(begun, guard, given)
-    async with file.held():
+                listener.close()  # so that a browser on this machine gets an error at once
+                show(pending)
+                redirect_parameters = _pasted_parameters(name, pending, await ask_for_redirect(pending))
+            login = await finish(pending, guard, redirect_parameters)
+    async with file.locked():
         file.put(login)
     return login
 
 
-async def log_out(setup: Setup, name: str) -> LoggedOut:
-    """Forget the login with a server, and tell its authorization server so where it wants to know."""
+async def log_out(setup: Setup, name: str) -> LogoutResult:
+    """Delete the login for a server, and revoke it if the authorization server supports that."""
     file = login_file()
-    async with file.held():
+    async with file.locked():
         try:
             login = file.get(name)
         except CallsheetError:
-            login = None  # what nobody can open is forgotten all the same
-        was_there = file.remove(name)
+            login = None  # an unreadable login is deleted too
+        existed = file.remove(name)
     if login is None or not login.revocation_endpoint:
-        return LoggedOut(was_there, False)
+        return LogoutResult(existed, False)
     try:
         async with await Guard.of(name, login.url, _issuer(setup, login)) as guard:
-            return LoggedOut(was_there, await revoke(guard, login))
+            return LogoutResult(existed, await revoke(guard, login))
     except CallsheetError:
-        return LoggedOut(was_there, False)
+        return LogoutResult(existed, False)
 
 
-def kept() -> tuple[LoginFile, tuple[Login, ...]]:
-    """The logins that are kept, and the file that they are in."""
+def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:
+    """The file of the logins, and the logins in it."""
     file = login_file()
     return file, tuple(login for name in file.names() if (login := file.get(name)) is not None)
 
 
 def _server(setup: Setup, name: str) -> HttpServer:
-    """The server that a person can log in to; raises CallsheetError (TOL039)."""
+    """The transport of a server that supports logins; raises CallsheetError (TOL039)."""
     configs = {config.name: config for config in choose_servers(setup, None).configs}
     config = configs.get(name)
     if config is None:
@@ -110,14 +115,14 @@ def _server(setup: Setup, name: str) -> HttpServer:
 def _with_login(config: McpServerConfig) -> HttpServer:
     transport = config.transport
     if not isinstance(transport, HttpServer):
-        raise no_login(
-            config.name, "is started by a command, and asks for no login", "it can be used without one"
-        )
+        raise no_login(config.name, "is started by a command, and needs no login", "use it without one")
     if any(header.lower() == "authorization" for header in transport.headers):
-        why = "is told who asks by a header of its configuration"
-        raise no_login(config.name, why, "take Authorization out of its headers to log in instead")
+        why = "is authenticated by a header of its configuration"
+        raise no_login(config.name, why, "remove Authorization from its headers to log in instead")
     if transport.oauth.grant is Grant.CLIENT_CREDENTIALS:
-        raise no_login(config.name, "is logged in to by the machine itself", "run a plan: it happens then")
+        raise no_login(
+            config.name, "is logged in to with client credentials", "no login is needed: runs do it"
+        )
     return transport
 
 
@@ -136,11 +141,11 @@ def _listener(name: str, transport: HttpServer) -> socket:
         raise bad_port(name, transport.oauth.redirect_port, error.strerror or str(error)) from None
 
 
-def _handed(name: str, begun: PendingLogin, address: str) -> Mapping[str, str]:
-    """The parameters of an address that a person has copied."""
+def _pasted_parameters(name: str, pending: PendingLogin, address: str) -> Mapping[str, str]:
+    """The query parameters of a redirect URL that the user has pasted."""
     plain = address.strip()
-    if plain.partition("?")[0] != begun.redirect_uri:
-        raise wrong_answer(name, f"is not an address that begins with {begun.redirect_uri}?")
+    if plain.partition("?")[0] != pending.redirect_uri:
+        raise wrong_answer(name, f"is not an address that begins with {pending.redirect_uri}?")
     try:
         return parameters(plain)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Masks secrets in what a command shows of a run: progress, outcome, errors.
+"""Masks secrets in the output of a command: progress, outcome, errors.
 
-In: notes, outcomes, errors and what tools print. Out: the same with `[secret]` in place of secrets. In the
-answer only known secrets are masked; elsewhere also what looks like a credential.
+In: notes, outcomes, errors, printed output of tools. Out: the same with `[secret]` in place of secrets. In
+the answer only known secrets are masked; elsewhere also text in the form of a credential.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from callsheet.sealing.masking import hidden, mask_text, mask_value
 from callsheet.sealing.shapes import Shapes
 
 
-class _Changing(TextIOBase):
-    """A text stream that writes changed text to another one."""
+class _TransformingStream(TextIOBase):
+    """A text stream that transforms text and writes it to another stream."""
 
     def __init__(self, stream: TextIO, change: Callable[[str], str]) -> None:
         self._stream = stream
@@ -52,8 +52,8 @@ class _Changing(TextIOBase):
         self._stream.flush()
 
 
-class _Lines(_Changing):
-    """Changes and writes whole lines."""
+class _LineStream(_TransformingStream):
+    """Transforms and writes whole lines."""
 
     _rest = ""
 
@@ -64,14 +64,14 @@ class _Lines(_Changing):
         return len(text)
 
     def finish(self) -> None:
-        """Write the rest that has no line end."""
+        """Write the last line if it has no line end."""
         rest, self._rest = self._rest, ""
         if rest:
             self._stream.write(self._change(rest))
 
 
-class _Pieces(_Changing):
-    """Changes and writes each piece at once: a live display is drawn in parts of lines."""
+class _ChunkStream(_TransformingStream):
+    """Transforms and writes each chunk at once: a live display writes parts of lines."""
 
     def write(self, text: str) -> int:
         self._stream.write(self._change(text))
@@ -89,18 +89,18 @@ class Masker:
         self._finder = Finder(configured(in_environment(os.environ)), shapes)
         self._shows_all = shows_all
 
-    def know(self, secrets: Known) -> None:
-        """Mask these secrets as well from now on."""
+    def add_secrets(self, secrets: Known) -> None:
+        """Mask these secrets too."""
         self._finder = self._finder.knowing(secrets)
 
     @contextmanager
-    def over_prints(self) -> Generator[None]:
-        """Send standard output to standard error, masked line by line, and mask standard error by piece."""
+    def masking_output(self) -> Generator[None]:
+        """Redirect standard output to standard error, and mask both: by line and by chunk respectively."""
 
         def masked(text: str) -> str:
             return mask_text(text, self._finder)
 
-        lines, pieces = _Lines(sys.stderr, masked), _Pieces(sys.stderr, masked)
+        lines, pieces = _LineStream(sys.stderr, masked), _ChunkStream(sys.stderr, masked)
         try:
             with redirect_stdout(lines), redirect_stderr(pieces):
                 yield
@@ -108,7 +108,7 @@ class Masker:
             with suppress(OSError, ValueError):
                 lines.finish()
 
-    def observing(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
+    def masked_observer(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
         """An observer that masks notes and passes them on."""
         return lambda note: observer(self.note(note))
 
@@ -144,9 +144,9 @@ class Masker:
             error.args = ("; ".join(f"{d.code}: {d.message}" for d in diagnostics),)
         return error
 
-    def diagnostics(self, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    def diagnostics(self, diagnostics: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
         """Diagnostics, masked."""
-        return tuple(map(self._diagnostic, found))
+        return tuple(map(self._diagnostic, diagnostics))
 
     def _result(self, result: Result) -> Result:
         if self._shows_all:
@@ -184,6 +184,6 @@ class Masker:
     def _value(self, value: Any) -> Any:
         return mask_value(value, self._finder)
 
-    def _diagnostic(self, found: Diagnostic) -> Diagnostic:
-        message = mask_text(found.message, self._finder)
-        return found if message == found.message else replace(found, message=message)
+    def _diagnostic(self, diagnostic: Diagnostic) -> Diagnostic:
+        message = mask_text(diagnostic.message, self._finder)
+        return diagnostic if message == diagnostic.message else replace(diagnostic, message=message)

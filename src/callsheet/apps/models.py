@@ -1,6 +1,6 @@
-"""The models of a run from the command line: which model a setup uses, and for what.
+"""The models of a run: which model a setup uses, and for what.
 
-In: a setup, a plan, its limits. Out: the ports for model operations, agents' turns and new plans.
+In: a setup, a plan, its limits. Out: the ports for model operations, turns of agents, and new plans.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from callsheet.api.models import ChatModel, Model, called, model_port
 from callsheet.api.planning import GraphPlanner, graph_planner
 from callsheet.api.replanning import Replan, replan_by
 from callsheet.api.requirements import facts_of, spec_lookup
-from callsheet.apps.session import Setup, fetched_model
+from callsheet.apps.session import Setup, default_local_model
 from callsheet.apps.settings import load_settings
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Call, CallKind, OnInDoubt, Order
@@ -36,9 +36,9 @@ from callsheet.ports.python_tools import load_function
 from callsheet.ports.tools import Registry
 from callsheet.runtime.gateway import CompilePort, ModelPort, TurnPort
 
-_WAY_OUT = (
+_HELP = (
     "set `model` in [model] of config.toml, or pass --model provider:model or --model FILE.py:FUNCTION; "
-    "`callsheet plan create --prompt` prints what to ask by hand"
+    "`callsheet plan create --prompt` prints the prompt"
 )
 
 
@@ -56,17 +56,17 @@ def is_function(named: str) -> bool:
     return named.rpartition(":")[0].endswith(".py")
 
 
-def with_fetched(setup: Setup, say: Callable[[str], None], plan: Steps | None = None) -> Setup:
-    """The setup, with a downloaded local model if none is configured; `say` is called with a note of it.
+def with_local_model(setup: Setup, notify: Callable[[str], None], plan: Steps | None = None) -> Setup:
+    """The setup, with a downloaded local model if none is configured, which `notify` is told.
 
     With a `plan`, only if one of its steps needs a model.
     """
     if setup.names_model or (plan is not None and not _asks(plan)):
         return setup
-    local = fetched_model()
+    local = default_local_model()
     if local is None:
         return setup
-    say(f"no model is configured; {local} is on this machine and is taken")
+    notify(f"no model is configured; {local} is on this machine and is used")
     return replace(setup, model=local)
 
 
@@ -74,19 +74,19 @@ def required_model(setup: Setup) -> Model:
     """The model of a setup; raises CallsheetError (PLN011) if it names none."""
     model = model_of(setup)
     if model is None:
-        message = "no model is configured that could make a plan"
-        raise CallsheetError.single("PLN011", message, help=_WAY_OUT)
+        message = "no model is configured that could create a plan"
+        raise CallsheetError.single("PLN011", message, help=_HELP)
     return model
 
 
 def required_planner(setup: Setup) -> GraphPlanner:
-    """The maker of dependency plans; raises CallsheetError (PLN011) without a configured model."""
+    """The planner of dependency plans; raises CallsheetError (PLN011) without a configured model."""
     planner = graph_planner(None, required_model(setup))
     assert planner is not None
     return planner
 
 
-def carried_on(setup: Setup, model: str) -> Setup:
+def setup_for_resume(setup: Setup, model: str) -> Setup:
     """The setup of a resumed run, with another model if one is named.
 
     A run that was started without a model gets the one that is configured now.
@@ -101,7 +101,7 @@ def carried_on(setup: Setup, model: str) -> Setup:
 
 @dataclass(frozen=True, slots=True)
 class RunModels:
-    """What a run asks: the model for operations and agents, and the makers of new plans."""
+    """The models of a run: for operations and agents, and the planners of new plans."""
 
     model: ModelPort | None = None
     replan: Replan | None = None
@@ -117,7 +117,7 @@ class RunModels:
         has_model = self.model is not None
         return Providers(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)
 
-    def knows_all_tools(self, plan: Steps) -> bool:
+    def may_call_any_tool(self, plan: Steps) -> bool:
         """Whether new plans or agents may call any tool, so that all tools must be open."""
         replans = self.planner is not None or (self.replan is not None and _replans(plan))
         return replans or asks_for_all_tools(plan, self.agents)
@@ -127,7 +127,7 @@ class RunModels:
         return None if self.language is None else AgentTurns(asking(self.language), spec_lookup(registry))
 
     def compiler(self, registry: Registry, on_in_doubt: str) -> CompilePort | None:
-        """The port that makes new plans, checked against these tools; None if nothing makes them."""
+        """The port that creates new plans, checked against these tools; None without a planner."""
         if self.planner is None and self.replan is None:
             return None
 
@@ -136,13 +136,13 @@ class RunModels:
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             if command.progress is None:
                 steps = await self._replanned(command, registry, context)
-                found = (
+                diagnostics = (
                     *check_plan(steps, registry, command.variables),
                     *wrong_tools(steps, registry, self.agents),
                 )
-                wrong = [d for d in found if d.is_error]
-                if wrong:
-                    raise CallsheetError(wrong)
+                errors = [d for d in diagnostics if d.is_error]
+                if errors:
+                    raise CallsheetError(errors)
             else:
                 steps = await self._revised(command, registry, context)
             return steps, facts_of(steps, registry, OnInDoubt(on_in_doubt), self.agents)
@@ -162,8 +162,8 @@ class RunModels:
         )
 
 
-def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> RunModels:
-    """What a run of this plan asks; empty if it needs no model.
+def models_for_plan(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = True) -> RunModels:
+    """The models of a run of this plan; empty if it needs none.
 
     Raises CallsheetError for a model that cannot be used, and with `must_plan` PLN011 if the limits allow
     new plans for a failed graph and there is no model.
@@ -178,8 +178,8 @@ def asked_by(setup: Setup, plan: Steps, limits: Limits, *, must_plan: bool = Tru
     return RunModels(model_port(model), replan_by(None, model), planner, language_model(model), setup.agents)
 
 
-def asked_by_all(setup: Setup) -> RunModels:
-    """What runs of any plans ask; empty without a configured model."""
+def models_for_any_plan(setup: Setup) -> RunModels:
+    """The models for runs of any plan; empty without a configured model."""
     model = model_of(setup)
     if model is None:
         return RunModels()
@@ -203,8 +203,8 @@ def _function(named: str) -> Callable[[Messages], Any]:
     path, _, name = named.rpartition(":")
     function = load_function(Path(path), name)
     if function is None:
-        message = f"{path} has no function {name} that could stand for a model"
-        raise CallsheetError.single("PLN011", message, help=_WAY_OUT)
+        message = f"{path} has no function {name} that could be used as a model"
+        raise CallsheetError.single("PLN011", message, help=_HELP)
 
     async def ask(messages: Messages) -> object:
         try:

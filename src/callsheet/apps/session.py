@@ -1,8 +1,8 @@
 """Opens the tools that a plan calls: built-in tools, transforms, Python files, MCP servers.
 
-In: a setup, which holds the operator's choices and is kept in a run's journal. Out: a toolbox with a
-registry, the ports of a run and what the checks need. Python files come first, then built-in tools and
-transforms, then servers: a server never takes over a name that exists already.
+In: a setup with the operator's choices, which is recorded in the journal of a run. Out: a toolbox with a
+registry and the ports of a run. Tools of Python files have precedence, then built-in tools and transforms,
+then servers: a tool of a server never replaces one of the same name.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Setup:
     @property
     def means(self) -> Providers:
         """Whether plans have a model, agent and compiler; a downloaded model counts if none is named."""
-        has_model = self.names_model or fetched_model() is not None
+        has_model = self.names_model or default_local_model() is not None
         return Providers(model=has_model, agent=has_model, compiler=has_model)
 
     @property
@@ -104,8 +104,9 @@ class Setup:
         except (KeyError, TypeError) as error:
             raise CallsheetError.single(
                 "CFG017",
-                "the run does not tell with which tools it was started: no command of callsheet started it",
-                help="carry it on with the program that started it",
+                "the run does not record the tools that it was started with: no command of callsheet"
+                " started it",
+                help="resume it with the program that started it",
             ) from error
 
     def builtin_settings(self) -> BuiltinSettings:
@@ -119,11 +120,11 @@ class Setup:
         )
 
 
-def fetched_model() -> str | None:
+def default_local_model() -> str | None:
     """The local model that is used if none is named; None if none was downloaded."""
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - only where none is named
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - only where none is named
 
-    return look().default
+    return detect().default
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Toolbox:
     """Tools that are open and can be called.
 
     `servers` are the MCP servers that were opened and `configs` the files that name them; `diagnostics`
-    report what could not be opened or is doubtful.
+    report tools that could not be opened, and warnings.
     """
 
     registry: Registry
@@ -143,7 +144,7 @@ class Toolbox:
     known: Known = field(default_factory=Known)
     """The known credentials, for masking: those configured for servers and those of the environment."""
     blocks: str | None = None
-    """What to do about doubts in the LCTL blocks of agents; None if agents get no block."""
+    """How uncertain facts in the LCTL blocks of agents are handled; None if agents get no blocks."""
 
     @property
     def not_asked(self) -> str | None:
@@ -209,7 +210,7 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         return Servers()
     from callsheet.ports.mcp import discover, load_config  # noqa: PLC0415 - only where tools are missing
 
-    found: dict[str, McpServerConfig] = {}
+    by_name: dict[str, McpServerConfig] = {}
     diagnostics: list[Diagnostic] = []
     for path in setup.mcp_configs or (discover() if setup.discovers else ()):
         try:
@@ -217,13 +218,13 @@ def choose_servers(setup: Setup, names: Iterable[str] | None) -> Servers:
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise
-            diagnostics += (_passed_over(d, path) for d in error.diagnostics)
+            diagnostics += (_skipped(d, path) for d in error.diagnostics)
             continue
         diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
         for server in file.servers:
             if setup.mcp_configs or not _is_callsheet(server):
-                found.setdefault(server.name, server)
-    return Servers(_needed(found.values(), wanted), tuple(diagnostics))
+                by_name.setdefault(server.name, server)
+    return Servers(_needed(by_name.values(), wanted), tuple(diagnostics))
 
 
 def _is_callsheet(server: McpServerConfig) -> bool:
@@ -236,8 +237,8 @@ def _is_callsheet(server: McpServerConfig) -> bool:
     return any(pair in (("callsheet", "mcp"), ("callsheet.exe", "mcp")) for pair in itertools.pairwise(words))
 
 
-def _passed_over(diagnostic: Diagnostic, path: Path) -> Diagnostic:
-    message = f"{path} is passed over: {diagnostic.message}"
+def _skipped(diagnostic: Diagnostic, path: Path) -> Diagnostic:
+    message = f"{path} is skipped: {diagnostic.message}"
     return replace(diagnostic, severity=Severity.WARNING, message=message, span=None)
 
 
@@ -280,21 +281,23 @@ async def open_toolbox(
     sink = folder_sink(setup.data / "files")
     pins, logins = pin_keeper(setup.settings), login_file()
     async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
-        found = await pool.connect(keep_going=True)
+        diagnostics = await pool.connect(keep_going=True)
         take_in_all(registry, pool.tools(), pool.away)
         status = tuple(pool.status())
         is_open = {server.name for server in status}
         registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)
         if plan is not None and not absent_tools(plan, registry, agents):
-            found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in found)
+            diagnostics = tuple(
+                replace(d, severity=Severity.WARNING) if d.is_error else d for d in diagnostics
+            )
         origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
-        found = (*chosen.diagnostics, *found)
+        diagnostics = (*chosen.diagnostics, *diagnostics)
         known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
         blocks = setup.settings.agent_blocks
-        yield Toolbox(registry, origins, status, found, folder, known, blocks)
+        yield Toolbox(registry, origins, status, diagnostics, folder, known, blocks)
 
 
-def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
+def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
     """The guarantees of a run with this setup on which a proof may rely."""
     from callsheet.api.obligations import Guarantees  # noqa: PLC0415 - only under a policy
 
@@ -305,12 +308,12 @@ def undertaking(setup: Setup, registry: Registry, *, keeps_labels: bool = True) 
         settings.execution,
         keeps_labels=keeps_labels,
         workspace=setup.folder,
-        files=files_in_force(setup),
+        files=policy_relevant_files(setup),
     )
 
 
-def files_in_force(setup: Setup) -> tuple[str, ...]:
-    """The files that say what plans may do here, beside those of a policy, whether or not they exist."""
+def policy_relevant_files(setup: Setup) -> tuple[str, ...]:
+    """The files that determine what plans may do here, other than policy files; they need not exist."""
     from callsheet.ports.mcp import looked_for  # noqa: PLC0415 - only under a policy
     from callsheet.ports.mcp.trust import default_pins  # noqa: PLC0415 - as above
 
@@ -328,7 +331,7 @@ def pin_file(settings: Settings) -> PinFile:
 
 
 def pin_keeper(settings: Settings, *, records: bool = True) -> PinKeeper:
-    """What compares server tools with the pins in that file."""
+    """The comparison of server tools with the pins in that file."""
     from callsheet.ports.mcp.trust import PinKeeper  # noqa: PLC0415 - as above
 
     return PinKeeper(pin_file(settings), pinned=settings.trust == "pinned", records=records)

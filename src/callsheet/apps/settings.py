@@ -1,8 +1,8 @@
 """The settings of the user's configuration file: what built-in tools may do, limits, models and more.
 
 In: a TOML file, or the same tables from a run's journal. Out: settings, or CallsheetError (CFG016) at the
-key. The file is the user's own and is never read from a project: a folder made by somebody else must not
-extend what a plan may do.
+key. The file belongs to the user and is never read from a project: a folder of another author must not extend
+what a plan may do.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class SecretSettings:
 class Settings:
     """The tables `[secrets]`, `[fetch]`, `[search]`, `[execution]`, `[model]`, `[otel]`, `[temporal]` …
 
-    - `on_in_doubt`: what to do about calls that may have taken place, for tools that do not set it.
+    - `on_in_doubt`: how to handle calls that may have taken place, for tools that do not set it.
     - `approve`: the tools that need a person's approval before each call; a call that is not approved within
       `approval_timeout` (a text such as `3d`), or the tool's time in `approval_timeout_by_tool`, is denied.
     - `agent_tools`: the only tools that agents may call; without it, those that their step names, else those
       that only read.
-    - `agent_blocks`: give agents LCTL blocks, and what to do about doubts in those that they return.
+    - `agent_blocks`: give agents LCTL blocks, and how to handle uncertain facts in those that they return.
     - `policy`: the policy for plans if the command names none: `strict`, `workspace`, `open`, or a path.
-    - `trust`: `first-use` allows MCP server tools that are declared as when they were first seen, `pinned`
+    - `trust`: `first-use` allows MCP server tools that are declared as at their first use, `pinned`
       those that a person has approved; `pins` is the file for both, by default the user's.
     - `store`: the address of the shared store, if the environment names none.
     """
@@ -105,7 +105,7 @@ class Settings:
         del tables["limits"], tables["temporal"], tables["store"]
         if not self.otel.url:
             del tables["otel"]
-        return cast("dict[str, Any]", _listed(tables))
+        return cast("dict[str, Any]", _tuples_as_lists(tables))
 
 
 def load_settings(path: Path | None = None) -> Settings:
@@ -119,16 +119,16 @@ def load_settings(path: Path | None = None) -> Settings:
     except FileNotFoundError:
         if path is None and VARIABLE not in os.environ:
             return Settings()
-        raise _unread(place, "it does not exist") from None
+        raise _unreadable(place, "it does not exist") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise _unread(place, f"it cannot be read: {reason}") from error
+        raise _unreadable(place, f"it cannot be read: {reason}") from error
     from callsheet.apps.config_text import read_table, wrong_key  # noqa: PLC0415 - only where there is a file
 
     source = Source(str(place), text)
     try:
         return _settings(read_table(source))
-    except _Misfit as misfit:
+    except _InvalidSetting as misfit:
         raise wrong_key(source, misfit.path, misfit.message, misfit.way_out, misfit.code) from None
 
 
@@ -136,12 +136,12 @@ def read_settings(data: object, where: str) -> Settings:
     """The settings in JSON data; `where` describes them in messages. Raises CallsheetError (CFG016)."""
     try:
         return _settings(data)
-    except _Misfit as misfit:
+    except _InvalidSetting as misfit:
         message = f"the configuration {where}: {misfit.message}"
         raise CallsheetError.single(misfit.code, message, help=misfit.way_out) from misfit
 
 
-class _Misfit(Exception):
+class _InvalidSetting(Exception):
     """An unknown key, or an invalid value, of the configuration."""
 
     def __init__(self, path: _Path, message: str, way_out: str | None = None, code: str = "CFG016") -> None:
@@ -161,9 +161,9 @@ def _settings(data: object) -> Settings:
 
 
 def _read(kind: type[_T], data: object, path: _Path) -> _T:
-    """The settings object for a table; every key must be known and its value of the right type."""
+    """Parses a table; every key must be known and its value of the right type."""
     if not isinstance(data, Mapping):
-        raise _Misfit(path, f"{_dotted(path) or 'it'} must be a table")
+        raise _InvalidSetting(path, f"{_dotted(path) or 'it'} must be a table")
     hints = get_type_hints(kind)
     known = [f.name for f in fields(cast("Any", kind))]
     values: dict[str, Any] = {}
@@ -175,17 +175,19 @@ def _read(kind: type[_T], data: object, path: _Path) -> _T:
             table = None if path else _table_of(str(key))
             if table is not None:
                 way_out = f"{key} belongs to the table [{table}]"
-            raise _Misfit(place, f"there is no key {_dotted(place)}", way_out)
+            raise _InvalidSetting(place, f"there is no key {_dotted(place)}", way_out)
         values[key] = _value(hints[key], value, place)
     try:
         return kind(**values)
     except WrongPattern as error:
         place = (*path, "more", error.name)
-        raise _Misfit(place, f"{_dotted(place)}: {error}", "patterns are those of RE2", "SEC007") from error
+        raise _InvalidSetting(
+            place, f"{_dotted(place)}: {error}", "patterns are those of RE2", "SEC007"
+        ) from error
     except ValueError as error:
         named = str(error).partition(" ")[0].rstrip(":")
         place = (*path, named) if named in values else path
-        raise _Misfit(place, f"{_dotted(path)}: {error}" if path else str(error)) from error
+        raise _InvalidSetting(place, f"{_dotted(path)}: {error}" if path else str(error)) from error
 
 
 def _dotted(path: _Path) -> str:
@@ -210,17 +212,19 @@ def _value(hint: Any, value: object, path: _Path) -> Any:
         return _value(hint, value, path)
     if origin is Literal:
         if value not in get_args(hint):
-            raise _Misfit(path, f"{_dotted(path)} must be one of {', '.join(map(str, get_args(hint)))}")
+            raise _InvalidSetting(
+                path, f"{_dotted(path)} must be one of {', '.join(map(str, get_args(hint)))}"
+            )
         return value
     if origin is Mapping:
         if not isinstance(value, Mapping):
-            raise _Misfit(path, f"{_dotted(path)} must be a table")
+            raise _InvalidSetting(path, f"{_dotted(path)} must be a table")
         named = cast("Mapping[str, object]", value).items()
         return {key: _scalar(get_args(hint)[1], each, (*path, key)) for key, each in named}
     if origin is tuple:
         items = cast("list[object]", value)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in items):
-            raise _Misfit(path, f"{_dotted(path)} must be a list of strings")
+            raise _InvalidSetting(path, f"{_dotted(path)} must be a list of strings")
         return tuple(items)
     return _scalar(hint, value, path)
 
@@ -238,16 +242,16 @@ def _scalar(hint: Any, value: object, path: _Path) -> Any:
     if isinstance(value, bool) != (hint is bool):
         fits = False
     if not fits or (isinstance(value, int | float) and value < 0):
-        raise _Misfit(path, f"{_dotted(path)} must be {_WORDS[hint]}")
+        raise _InvalidSetting(path, f"{_dotted(path)} must be {_WORDS[hint]}")
     return float(cast("float", value)) if hint is float else value
 
 
-def _listed(value: object) -> object:
+def _tuples_as_lists(value: object) -> object:
     """The value with tuples as lists, at every depth."""
     if isinstance(value, dict):
-        return {key: _listed(item) for key, item in cast("dict[str, object]", value).items()}
+        return {key: _tuples_as_lists(item) for key, item in cast("dict[str, object]", value).items()}
     return list(cast("tuple[object, ...]", value)) if isinstance(value, tuple) else value
 
 
-def _unread(place: Path, why: str) -> CallsheetError:
+def _unreadable(place: Path, why: str) -> CallsheetError:
     return CallsheetError.single("CFG016", f"the configuration {place}: {why}")

@@ -1,7 +1,7 @@
-"""The declarations of the tools that plans are checked against, without running anything.
+"""The declarations of the tools that plans are checked against.
 
-In: a setup and a plan. Out: a registry, and whether a server was not queried. Servers are started only on
-request, and end before the result is returned.
+In: a setup and a plan. Out: a registry, and whether servers were not queried. No tool is called. Servers are
+started only on request, and stopped before the result is returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ports.tools import Registry
 class DeclaredTools:
     """The tools of a setup; local ones are loaded once.
 
-    With an `opened` toolbox only its tools count, and no server is started.
+    With an `opened` toolbox only its tools are used, and no server is started.
     """
 
     def __init__(self, setup: Setup, opened: Toolbox | None = None) -> None:
@@ -52,7 +52,9 @@ class DeclaredTools:
         files = self.setup.mcp_configs or discover()
         return self.local, (), f"a server of {files[0]}" if files else None
 
-    def wrong_tools(self, plan: Plan, registry: Registry, not_asked: str | None) -> tuple[Diagnostic, ...]:
+    def agent_tool_diagnostics(
+        self, plan: Plan, registry: Registry, not_asked: str | None
+    ) -> tuple[Diagnostic, ...]:
         """Diagnostics for the tools that steps name for their agents."""
         from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - only where there is a plan
 

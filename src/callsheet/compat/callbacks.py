@@ -1,6 +1,6 @@
-"""Accepts user callbacks that are not async where the documented API has async ones.
+"""Wraps user callbacks so that synchronous functions are accepted where the documented API has async ones.
 
-In: a function. Out: an awaitable one. Otherwise the result of a function that is not async would be lost.
+In: a function. Out: a coroutine function.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 
-def to_await(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+def to_async(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
     """The function, wrapped so that its result can be awaited."""
 
     async def call(*arguments: object) -> Any:

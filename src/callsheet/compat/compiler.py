@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import compile_messages
-from callsheet.compat.callbacks import to_await
+from callsheet.compat.callbacks import to_async
 from callsheet.compat.models import LTPPlan
 from callsheet.diagnostics import render_all
 
@@ -19,7 +19,7 @@ class LTPCompiler:
     """Compiles goals with `llm_fn`, which takes messages and returns the model's text."""
 
     def __init__(self, llm_fn: Callable[[list[dict[str, str]]], Awaitable[str]]) -> None:
-        self._llm_fn = to_await(llm_fn)
+        self._llm_fn = to_async(llm_fn)
 
     async def compile(self, goal: str, context: str = "") -> LTPPlan | None:
         """The plan for a goal; None, with the reason in the log, if the model gives none.
@@ -33,13 +33,15 @@ class LTPCompiler:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            _log.warning("the call of the model was cancelled from inside")
+            _log.warning("the model function raised CancelledError")
             return None
         except Exception:
-            _log.warning("the model could not be asked for a plan", exc_info=True)
+            _log.warning("the model call failed", exc_info=True)
             return None
         result = read_answer_plan(answer)
         if result.plan is None:
-            _log.warning("the model's answer is no plan:\n%s", render_all(result.diagnostics, result.source))
+            _log.warning(
+                "the model's answer is not a plan:\n%s", render_all(result.diagnostics, result.source)
+            )
             return None
         return LTPPlan.of(result.plan, result.diagnostics)

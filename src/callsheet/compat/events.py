@@ -1,21 +1,20 @@
-"""What a run tells its listeners: a dict for each thing that happens.
+"""The events of a run for listeners: a dict for each event.
 
 Every event has these keys:
 
-- `event`: `started`, `skipped`, `finished`, `failed`, `retrying`, `jumped` (a GOTO, or a failure
-  that led elsewhere), `cast_failed`, `replanned`, `cut` (something that went into a call or came
-  out of it is shorter than it was), `fact` (how a result was made: with which prompt), or `ended`
-  for the run as a whole.
-- `step`, `tool`: the step and what it carries out, as `LTPStep` shows them; for `ended` the step
-  that ended the run, or empty texts.
-- `detail`: why or where to, in words: the error of `failed` and `retrying`, the target of `jumped`,
-  the status of `ended`, what was cut and how much is left; otherwise mostly empty.
+- `event`: `started`, `skipped`, `finished`, `failed`, `retrying`, `jumped` (a GOTO, or an ON_FAIL that
+  jumps), `cast_failed`, `replanned`, `cut` (an input or the result of a call was truncated), `fact` (how
+  a result was produced: the name of the prompt), or `ended` for the whole run.
+- `step`, `tool`: the step and its tool, as in `LTPStep`; for `ended` the step that ended the run, or
+  empty strings.
+- `detail`: the error of `failed` and `retrying`, the target of `jumped`, the status of `ended`, what was
+  truncated to which size; otherwise mostly empty.
 - `variable`, `value`: for `finished` the variable with its `$` (None if the step has none) and
-  the step's result; for `cast_failed` the value that stayed as it was; otherwise None.
+  the step's result; for `cast_failed` the unchanged value; otherwise None.
 
-A step that runs is told of by `started`, then any number of `retrying`, `cut` and `fact` (and one
-`failed` for each item that fails for good), then `finished`, unless it failed and is no FOREACH. A
-step whose guard does not hold is told of by `skipped` alone.
+A step that runs has `started`, then any number of `retrying`, `cut` and `fact` (and one `failed` for
+each item that finally fails), then `finished`, unless it failed and is not a FOREACH. A step whose guard
+does not hold has only `skipped`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from copy import deepcopy
 from inspect import isawaitable
 from typing import Any, TypeAlias
 
-from callsheet.compat.shown import tool_of
+from callsheet.compat.documented_form import tool_of
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 
@@ -56,7 +55,7 @@ class Events:
         self._compiled[step] = plan
 
     def note(self, note: Note) -> None:
-        """Queue a note until the next `tell`."""
+        """Queue a note until the next `deliver`."""
         self._waiting.append(
             {
                 "event": str(note.kind),
@@ -82,7 +81,7 @@ class Events:
                     if isawaitable(result):
                         await result
                 except Exception:
-                    _log.warning("a listener failed and is not told any more", exc_info=True)
+                    _log.warning("a listener failed and is not called again", exc_info=True)
                     self._listeners.remove(listener)
 
 

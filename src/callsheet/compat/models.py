@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from callsheet.compat.shown import args_of, output_of, tool_of
+from callsheet.compat.documented_form import args_of, output_of, tool_of
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.values.printer import format_condition
 from callsheet.ir import CallKind, Condition, Plan, Step, call_kind, canonical_tool_name

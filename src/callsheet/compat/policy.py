@@ -1,8 +1,8 @@
 """The documented verifier: checks a plan statically against a policy of tools, budget and order.
 
 It proves what the document states: which tools, how many steps, no egress after a sensitive read on any
-path, no step that would run unseen work, no argument of a forbidden form. If a plan leaves something open
-(a language in a variable), the worst case counts.
+path, no step that would run steps outside the plan, no argument with a forbidden pattern. If something is not
+known before the run (a language in a variable), the worst case counts.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from callsheet.compat.documented_form import tool_of
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
-from callsheet.compat.shown import tool_of
 from callsheet.compat.tools import REPLAN, argument, documented_tool
 from callsheet.ir import Call, DictExpr, ListExpr, Literal, Plan, Replan, Step, Template, Value
 from callsheet.ir.flow import flow_of
@@ -129,8 +129,8 @@ def verify_plan(plan: LTPPlan, policy: PlanPolicy | Policy | None = None) -> Pla
 
 
 def _proved(plan: Plan, policy: Policy) -> Iterator[Violation]:
-    for found in verify(plan, policy).violations:
-        yield Violation(found.step or _WHOLE_PLAN, found.rule, str(found).partition(": ")[2])
+    for violation in verify(plan, policy).violations:
+        yield Violation(violation.step or _WHOLE_PLAN, violation.rule, str(violation).partition(": ")[2])
 
 
 def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
@@ -143,15 +143,15 @@ def _violations(plan: Plan, policy: PlanPolicy) -> Iterator[Violation]:
         name, tools = tool_of(step), _tools(step)
         yield from _tool_violations(step, policy)
         if number in after_sensitive and EGRESS & tools:
-            detail = f"{name} sends data out on a way that has passed a sensitive read"
+            detail = f"{name} sends data out on a path after a sensitive read"
             yield Violation(step.id, "no_egress_after_sensitive", detail)
-        found = {pattern for text in _argument_texts(step) for pattern in _found(patterns, text)}
-        for pattern in filter(found.__contains__, policy.forbidden_arg_patterns):
+        matched = {pattern for text in _argument_texts(step) for pattern in _patterns_in(patterns, text)}
+        for pattern in filter(matched.__contains__, policy.forbidden_arg_patterns):
             detail = f"an argument of {name} matches {pattern}"
             yield Violation(step.id, "forbidden_arg_patterns", detail)
 
 
-def _found(patterns: Patterns, text: str) -> Iterator[str]:
+def _patterns_in(patterns: Patterns, text: str) -> Iterator[str]:
     """The patterns found in a text; `$` also matches before a line break at the end of the text."""
     yield from patterns.found_in(text)
     if text.endswith("\n"):
@@ -172,7 +172,7 @@ def _tool_violations(step: Step, policy: PlanPolicy) -> Iterator[Violation]:
             of = ", ".join(tool if tool == REPLAN else f"@{tool}" for tool in missing)
             yield Violation(step.id, "allowed_tools", f"{of} is not among the allowed tools")
     if policy.no_escape_hatches and (isinstance(step.action, Replan) or tools & ESCAPE_HATCHES):
-        yield Violation(step.id, "no_escape_hatches", f"{name} would run work that this proof has not seen")
+        yield Violation(step.id, "no_escape_hatches", f"{name} would run steps that are not in the plan")
 
 
 def _tools(step: Step) -> set[str]:

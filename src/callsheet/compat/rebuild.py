@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from callsheet.compat.documented_form import named_values
 from callsheet.compat.models import LTPPlan, LTPStep
-from callsheet.compat.shown import named_values
 from callsheet.frontends.values import Reader, read_value
 from callsheet.ir import (
     Action,
@@ -42,9 +42,9 @@ def plan_of(plan: LTPPlan) -> Plan:
     Raises ValueError for a field with a value that no step can have, and for None, which `LTPParser.parse`
     and `LTPCompiler.compile` return if there is no plan.
     """
-    if plan is None:  # pyright: ignore[reportUnnecessaryComparison] - programs do hand it over
+    if plan is None:  # pyright: ignore[reportUnnecessaryComparison] - untyped callers pass it
         raise ValueError(
-            "the plan is None: LTPCompiler.compile and LTPParser.parse give it where there is no plan"
+            "the plan is None, which LTPCompiler.compile and LTPParser.parse return if there is no plan"
         )
     source = plan.source or Plan(())
     return replace(source, steps=tuple(step_of(step) for step in plan.steps))
@@ -54,20 +54,20 @@ def step_of(step: LTPStep) -> Step:
     """The step with the current fields."""
     if step.ir is None:
         read, before = None, LTPStep("", "")
-        made = Step(step.id, _action(step, None))
+        result = Step(step.id, _action(step, None))
     else:
         read, before = step.ir, LTPStep.of(step.ir)
         if step == before:
             return step.ir
         is_same = step.tool == before.tool and step.args == before.args
-        made = replace(read, id=step.id, action=read.action if is_same else _action(step, before))
+        result = replace(read, id=step.id, action=read.action if is_same else _action(step, before))
     if step.output_var != before.output_var:
-        made = replace(made, output=_output(step, read))
+        result = replace(result, output=_output(step, read))
     if step.condition != before.condition:
-        made = replace(made, condition=None if step.condition is None else step.condition.ir)
+        result = replace(result, condition=None if step.condition is None else step.condition.ir)
     if step.parallel_group != before.parallel_group:
-        made = replace(made, group=_group(step))
-    return made
+        result = replace(result, group=_group(step))
+    return result
 
 
 def _action(step: LTPStep, before: LTPStep | None) -> Action:
@@ -110,7 +110,7 @@ def _value(name: str, value: object) -> Value:
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, Any]", value)
         return DictExpr(tuple((str(key), _value(name, item)) for key, item in pairs.items()))
-    raise ValueError(f"the argument {name} is of type {type(value).__name__}, which no plan can hold")
+    raise ValueError(f"the argument {name} is of type {type(value).__name__}, which a plan cannot contain")
 
 
 def _output(step: LTPStep, read: Step | None) -> Output | None:
@@ -118,7 +118,7 @@ def _output(step: LTPStep, read: Step | None) -> Output | None:
         return None
     name = step.output_var.removeprefix("$")
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError(f"output_var of {step.id} is {step.output_var!r}, which is no variable")
+        raise ValueError(f"output_var of {step.id} is {step.output_var!r}, which is not a variable")
     return Output(name, read.output.cast if read is not None and read.output is not None else None)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.prompt import replan_prompt
-from callsheet.compat.callbacks import to_await
+from callsheet.compat.callbacks import to_async
 from callsheet.compat.events import Events, Listener
 from callsheet.compat.models import LTPPlan
 from callsheet.compat.rebuild import plan_of
@@ -80,10 +80,10 @@ class LTPRuntime:
         listeners = [fn for fn in (self._audit, progress_callback) if fn is not None]
         events = Events(ir, listeners)
         ports = Ports(
-            route=_executor_routes(to_await(tool_executor), namespace),
-            model=ModelOperations(to_await(llm_fn), strict=False),
-            agent=None if agent_fn is None else _agent_port(to_await(agent_fn)),
-            compiler=_compile_port(to_await(llm_fn), events),
+            route=_executor_routes(to_async(tool_executor), namespace),
+            model=ModelOperations(to_async(llm_fn), strict=False),
+            agent=None if agent_fn is None else _agent_port(to_async(agent_fn)),
+            compiler=_compile_port(to_async(llm_fn), events),
         )
         # The documented API limits loops only by the number of steps.
         launch = Launch(facts=_facts(ir), limits=Limits(max_replans=max_replans, max_repeats=None))

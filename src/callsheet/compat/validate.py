@@ -13,7 +13,7 @@ from callsheet.ir.flow import Place
 from callsheet.passes import Finding, ToolSignature, findings
 
 _MOST_NAMED = 50
-_ALSO_TOLD = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015", "CHK021"})
+_REPORTED_WARNINGS = frozenset({"CHK001", "CHK002", "CHK010", "CHK011", "CHK015", "CHK021"})
 
 
 def validate_plan(
@@ -32,7 +32,7 @@ def validate_plan(
     for finding in findings(plan, tools=tools, inputs=inputs):
         if finding.code == "CHK040":
             continue
-        if finding.severity is Severity.ERROR or finding.code in _ALSO_TOLD:
+        if finding.severity is Severity.ERROR or finding.code in _REPORTED_WARNINGS:
             messages.extend(_messages(plan, finding, targets))
     return messages
 

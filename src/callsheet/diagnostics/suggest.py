@@ -20,5 +20,5 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 3) -> tuple[str, .
         by_fold.setdefault(candidate.casefold(), candidate)
         if len(by_fold) >= _MAX_CANDIDATES:
             break
-    near = get_close_matches(word[:64].casefold(), list(by_fold), n=most, cutoff=0.6)
-    return tuple(by_fold[fold] for fold in near)
+    suggestions = get_close_matches(word[:64].casefold(), list(by_fold), n=most, cutoff=0.6)
+    return tuple(by_fold[fold] for fold in suggestions)

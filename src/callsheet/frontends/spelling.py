@@ -157,8 +157,8 @@ def convert_to(
     `parameters` are the parameters of tools by canonical name, since a JSON plan names every
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
-    made = to_dag(plan, parameters) if syntax is Syntax.DAG else to_text_order(plan)
-    return format_as(syntax, made.plan), made.notes
+    converted = to_dag(plan, parameters) if syntax is Syntax.DAG else to_text_order(plan)
+    return format_as(syntax, converted.plan), converted.notes
 
 
 def look_of(text: str) -> SpellingEvidence:

@@ -68,11 +68,11 @@ class Control:
 
     def guards(self) -> list[list[int]]:
         """For each step, the steps it is directly control dependent on, including itself if it is guarded."""
-        found: list[dict[int, None]] = [{} for _ in self.flow.plan.steps]
-        for step in range(len(found)):
+        conditions_of: list[dict[int, None]] = [{} for _ in self.flow.plan.steps]
+        for step in range(len(conditions_of)):
             for dependent in self.dependents(step):
-                found[dependent][step] = None
-        return [list(guards) for guards in found]
+                conditions_of[dependent][step] = None
+        return [list(guards) for guards in conditions_of]
 
 
 def all_guards(direct: Sequence[Sequence[int]], step: int) -> frozenset[int]:
@@ -133,11 +133,11 @@ def _cycles(flow: Flow) -> bytearray:
 
 
 def _closure(start: int, leads_to: Callable[[int], Iterable[int]]) -> frozenset[int]:
-    found: set[int] = set()
+    reached: set[int] = set()
     stack = [start]
     while stack:
         for node in leads_to(stack.pop()):
-            if node not in found:
-                found.add(node)
+            if node not in reached:
+                reached.add(node)
                 stack.append(node)
-    return frozenset(found)
+    return frozenset(reached)

@@ -109,9 +109,9 @@ def dominator_tree(successors: Sequence[Sequence[int]], root: int) -> tuple[list
             semi[node] = min(semi[forest.best(before)] for before in predecessors[node])
             waiting.setdefault(order[semi[node]], []).append(node)
         forest.above[node] = above
-        for held in waiting.pop(above, ()):
-            best = forest.best(held)
-            dominator[held] = best if semi[best] < semi[held] else above
+        for node_held in waiting.pop(above, ()):
+            best = forest.best(node_held)
+            dominator[node_held] = best if semi[best] < semi[node_held] else above
     for node in order[1:]:
         if dominator[node] != order[semi[node]]:
             dominator[node] = dominator[dominator[node]]

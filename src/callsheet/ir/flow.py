@@ -304,7 +304,7 @@ def _value_may_be_empty(value: Value) -> bool:
 
 def _definitions_in(flow: Flow) -> _Definitions:
     """The definitions of each variable; a member of a group before a jump target may be skipped."""
-    found: _Definitions = {}
+    definitions: _Definitions = {}
     latest_entry: dict[int, int] = {}
     for number, end in enumerate(flow.group_end):
         if end != number or number in latest_entry:
@@ -320,8 +320,8 @@ def _definitions_in(flow: Flow) -> _Definitions:
         sure = (step.condition is None or step.foreach is not None) and number >= latest_entry.get(
             end, number
         )
-        found.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
-    return found
+        definitions.setdefault(output.var, []).append(Definition(number, output.var, end, sure))
+    return definitions
 
 
 def uses_of(step: Step, number: int) -> list[Use]:
@@ -365,19 +365,19 @@ def feeders(plan: Plan) -> list[list[int]]:
     [[], [0]]
     """
     setters: dict[str, list[int]] = {}
-    held: list[tuple[int, Step]] = []
-    found: list[list[int]] = []
+    enclosing: list[tuple[int, Step]] = []
+    feeders_of: list[list[int]] = []
     ends = _group_ends([step.group for step in plan.steps])
     for number, step in enumerate(plan.steps):
         names = dict.fromkeys(use.ref.name for use in uses_of(step, number))
-        found.append(sorted({setter for name in names for setter in setters.get(name, ())}))
+        feeders_of.append(sorted({setter for name in names for setter in setters.get(name, ())}))
         if step.output is not None and isinstance(step.action, Call):
-            held.append((number, step))
+            enclosing.append((number, step))
         if ends[number] == number:
-            for setter, member in held:
+            for setter, member in enclosing:
                 _set(setters, setter, member)
-            held.clear()
-    return found
+            enclosing.clear()
+    return feeders_of
 
 
 def _set(setters: dict[str, list[int]], number: int, step: Step) -> None:

@@ -62,11 +62,11 @@ class Precedence:
         >>> Precedence([[1], [], [1]]).levels()
         [[1], [0, 2]]
         """
-        found: list[list[int]] = [[] for _ in range(max(self.level, default=-1) + 1)]
+        levels: list[list[int]] = [[] for _ in range(max(self.level, default=-1) + 1)]
         stuck: list[int] = []
         for number, level in enumerate(self.level):
-            (stuck if level == UNORDERED else found[level]).append(number)
-        return [*found, stuck] if stuck else found
+            (stuck if level == UNORDERED else levels[level]).append(number)
+        return [*levels, stuck] if stuck else levels
 
     def _leveled(self) -> tuple[list[int], list[int]]:
         """The levels, and a topological order of the steps outside cycles."""
@@ -156,11 +156,11 @@ class Precedence:
                 break
             if level[number] < lowest:
                 continue
-            found = bit_of.get(number, 0)
+            bits = bit_of.get(number, 0)
             for other in waits[number]:
-                found |= before.get(other, 0)
-            if found:
-                before[number] = found
+                bits |= before.get(other, 0)
+            if bits:
+                before[number] = bits
         for source in sources:
             bit = bit_of[source]
             for at in open_[source]:

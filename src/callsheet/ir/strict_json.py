@@ -55,12 +55,12 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    object_ = dict(pairs)
+    if len(object_) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise NotJson(f"the key {twice[:60]!r} stands twice in one object")
-    return made
+    return object_
 
 
 _decode = json.JSONDecoder(object_pairs_hook=_once, parse_float=finite, parse_constant=refuse_constant).decode

@@ -49,8 +49,8 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
         return
     attempt.is_probing = False
     if event.by:
-        found = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
-        run.notify(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {found}")
+        outcome = "had taken place" if isinstance(event.decision, TookPlace) else "had not taken place"
+        run.notify(NoteKind.FACT, attempt.code.id, f"{event.by}: the call {outcome}")
     match event.decision:
         case Decision.RETRY if event.by and not may_redeliver(attempt):
             pass  # probes found repeatedly that it did not take place: a person has to decide
@@ -67,10 +67,10 @@ def decided(run: Run, event: Decided, out: list[Command]) -> None:
 
 def answered(run: Run, event: Answered, out: list[Command]) -> None:
     """A person has answered: make the approved call, settle the step with the answer, or fail it."""
-    found = run.asking.close(event.key, event.digest)
-    if found is None:
+    question = run.asking.close(event.key, event.digest)
+    if question is None:
         return
-    attempt, asked = found
+    attempt, asked = question
     verdict = event.verdict
     if run.observer is not None:
         run.notify(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
@@ -86,7 +86,7 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     elif isinstance(asked, Approval):
         launch(run, attempt, out)
     else:
-        run.put(attempt)
+        run.register(attempt)
         _take_answer(run, event, asked, out)
 
 

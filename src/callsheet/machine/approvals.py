@@ -62,11 +62,11 @@ def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
     by_tool: Mapping[str, float | str] = (
         wanted_names("approval_timeout", given) if isinstance(given, Mapping) else {"": given}
     )
-    found: dict[str, float] = {}
+    timeouts: dict[str, float] = {}
     for tool, limit in by_tool.items():
         seconds = read_duration(limit)
         if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
             message = 'seconds or a text such as "45m", "12h" or "3d", at most a year'
             raise ValueError(f"the time for an approval must be {message}, and not {limit!r}")
-        found[canonical_tool_name(tool) if tool else ""] = seconds
-    return found
+        timeouts[canonical_tool_name(tool) if tool else ""] = seconds
+    return timeouts

@@ -78,8 +78,8 @@ class Asking:
 
     def close(self, key: str, digest: str) -> tuple[Attempt, Asked] | None:
         """Close the question with this key and give it; None unless it is open with this digest."""
-        found = self._open.get(key)
-        if found is None or found[1].digest != digest:
+        question = self._open.get(key)
+        if question is None or question[1].digest != digest:
             return None
         return self._open.pop(key)
 
@@ -101,9 +101,9 @@ class Asking:
 
     def adopt(self, key: str, digest: str) -> None:
         """Set the digest of a question to the recorded one, which cannot be computed without the secrets."""
-        found = self._open.get(key)
-        if found is not None:
-            self._open[key] = found[0], found[1]._replace(digest=digest)
+        question = self._open.get(key)
+        if question is not None:
+            self._open[key] = question[0], question[1]._replace(digest=digest)
 
     def is_recorded_as(self, key: str, record: Mapping[str, Any]) -> bool:
         """Whether a journal's record of this open question differs at most in the wording of its reasons.
@@ -111,10 +111,10 @@ class Asking:
         Reasons are texts for people, which another version of callsheet may word otherwise. They are part
         of the digest, so the recorded digest has to be adopted for the recorded answers to count.
         """
-        found = self._open.get(key)
-        if found is None or not isinstance(found[1], Approval):
+        question = self._open.get(key)
+        if question is None or not isinstance(question[1], Approval):
             return False
-        asked, recorded = asked_to_json(found[1]), {name: record[name] for name in record if name != "due"}
+        asked, recorded = asked_to_json(question[1]), {name: record[name] for name in record if name != "due"}
         counts = [len(cast("list[str]", each.pop("why", []))) for each in (asked, recorded)]
         return counts[0] == counts[1] and asked | {"digest": record.get("digest")} == recorded
 
@@ -134,7 +134,7 @@ class Asking:
         """How often a question was opened for each of these keys, if at all."""
         return {key: self._counts[key] for key in keys if key in self._counts}
 
-    def put(
+    def restore(
         self,
         open_: Iterable[tuple[Attempt, str]],
         counts: Mapping[str, int],
@@ -152,7 +152,7 @@ class Asking:
                 raise ValueError(f"{attempt.key} asks nothing")
             self._open[attempt.key] = attempt, asked._replace(digest=digest)
 
-    def take(self, other: Asking) -> None:
+    def take_over(self, other: Asking) -> None:
         """Take over another's open questions, keeping the own rules."""
         self._open, self._counts = other._open, other._counts
 

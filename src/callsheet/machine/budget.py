@@ -163,7 +163,7 @@ class Budget:
         `made_of` is given for a step in a cycle: what it calls with, as data, to detect repetitions.
         """
         if self.ahead <= 0 or made_of is not None:
-            refusal = self._look(tool, made_of)
+            refusal = self._check_limits(tool, made_of)
             if refusal is not None:
                 return refusal
         self.ahead -= 1
@@ -185,18 +185,18 @@ class Budget:
             self.model_calls += 1
         return refusal
 
-    def hold_repair(self, key: str, beside: ReplanReserve) -> bool:
+    def hold_repair(self, key: str, reserve: ReplanReserve) -> bool:
         """Reserve a call for repairing the plan of this open compilation; whether there is room for one.
 
-        The reservation lasts until the plan is there. Calls `beside` it take precedence: none is made if one
+        The reservation lasts until the plan is there. Calls in `reserve` take precedence: none is made if one
         of them may need the room.
         """
         limits = self.limits
         cap = limits.max_calls_by_tool.get(REPLAN)
         has_room = (
-            (limits.max_model_calls is None or self._models() + beside.asking < limits.max_model_calls)
-            and (limits.max_calls is None or self._total() + beside.calls < limits.max_calls)
-            and (cap is None or self._of_tool(REPLAN) + beside.asking < cap)
+            (limits.max_model_calls is None or self._models() + reserve.asking < limits.max_model_calls)
+            and (limits.max_calls is None or self._total() + reserve.calls < limits.max_calls)
+            and (cap is None or self._of_tool(REPLAN) + reserve.asking < cap)
         )
         if has_room:
             self.repairing[key] = 1
@@ -238,7 +238,7 @@ class Budget:
         most = self.limits.max_items
         return Refusal("max_items", most, count) if most is not None and count > most else None
 
-    def _look(self, tool: str, made_of: object) -> Refusal | None:
+    def _check_limits(self, tool: str, made_of: object) -> Refusal | None:
         """Check all limits for a call, and compute `ahead`."""
         limits = self.limits
         tokens = self.input_tokens + self.output_tokens
@@ -270,10 +270,10 @@ class Budget:
         if most is None:
             return None
         call = fingerprint([tool, made_of])
-        made = self.repeats.get(call, 0)
-        if made > most:
-            return Refusal("max_repeats", most, made - 1, tool)
-        self.repeats[call] = made + 1
+        count = self.repeats.get(call, 0)
+        if count > most:
+            return Refusal("max_repeats", most, count - 1, tool)
+        self.repeats[call] = count + 1
         return None
 
     def repeats_too_often(self, tool: str, made_of: object) -> bool:

@@ -34,7 +34,7 @@ Only used to decide whether limits are tight enough to give up the spare call fo
 def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt, or first ask a person: about the call, or about its result."""
     code = attempt.code
-    admitted = None if run.monitor is None else run.monitor.underway.calls.get(attempt.key)
+    admitted = None if run.monitor is None else run.monitor.open_calls.calls.get(attempt.key)
     has_reasons = attempt.held is not None or (admitted is not None and bool(admitted.reasons))
     if code.kind is Kind.ASK or has_reasons or code.number in run.gated:
         asked = run.asking.ask(attempt, run.program, admitted)
@@ -51,13 +51,13 @@ def launch(run: Run, attempt: Attempt, out: list[Command]) -> None:
     """Make the call of an attempt; for a talk, its next question."""
     if isinstance(attempt, Talk):
         attempt = attempt.question()
-    run.put(attempt)
+    run.register(attempt)
     if attempt.code.kind is Kind.REPLAN:
-        run.budget.hold_repair(attempt.key, _beside(run, attempt.code))
+        run.budget.hold_repair(attempt.key, _replan_reserve(run, attempt.code))
     out.append(command_of(run, attempt))
 
 
-def _beside(run: Run, code: StepCode) -> ReplanReserve:
+def _replan_reserve(run: Run, code: StepCode) -> ReplanReserve:
     """The calls that the other steps of the same @PARALLEL block may still make."""
     group = run.group
     if group is None:
@@ -80,7 +80,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     if isinstance(attempt, InnerCall) and attempt.place == QUESTION:
         asked = asked_in(attempt)
         if run.monitor is not None and isinstance(asked, AgentTurn):
-            asked = asked._replace(label=run.monitor.underway.talks[attempt.talk.key][0])
+            asked = asked._replace(label=run.monitor.open_calls.talks[attempt.talk.key][0])
         return asked
     if kind is Kind.TOOL or kind is Kind.ASK:
         return call_of(attempt, None if run.monitor is None else run.monitor.label_of(key))
@@ -92,7 +92,7 @@ def command_of(run: Run, attempt: Attempt) -> Awaited:
     goal, reason = run.program.plan.goal or "", str(attempt.inputs[0])
     repairs = run.budget.may_repair(key)
     compile_ = Compile(key, code.id, reason, run.scope.to_dict(), goal=goal, repairs=repairs)
-    return compile_ if run.monitor is None else compile_._replace(**run.monitor.told_of_planning(key))
+    return compile_ if run.monitor is None else compile_._replace(**run.monitor.planning_labels(key))
 
 
 def open_commands(run: Run) -> dict[str, Awaited]:

@@ -55,8 +55,8 @@ def compile_value(value: Value, slot_of: SlotOf, *, exact: bool = False) -> Eval
             inner = [compile_value(item, slot_of, exact=exact) for item in items]
             return lambda slots: [make(slots) for make in inner]
         case DictExpr(items=pairs):
-            made = [(key, compile_value(item, slot_of, exact=exact)) for key, item in pairs]
-            return lambda slots: {key: make(slots) for key, make in made}
+            members = [(key, compile_value(item, slot_of, exact=exact)) for key, item in pairs]
+            return lambda slots: {key: make(slots) for key, make in members}
     assert_never(value)
 
 
@@ -69,10 +69,10 @@ def _compile_ref(ref: Ref, slot_of: SlotOf, exact: bool) -> Eval:
     name = ".".join([ref.name, *map(str, path)])
 
     def follow(slots: Slots) -> JSON:
-        found = walk(slots[slot], path, _NOTHING)
-        if found is _NOTHING:
+        value = walk(slots[slot], path, _NOTHING)
+        if value is _NOTHING:
             raise Unresolved(name)
-        return found
+        return value
 
     return follow
 
@@ -81,11 +81,11 @@ _NOTHING: Any = object()
 
 
 def _compile_template(parts: tuple[str | Ref, ...], slot_of: SlotOf, exact: bool) -> Eval:
-    made = [part if isinstance(part, str) else _compile_ref(part, slot_of, exact) for part in parts]
+    compiled = [part if isinstance(part, str) else _compile_ref(part, slot_of, exact) for part in parts]
     show = to_json_text if exact else to_text
 
     def fill(slots: Slots) -> str:
-        return "".join([part if isinstance(part, str) else show(part(slots)) for part in made])
+        return "".join([part if isinstance(part, str) else show(part(slots)) for part in compiled])
 
     return fill
 
@@ -131,7 +131,7 @@ def compile_arguments(
     """A function that gives the named arguments as a new dict, in their written order."""
     constants: dict[str, Any] = {}
     direct: list[tuple[str, int]] = []
-    made: list[tuple[str, Eval]] = []
+    compiled: list[tuple[str, Eval]] = []
     for name, value in arguments:
         match value:
             case Literal(value=scalar):
@@ -141,16 +141,16 @@ def compile_arguments(
                 direct.append((name, slot_of(variable)))
             case _:
                 constants[name] = None
-                made.append((name, compile_value(value, slot_of, exact=exact)))
+                compiled.append((name, compile_value(value, slot_of, exact=exact)))
 
-    if not made:
+    if not compiled:
         return _plain_arguments(constants, direct)
 
     def build(slots: Slots) -> dict[str, Any]:
         args = constants.copy()
         for name, slot in direct:
             args[name] = slots[slot]
-        for name, make in made:
+        for name, make in compiled:
             args[name] = make(slots)
         return args
 

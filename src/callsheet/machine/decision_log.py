@@ -44,7 +44,7 @@ class DecisionKind(Enum):
 class Decision(NamedTuple):
     """A decision at a step: its number, for JUDGED its id."""
 
-    what: DecisionKind
+    kind: DecisionKind
     step: int | str
     outcome: Any
 
@@ -74,33 +74,33 @@ class DecisionLog:
     all others are made by the values.
     """
 
-    __slots__ = ("_is_told", "_left", "_noted", "_notes")
+    __slots__ = ("_is_told", "_noted", "_notes", "_outcomes_left")
 
     def __init__(self, *, notes: bool) -> None:
         self._notes = notes
         self._noted: list[Decision] = []
-        self._left: dict[tuple[DecisionKind, int | str], deque[Any]] = {}
+        self._outcomes_left: dict[tuple[DecisionKind, int | str], deque[Any]] = {}
         self._is_told = False
         """Whether the decisions of the current event are known."""
 
-    def follow(self, way: Way | None) -> None:
+    def follow(self, decisions: Way | None) -> None:
         """Replay these decisions at the next event; None if they are not known."""
-        self._left, self._is_told = {}, way is not None
-        for what, step, outcome in way or ():
-            self._left.setdefault((what, step), deque()).append(outcome)
+        self._outcomes_left, self._is_told = {}, decisions is not None
+        for kind, step, outcome in decisions or ():
+            self._outcomes_left.setdefault((kind, step), deque()).append(outcome)
 
     def taken(self) -> Way:
         """The decisions recorded since the last call."""
-        way, self._noted = tuple(self._noted), []
-        return way
+        decisions, self._noted = tuple(self._noted), []
+        return decisions
 
-    def decide(self, what: DecisionKind, step: int | str, outcome: _T) -> _T:
+    def decide(self, kind: DecisionKind, step: int | str, outcome: _T) -> _T:
         """The decision that counts, given that the values at hand decide `said`."""
         if self._notes:
-            self._noted.append(Decision(what, step, outcome))
+            self._noted.append(Decision(kind, step, outcome))
             return outcome
-        left = self._left.get((what, step))
-        return left.popleft() if left else outcome
+        outcomes_left = self._outcomes_left.get((kind, step))
+        return outcomes_left.popleft() if outcomes_left else outcome
 
     def lead(self, program: Program) -> None:
         """Intercept the decisions of a program by changing it; no other machine may use that program."""
@@ -110,8 +110,8 @@ class DecisionLog:
             if code.source is not None:
                 code.source = self._source(code.number, code.source)
             if program.graph is not None:
-                code.arguments = self._made(code.number, code.arguments, {})
-                code.inputs = tuple([self._made(code.number, make, None) for make in code.inputs])
+                code.arguments = self._logged(code.number, code.arguments, {})
+                code.inputs = tuple([self._logged(code.number, make, None) for make in code.inputs])
 
     def weighing(self, weigh: Callable[[JSON], int]) -> Callable[[JSON], int]:
         """Intercept the sizes of results; at a known event, a size that was not recorded is 0."""
@@ -126,11 +126,11 @@ class DecisionLog:
         """Intercept a policy's judgements of calls."""
 
         def judged(call: CallView) -> Judgement:
-            made = judge(call)
-            rule = made.objections[0].rule if made.objections else None
-            own = Judged(rule, bool(made.approvals), made.result, made.links)
+            judgement = judge(call)
+            rule = judgement.objections[0].rule if judgement.objections else None
+            own = Judged(rule, bool(judgement.approvals), judgement.result, judgement.links)
             decided = self.decide(DecisionKind.JUDGED, call.step, own)
-            return made if decided == own else _as_said(decided, made)
+            return judgement if decided == own else _as_said(decided, judgement)
 
         return judged
 
@@ -146,7 +146,7 @@ class DecisionLog:
 
         return source
 
-    def _made(self, number: int, make: Callable[[Slots], _T], nothing: _T) -> Callable[[Slots], _T]:
+    def _logged(self, number: int, make: Callable[[Slots], _T], nothing: _T) -> Callable[[Slots], _T]:
         def made(slots: Slots) -> _T:
             value, lost = nothing, ""
             try:
@@ -161,11 +161,11 @@ class DecisionLog:
         return made
 
 
-def _as_said(judged: Judged, made: Judgement) -> Judgement:
+def _as_said(judged: Judged, judgement: Judgement) -> Judgement:
     """The recorded judgement, made of values that are not visible here, in words that fit."""
     objections: tuple[Objection, ...] = ()
     if judged.rule is not None:
-        same = tuple(objection for objection in made.objections if objection.rule is judged.rule)
+        same = tuple(objection for objection in judgement.objections if objection.rule is judged.rule)
         objections = same or (Objection(judged.rule, "a value that is sealed here speaks against it"),)
-    approvals = (made.approvals or ("a value that is sealed here asks for it",)) if judged.asks else ()
-    return Judgement(objections, approvals, made.obligations, judged.result, judged.links)
+    approvals = (judgement.approvals or ("a value that is sealed here asks for it",)) if judged.asks else ()
+    return Judgement(objections, approvals, judgement.obligations, judged.result, judged.links)

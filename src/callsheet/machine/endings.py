@@ -11,7 +11,7 @@ from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, HeldResult, Plain
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import advance, complete_group, go_on_behind, item_ended, settle
-from callsheet.machine.outcomes import keep
+from callsheet.machine.outcomes import store_plain_result
 from callsheet.machine.program import Kind
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.run import Run, failure
@@ -33,9 +33,9 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
             _framed_succeeded(run, call, event, out)
             return
         if place >= 0:
-            monitor.came_to_group(code, key)
+            monitor.record_success_in_group(code, key)
         else:
-            monitor.kept(code, key)
+            monitor.record_success(code, key)
     if type(value) in SIZED:
         run.budget.measure(value)
     if remarks or spent is not None:
@@ -52,8 +52,8 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
             complete_group(run, group, out)
         return
     if code.cast is not None or run.observer is not None:
-        keep(run, code, value)
-    elif (slot := code.out_slot) >= 0:  # `keep`, inlined for speed
+        store_plain_result(run, code, value)
+    elif (slot := code.out_slot) >= 0:  # `store_plain_result`, inlined for speed
         run.slots[slot] = run.last = value
         run.scope.was_set[slot] = 1
     if run.schedule is not None:
@@ -72,10 +72,10 @@ def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, 
     value = event.value
     if event.review:
         note_beside(run, attempt, event)
-        _hold(run, attempt, HeldResult(value, event.review), out)
+        _hold_for_review(run, attempt, HeldResult(value, event.review), out)
         return
     if run.monitor is not None:
-        run.monitor.came(attempt, event.label)
+        run.monitor.record_outcome(attempt, event.label)
     if type(value) in SIZED:
         run.budget.measure(value)
     if event.remarks or event.spent is not None:
@@ -83,24 +83,24 @@ def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, 
     settle(run, attempt, value, out)
 
 
-def _hold(run: Run, attempt: Attempt, held: HeldResult, out: list[Command]) -> None:
+def _hold_for_review(run: Run, attempt: Attempt, result: HeldResult, out: list[Command]) -> None:
     """Ask a person to approve the result of a call before it counts."""
-    if type(held.value) in SIZED:
-        run.budget.measure(held.value)
-    attempt.held = held
+    if type(result.value) in SIZED:
+        run.budget.measure(result.value)
+    attempt.held = result
     emit(run, attempt, out)
 
 
 def reviewed(run: Run, attempt: Attempt, refusal: str, out: list[Command]) -> None:
     """A person has reviewed the result of a call: it counts, or the call fails with the `refusal`."""
-    held, attempt.held = attempt.held, None
-    assert held is not None
+    held_result, attempt.held = attempt.held, None
+    assert held_result is not None
     if refusal:
         fail(run, attempt, refusal, out, CallOutcome.REFUSED)
         return
     if run.monitor is not None:
-        run.monitor.came(attempt)
-    settle(run, attempt, held.value, out)
+        run.monitor.record_outcome(attempt)
+    settle(run, attempt, held_result.value, out)
 
 
 def failed(run: Run, event: Failed, out: list[Command]) -> None:
@@ -124,8 +124,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         if attempt.place != QUESTION:
             if run.monitor is not None:
                 run.monitor.failed(attempt)
-            came = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
-            _go_on(run, attempt.talk, observed(run, attempt, event.error, came, out), out)
+            outcome = CallOutcome.LOST if event.unsettled else CallOutcome.FAILED
+            _continue_talk(run, attempt.talk, observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
@@ -136,23 +136,23 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
 
 
 def fail(
-    run: Run, attempt: Attempt, error: str, out: list[Command], came: CallOutcome = CallOutcome.FAILED
+    run: Run, attempt: Attempt, error: str, out: list[Command], outcome: CallOutcome = CallOutcome.FAILED
 ) -> None:
     """A call has failed for good: its error takes the place of its result.
 
-    If an agent asked for the call, the agent is told the error instead, and the kind of failure (`came`).
+    If an agent asked for the call, the agent is told the error instead, and the kind of failure (`outcome`).
     """
     if run.monitor is not None:
         run.monitor.failed(attempt)
     if isinstance(attempt, InnerCall) and attempt.place != QUESTION:
-        _go_on(run, attempt.talk, observed(run, attempt, error, came, out), out)
+        _continue_talk(run, attempt.talk, observed(run, attempt, error, outcome, out), out)
         return
     frame, code = attempt.frame, attempt.code
     frame.failed |= {attempt.index}
     if code.fail_target is not None or code.fail_message is not None:
         frame.stopped = True
     elif code.kind is Kind.REPLAN:
-        shown = error if run.monitor is None else run.monitor.saying.failure(frame, error)
+        shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)
         frame.control = failure(code, f"no new plan: {shown}")
     run.notify(NoteKind.FAILED, code.id, error)
     settle(run, attempt, error, out)
@@ -169,20 +169,20 @@ def _inner_succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     if call.place == QUESTION:
         ended = take_answer(run, call.talk, event.value, out)
         if event.review and isinstance(ended, Solved):
-            _hold(run, call.talk, HeldResult(ended.value, event.review), out)
+            _hold_for_review(run, call.talk, HeldResult(ended.value, event.review), out)
         else:
-            _go_on(run, call.talk, ended, out)
+            _continue_talk(run, call.talk, ended, out)
     else:
         if run.monitor is not None:
-            run.monitor.came(call, event.label)
-        _go_on(run, call.talk, observed(run, call, event.value, CallOutcome.OK, out), out)
+            run.monitor.record_outcome(call, event.label)
+        _continue_talk(run, call.talk, observed(run, call, event.value, CallOutcome.OK, out), out)
 
 
-def _go_on(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
+def _continue_talk(run: Run, talk: Talk, ended: Ended | None, out: list[Command]) -> None:
     """If a talk has ended, settle its step with the value, or fail it."""
     if isinstance(ended, Solved):
         if run.monitor is not None:
-            run.monitor.came(talk)
+            run.monitor.record_outcome(talk)
         settle(run, talk, ended.value, out)
     elif ended is not None:
         fail(run, talk, ended.why, out)

@@ -62,12 +62,12 @@ def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
 
 def topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> list[int]:
     """The steps in topological order; steps in cycles, or behind them, are left out."""
-    left = list(waits)
-    order = [number for number, count in enumerate(left) if not count]
+    unfinished = list(waits)
+    order = [number for number, count in enumerate(unfinished) if not count]
     for number in order:
         for follower in dependents[number]:
-            left[follower] -= 1
-            if not left[follower]:
+            unfinished[follower] -= 1
+            if not unfinished[follower]:
                 order.append(follower)
     return order
 

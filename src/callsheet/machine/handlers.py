@@ -50,7 +50,7 @@ def _started(run: Run, event: Started, out: list[Command]) -> None:
     run.scope.set_initial()
     run.scope.take_over(event.inputs)
     if run.monitor is not None:
-        run.monitor.given(event.inputs)
+        run.monitor.label_inputs(event.inputs)
     advance(run, out)
 
 

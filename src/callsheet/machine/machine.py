@@ -1,7 +1,7 @@
 """The interpreter: events in, commands out.
 
 Everything that happens is a function of the program, the limits and the sequence of events fed to
-`Machine.feed`. Doing the work in slices (`go_on`) does not change the result.
+`units_left.feed`. Doing the work in slices (`go_on`) does not change the result.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Machine(Run):
             since = len(out)
         if self.result is not None and not (isinstance(event, Reopened | LimitsChanged) and self.may_reopen):
             return out
-        self.left = units
+        self.units_left = units
         try:
             if type(event) is Succeeded:
                 succeeded(self, event, out)
@@ -83,7 +83,7 @@ class Machine(Run):
     def go_on(self, units: int = ALL) -> list[Command]:
         """Continue after a pause for at most `units` steps and items; gives the further commands."""
         out: list[Command] = []
-        self.left = units
+        self.units_left = units
         try:
             catch_up(self, out)
         except RefusedByPolicy as refused:
@@ -95,13 +95,13 @@ class Machine(Run):
     def _run_ahead(self, out: list[Command], since: int) -> None:
         """Answer calls issued ahead of their turn as soon as they are asked for, then issue further ones."""
         while self.ahead is not None:
-            self.ahead.take_up(out, since)
+            self.ahead.claim_started(out, since)
             since = len(out)
             if self.is_paused or self.result is not None or not self.is_started:
                 return
             outcome = self.ahead.next_outcome()
             if outcome is None:
-                for step in self.ahead.look(self._turn(), out):
+                for step in self.ahead.start_ready(self._turn(), out):
                     self.notify(NoteKind.EARLY, step, "its calls leave before its turn")
                 return
             HANDLERS[type(outcome)](self, outcome, out)
@@ -184,7 +184,7 @@ class Machine(Run):
         `approval_timeout` are the rules that the run was started with.
         """
         machine = cls(state.program, state.budget.limits, observer, approve, approval_timeout)
-        machine.take(state)
+        machine.take_over(state)
         if observer is not None:
             for code, visits in zip(state.program.steps, state.visits, strict=True):
                 if visits:

@@ -39,12 +39,12 @@ def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
 class _Codes(Sequence[StepCode]):
     """The steps of a plan, each compiled when it is first accessed."""
 
-    __slots__ = ("_ends", "_made", "_names", "_recur", "_steps")
+    __slots__ = ("_codes", "_ends", "_names", "_recur", "_steps")
 
     def __init__(self, plan: Plan, names: Names) -> None:
         self._steps = plan.steps
         self._names = names
-        self._made: list[StepCode | None] = [None] * len(plan.steps)
+        self._codes: list[StepCode | None] = [None] * len(plan.steps)
         self._ends = _group_ends(plan.steps)
         self._recur = circled(list(self._jumps()), len(plan.steps))
 
@@ -58,7 +58,7 @@ class _Codes(Sequence[StepCode]):
                 yield number_of.get(step.on_fail.then.target, NOWHERE), self._ends.get(number, number + 1)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._codes)
 
     @overload
     def __getitem__(self, index: int) -> StepCode: ...
@@ -67,11 +67,11 @@ class _Codes(Sequence[StepCode]):
     def __getitem__(self, index: int | slice) -> StepCode | Sequence[StepCode]:
         if isinstance(index, slice):
             return [self[n] for n in range(*index.indices(len(self)))]
-        found = self._made[index]
+        found = self._codes[index]
         return self._make(range(len(self))[index]) if found is None else found
 
     def _make(self, number: int) -> StepCode:
-        code = self._made[number] = compile_step(number, self._steps[number], self._names)
+        code = self._codes[number] = compile_step(number, self._steps[number], self._names)
         code.group_end = self._ends.get(number, number + 1)
         code.recurs = bool(self._recur) and self._recur[number]
         if code.recurs:

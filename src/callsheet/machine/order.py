@@ -12,7 +12,7 @@ from callsheet.ir import JSON
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.outcomes import collect, keep, store
+from callsheet.machine.outcomes import collect, store, store_plain_result
 from callsheet.machine.program import NOWHERE, Program, StepCode
 from callsheet.machine.replanning import plan_anew
 from callsheet.machine.result import Status
@@ -31,14 +31,16 @@ def advance(run: Run, out: list[Command]) -> None:
         return
     steps = run.program.steps
     while run.result is None:
-        if run.left <= 0:
+        if run.units_left <= 0:
             run.is_paused = True
             return
-        run.left -= 1
+        run.units_left -= 1
         if run.pc >= len(steps):
             answer = to_text(run.last)
             if run.monitor is not None:
-                answer = run.shown(steps[-1].id if steps else "", answer, run.monitor.saying.implied(answer))
+                answer = run.shown(
+                    steps[-1].id if steps else "", answer, run.monitor.shown_texts.implied(answer)
+                )
             run.finish(End(Status.DONE, answer), out)
             return
         code = steps[run.pc]
@@ -138,9 +140,9 @@ def go_on_behind(run: Run, schedule: Schedule, number: int, out: list[Command]) 
         # A faster `_start_ready` for one step. `max_concurrency` has room, as a step has just ended. If it
         # was lowered there may be none, but then `leave` declines: the budget must check new limits first.
         code = run.program.steps[heir]
-        if run.left > 0 and run.edits is None and code.leaves and leave(run, code, NOWHERE, out):
+        if run.units_left > 0 and run.edits is None and code.leaves and leave(run, code, NOWHERE, out):
             schedule.open += 1
-            run.left -= 1
+            run.units_left -= 1
             return
         schedule.put_back(heir)
     if run.edits is not None:
@@ -192,10 +194,10 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
     """Start the members of a group in text order, until a pause."""
     steps = run.program.steps
     while group.next < group.end and run.unfilled is None:
-        if run.left <= 0:
+        if run.units_left <= 0:
             run.is_paused = True
             return
-        run.left -= 1
+        run.units_left -= 1
         code = steps[group.next]
         if code.leaves and leave(run, code, len(group.frames), out):
             group.next += 1
@@ -224,7 +226,7 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     for frame in group.frames:
         if isinstance(frame, tuple):
             code, value, key = frame
-            keep(run, code, value, key)
+            store_plain_result(run, code, value, key)
             continue
         store(run, frame)
         if frame.control is not None:
@@ -246,7 +248,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
     steps, most = run.program.steps, run.limits.max_concurrency
     at_once, ready, order = run.limits.max_concurrency_by_tool, schedule.ready, schedule.order
     while ready and schedule.open < most and run.result is None:
-        if run.left <= 0:
+        if run.units_left <= 0:
             run.is_paused = True
             return
         if at_once:
@@ -256,7 +258,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         else:
             number = order[heappop(ready)]
             schedule.open += 1
-        run.left -= 1
+        run.units_left -= 1
         code = steps[number]
         if code.leaves and leave(run, code, NOWHERE, out):
             continue
@@ -268,7 +270,7 @@ def _start_ready(run: Run, schedule: Schedule, out: list[Command]) -> None:
         end = schedule.end(steps, run.slots)
         if not plan_anew(run, schedule, end, out):
             if run.monitor is not None and end.ended_at is None and steps and steps[-1].out_slot != NOWHERE:
-                answer = run.monitor.saying.implied(end.response, steps[-1].out_slot)
+                answer = run.monitor.shown_texts.implied(end.response, steps[-1].out_slot)
                 end = end._replace(response=run.shown(steps[-1].id, end.response, answer))
             run.finish(end, out)
 
@@ -286,7 +288,7 @@ def _commit_node(run: Run, schedule: Schedule, frame: Frame) -> None:
             error = f"a budget is spent: {end.response}"
             run.notify(NoteKind.FAILED, code.id, error)
         elif run.monitor is not None:
-            error = run.monitor.saying.failure(frame, error)
+            error = run.monitor.shown_texts.failure(frame, error)
         if run.monitor is not None:
             run.monitor.graph_step_failed(frame)
         for number in schedule.failed(code.number, error):

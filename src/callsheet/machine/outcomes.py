@@ -28,7 +28,7 @@ def collect(run: Run, frame: Frame) -> None:
         frame.control = _diversion(run, frame, min(frame.failed))
 
 
-def keep(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
+def store_plain_result(run: Run, code: StepCode, value: JSON, key: str = "") -> None:
     """As `store`, for the value of a plain call; `key` is its key if it was in a group, otherwise ""."""
     if run.monitor is not None and key:
         run.monitor.stored(code, key.removesuffix(FIRST))
@@ -99,27 +99,27 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
     if code.fail_message is None:
         return None
     error = frame.value if frame.items is None else frame.results[index]
-    kept = list(slots)
+    slots_before = list(slots)
     if frame.items is not None:
         slots[code.loop_slot] = frame.items[index]
     if code.out_slot != NOWHERE:
         slots[code.out_slot] = error
     message, text = joined(code.fail_message, slots), str(error)
     if run.monitor is not None:
-        message = run.shown(code.id, message, run.monitor.saying.message(frame, slots, message))
-        text = run.monitor.saying.failure(frame, text)
-    slots[:] = kept
+        message = run.shown(code.id, message, run.monitor.shown_texts.message(frame, slots, message))
+        text = run.monitor.shown_texts.failure(frame, text)
+    slots[:] = slots_before
     return End(Status.FAILED, message, True, error=text, ended_at=code.id)
 
 
 def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
     assert code.cast is not None
-    made, fits = cast_value(code.cast, value)
+    result, fits = cast_value(code.cast, value)
     if run.course is not None:
         fits = run.course.decide(DecisionKind.FITS, code.number, fits)
-        made = made if fits else value
+        result = result if fits else value
     if not fits and run.observer is not None:
         is_secret = run.monitor is not None and run.monitor.variable_labels.labels[code.out_slot].is_secret
         detail = f"not a value for :{code.cast}"
         run.observer(Note(NoteKind.CAST_FAILED, code.id, detail, None, value, is_secret))
-    return made
+    return result

@@ -28,7 +28,7 @@ from callsheet.machine.keys import name_in_key
 
 _T = TypeVar("_T")
 _MOST_KEPT = 32
-"""The size of `Program.kept`; a program runs under a handful of policies, so overflowing it is rare."""
+"""The size of `cache.kept`; a program runs under a handful of policies, so overflowing it is rare."""
 NOWHERE = -1
 """Stands for no step or no slot."""
 FIRST = "0.1"
@@ -191,19 +191,19 @@ class Program(NamedTuple):
     slot_of: dict[str, int]
     names: tuple[str, ...]
     """The variables' names in the order of their slots."""
-    kept: dict[object, Any]
-    """Cached results for all runs of the program; see `keep`."""
+    cache: dict[object, Any]
+    """Cached results for all runs of the program; see `cached`."""
     graph: Graph | None = None
     """The dependencies, in a plan that is a graph."""
 
-    def keep(self, key: object, make: Callable[[], _T]) -> _T:
+    def cached(self, key: object, make: Callable[[], _T]) -> _T:
         """The result of `make`, cached under `key` for all runs of the program.
 
         It must depend only on the program and `key`, and several runs may read it at once.
         """
-        found = self.kept.get(key)
-        if found is None:
-            if len(self.kept) >= _MOST_KEPT:
-                self.kept.clear()
-            found = self.kept[key] = make()
-        return found
+        value = self.cache.get(key)
+        if value is None:
+            if len(self.cache) >= _MOST_KEPT:
+                self.cache.clear()
+            value = self.cache[key] = make()
+        return value

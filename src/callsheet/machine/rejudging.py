@@ -37,7 +37,7 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
     """Judge a call of a step as at first: in a loop, with its item in the loop variable."""
     frame, slots = attempt.frame, run.slots
     is_asked = attempt.code.number in run.gated
-    seen = monitor.underway.talks.get(attempt.key)
+    seen = monitor.open_calls.talks.get(attempt.key)
     if frame.items is None:
         monitor.admit(attempt, slots, is_asked=is_asked)
     else:
@@ -50,8 +50,8 @@ def _judge(run: Run, monitor: Monitor, attempt: Attempt) -> None:
             slots[slot] = before
             monitor.leave(frame, label)
     if isinstance(attempt, Talk) and seen is not None:
-        anew, origins = monitor.underway.talks[attempt.key]
-        monitor.underway.talks[attempt.key] = seen[0].join(anew), seen[1] or origins
+        anew, origins = monitor.open_calls.talks[attempt.key]
+        monitor.open_calls.talks[attempt.key] = seen[0].join(anew), seen[1] or origins
 
 
 def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command]) -> None:
@@ -60,7 +60,7 @@ def _ask_again(run: Run, monitor: Monitor, attempt: Attempt, out: list[Command])
     An open question without reasons stays open, since somebody may be about to deny it. A call that may have
     happened is not asked about now, but when it is made again.
     """
-    admitted = monitor.underway.calls.get(attempt.key)
+    admitted = monitor.open_calls.calls.get(attempt.key)
     if admitted is None:
         return
     is_open = run.asking.is_open(attempt.key)

@@ -26,7 +26,7 @@ def plan_anew(run: Run, schedule: Schedule, end: End, out: list[Command]) -> boo
     """Ask for other steps where a graph has failed and may be planned anew; whether that was done."""
     if end.status is not Status.FAILED or end.terminated or run.generation or not schedule.failures:
         return False
-    return _ask(run, end, "", out)
+    return _ask_for_plan(run, end, "", out)
 
 
 def compile_command(run: Run, planning: Planning) -> Compile:
@@ -45,7 +45,7 @@ def compile_command(run: Run, planning: Planning) -> Compile:
         progress,
         repairs=run.budget.may_repair(planning.key),
     )
-    return command if run.monitor is None else command._replace(**run.monitor.told_of_planning(planning.key))
+    return command if run.monitor is None else command._replace(**run.monitor.planning_labels(planning.key))
 
 
 def not_planned(run: Run, event: Failed, out: list[Command]) -> None:
@@ -54,7 +54,7 @@ def not_planned(run: Run, event: Failed, out: list[Command]) -> None:
     assert planning is not None
     run.planning = None
     run.budget.measure(event.error)
-    _again(run, planning, event, event.error, out)
+    _plan_again(run, planning, event, event.error, out)
 
 
 def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
@@ -65,7 +65,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     try:
         program = _program(run, event)
     except CallsheetError as error:
-        _again(run, planning, event, str(error), out)
+        _plan_again(run, planning, event, str(error), out)
         return False
     if run.monitor is not None:
         run.monitor.plan_anew(NOWHERE, run.monitor.context_of(planning.key, event.context))
@@ -81,7 +81,7 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
     return True
 
 
-def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
+def _ask_for_plan(run: Run, end: End, refused: str, out: list[Command]) -> bool:
     if run.plans_asked >= run.limits.replans_on_failure:
         return False
     refusal = run.budget.reserve_model(REPLAN)
@@ -96,16 +96,16 @@ def _ask(run: Run, end: End, refused: str, out: list[Command]) -> bool:
     return True
 
 
-def _again(
+def _plan_again(
     run: Run, planning: Planning, event: Failed | PlanCompiled, error: str, out: list[Command]
 ) -> None:
     run.notify(NoteKind.FAILED, visit_of(planning.key), error)
     run.budget.count_repairs(planning.key, event.spent)
     run.note_beside(visit_of(planning.key), event)
-    if _ask(run, planning.end, error, out):
+    if _ask_for_plan(run, planning.end, error, out):
         return
     end = planning.end
-    shown = error if run.monitor is None else run.monitor.saying.failure(None, error)
+    shown = error if run.monitor is None else run.monitor.shown_texts.failure(None, error)
     message = f"{end.error}; no new plan: {shown}"
     run.finish(end._replace(response=message, error=message), out)
 

@@ -83,15 +83,15 @@ def result_of(
     secret: frozenset[str],
 ) -> Result:
     """The result of a run that has ended so; every run makes one, and of a short run that is felt."""
-    made: Any = _new(_Unfinished)
-    made.status, made.response, made.terminated, made.error, made.ended_at, made.refusal = end
-    made.variables = variables
-    made.steps_executed = steps_executed
-    made.objection = objection
-    made.usage = usage
-    made.secret = secret
-    made.__class__ = Result
-    return made
+    result: Any = _new(_Unfinished)
+    result.status, result.response, result.terminated, result.error, result.ended_at, result.refusal = end
+    result.variables = variables
+    result.steps_executed = steps_executed
+    result.objection = objection
+    result.usage = usage
+    result.secret = secret
+    result.__class__ = Result
+    return result
 
 
 _new = object.__new__

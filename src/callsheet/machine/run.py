@@ -54,8 +54,8 @@ class Run:
     `asleep` for waits before a retry, `compiling` for new plans, `asking` for questions to people.
     `planning` is the open request for a new plan after a graph failed; `plans_asked` counts such requests.
 
-    Pauses: `left` is how many steps and items may still be done before a pause, `unfilled` the FOREACH that
-    a pause interrupted.
+    Pauses: `units_left` is how many steps and items may still be done before a pause, `unfilled` the FOREACH
+    that a pause interrupted.
 
     Control: `is_free` says that no approval rule applies to any step (`gated` has the steps with one).
     `ahead` holds calls issued before their turn, None if none can be. `monitor` enforces the policy, None
@@ -79,7 +79,6 @@ class Run:
         "is_paused",
         "is_started",
         "last",
-        "left",
         "limits",
         "monitor",
         "observer",
@@ -92,6 +91,7 @@ class Run:
         "scope",
         "slots",
         "unfilled",
+        "units_left",
         "visits",
     )
 
@@ -118,7 +118,7 @@ class Run:
         self.generation = ""
         self.budget = Budget(limits)
         self.last: JSON = None
-        self.left = ALL
+        self.units_left = ALL
         self.is_paused = False
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
@@ -161,35 +161,35 @@ class Run:
         if self.monitor is not None:
             self.monitor.take_course(course)
 
-    def follow(self, way: Way | None) -> None:
-        """Use the decisions in `way` for the next event; None if they are not known."""
+    def follow(self, decisions: Way | None) -> None:
+        """Use `decisions` for the next event; None if they are not known."""
         if self.course is None:
-            if way is None:
+            if decisions is None:
                 return
             self.take_course(DecisionLog(notes=False))
         assert self.course is not None
-        self.course.follow(way)
+        self.course.follow(decisions)
 
     def may_run_ahead(self) -> Ahead | None:
         """The state for running ahead; None under a policy, since any earlier call may end the run."""
         return None if self.monitor is not None else Ahead.of(self.program, self.gated)
 
-    def take(self, other: Run) -> None:
+    def take_over(self, other: Run) -> None:
         """Take over the state of another run of the same program and limits; its objects are shared."""
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
         self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
-        self.asking.take(other.asking)
+        self.asking.take_over(other.asking)
         self.planning, self.plans_asked = other.planning, other.plans_asked
         self.attempts, self.asleep, self.compiling = other.attempts, other.asleep, other.compiling
         self.inner = other.inner
         if other.monitor is not None:
             self.monitor, self.ahead = other.monitor, None
         if self.ahead is not None and other.ahead is not None:
-            self.ahead.take(other.ahead.at)
+            self.ahead.take_over(other.ahead.state)
 
-    def put(self, attempt: Attempt) -> None:
+    def register(self, attempt: Attempt) -> None:
         """Register an open call."""
         if isinstance(attempt, InnerCall):
             self.inner[attempt.key] = attempt
@@ -200,10 +200,10 @@ class Run:
 
     def call(self, key: str) -> Attempt | None:
         """The open call with this key, if any; compilations of new plans are not included."""
-        found = self.attempts.get(key)
-        if isinstance(found, tuple):
-            self.attempts[key] = found = self.unfolded(key, found)
-        return found or self.inner.get(key)
+        attempt = self.attempts.get(key)
+        if isinstance(attempt, tuple):
+            self.attempts[key] = attempt = self.unfolded(key, attempt)
+        return attempt or self.inner.get(key)
 
     def calls(self) -> list[Attempt]:
         """The open calls of steps, each as an Attempt with its frame."""
@@ -231,8 +231,8 @@ class Run:
             self.group.frames[place] = frame
         return Attempt().begin(frame, 0, key, args, [])
 
-    def _framed(self, kept: Kept) -> Frame:
-        code, value, key = kept
+    def _framed(self, record: Kept) -> Frame:
+        code, value, key = record
         frame = Frame().begin(code, key.removesuffix(FIRST), grouped=True)
         frame.ran, frame.value = True, value
         return frame

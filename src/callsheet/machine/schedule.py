@@ -28,10 +28,10 @@ class Schedule:
         "_dependents",
         "_done",
         "_held",
-        "_left",
         "_place",
         "_stop",
         "_tools",
+        "_unfinished",
         "dropped",
         "failures",
         "open",
@@ -49,7 +49,7 @@ class Schedule:
         self._busy: defaultdict[str, int] = defaultdict(int)
         self._held: defaultdict[str, list[int]] = defaultdict(list)
         """Ready steps, by tool, that wait because too many steps of their tool are open; heaps of places."""
-        self._left = list(graph.waits)
+        self._unfinished = list(graph.waits)
         self._done = bytearray(len(graph.waits))
         self.ready: list[int] = []
         """The steps that may start, as a heap of places."""
@@ -64,7 +64,7 @@ class Schedule:
 
     def _find_ready(self) -> None:
         place, done = self._place, self._done
-        self.ready = [place[n] for n, count in enumerate(self._left) if not count and not done[n]]
+        self.ready = [place[n] for n, count in enumerate(self._unfinished) if not count and not done[n]]
         self.ready.sort()  # a heap as well
 
     def next(self, at_once: Mapping[str, int]) -> int | None:
@@ -141,9 +141,9 @@ class Schedule:
         else:
             self.open -= 1
         self._done[number] = 1
-        left = self._left
+        unfinished = self._unfinished
         for follower in self._dependents[number]:
-            left[follower] = count = left[follower] - 1
+            unfinished[follower] = count = unfinished[follower] - 1
             if not count and self._stop is None:
                 heappush(self.ready, self._place[follower])
 
@@ -160,7 +160,7 @@ class Schedule:
         self.open -= 1
         self._done[number] = 1
         follower = followers[0]
-        self._left[follower] = count = self._left[follower] - 1
+        self._unfinished[follower] = count = self._unfinished[follower] - 1
         return NOWHERE if count else follower
 
     def put_back(self, number: int) -> None:
@@ -186,10 +186,10 @@ class Schedule:
                     yield follower
 
     def parts(self) -> tuple[bytearray, dict[int, str], End | None, tuple[int, End] | None]:
-        """The state for `put`: steps that succeeded, errors of failed ones, answer, what stopped the run."""
+        """The state for `restore`: successful steps, errors of failed ones, answer, why the run stopped."""
         return self._done, self.failures, self._answer, self._stop
 
-    def put(
+    def restore(
         self,
         done: bytearray,
         failures: dict[int, str],
@@ -204,7 +204,7 @@ class Schedule:
             self._busy[self._tools[number]] += 1
         for number in compress(range(len(done)), done):
             for follower in self._dependents[number]:
-                self._left[follower] -= 1
+                self._unfinished[follower] -= 1
         for number in failures:
             self.dropped.update(self._reached(number))
         self._find_ready()

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine.agents.snapshot import call_from_json, call_to_json, talk_from_json, talk_to_json
 from callsheet.machine.agents.talk import InnerCall, Talk
-from callsheet.machine.ahead.snapshot import standing_from_json, standing_to_json
+from callsheet.machine.ahead.snapshot import ahead_from_json, ahead_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
@@ -61,7 +61,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     def attempts(of: Iterable[Attempt]) -> list[list[Any]]:
         return [call(attempt) for attempt in of]
 
-    ahead = None if state.ahead is None else standing_to_json(state.ahead.at, keep)
+    ahead = None if state.ahead is None else ahead_to_json(state.ahead.state, keep)
     if ahead is None and state.ahead is not None:
         return None
     slots, was_set, extra = state.scope.parts()
@@ -123,7 +123,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
         raise NotRestorable("it is of a run under another policy")
     if run.monitor is not None:
         put_monitor(run.monitor, data["monitor"])
-    run.scope.put(
+    run.scope.restore(
         [value for _, value in values],
         bytearray(is_set for is_set, _ in values),
         {name: give(kept) for name, kept in data["extra"].items()},
@@ -152,10 +152,10 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run.attempts = {**attempts("attempts")}
     run.asleep, run.compiling = attempts("asleep"), attempts("compiling")
     for item in data.get("inner", ()):
-        run.put(call_from_json(item, frames, talks, give))
+        run.register(call_from_json(item, frames, talks, give))
     asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
-    admitted = {} if run.monitor is None else run.monitor.underway.calls
-    run.asking.put(asking, data["counts"], program, admitted)
+    admitted = {} if run.monitor is None else run.monitor.open_calls.calls
+    run.asking.restore(asking, data["counts"], program, admitted)
     if data["planning"] is not None:
         key, end, refused = data["planning"]
         run.planning = Planning(str(key), _end_from_json(end), str(give(refused)))
@@ -163,7 +163,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     if run.schedule is not None:
         _put_schedule(run, run.schedule, data["schedule"], give)
     if run.ahead is not None:
-        run.ahead.at = standing_from_json(program, data["ahead"], give)
+        run.ahead.state = ahead_from_json(program, data["ahead"], give)
     return run
 
 
@@ -176,7 +176,7 @@ def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: G
     stop: list[Any] | None = data["stop"]
     halt = None if stop is None else (int(stop[0]), _end_from_json(stop[1]))
     answer = None if data["answer"] is None else _end_from_json(data["answer"])
-    schedule.put(done, failures, answer, halt, under_way)
+    schedule.restore(done, failures, answer, halt, under_way)
 
 
 def _end_from_json(data: list[Any]) -> End:
@@ -266,10 +266,10 @@ def _frame_from_json(program: Program, data: list[Any], give: Give) -> Frame:
     _, prefix, grouped, items, results, following, is_open, stopped, ran, failed, value, control = data
     frame = Frame().begin(program.steps[number], prefix, grouped)
     if items is not None:
-        whole = give(items)
-        if not isinstance(whole, list):
+        list_items = give(items)
+        if not isinstance(list_items, list):
             raise NotRestorable("the items of a loop are no list")
-        frame.items = whole
+        frame.items = list_items
     frame.results = [SKIPPED if kept is None else give(kept) for kept in results]
     frame.next = following
     frame.open = is_open

@@ -54,7 +54,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
         return False
     admitted = None
     if monitor is not None:
-        admitted = monitor.passing.admitted(code, args)
+        admitted = monitor.judgement_cache.admitted(code, args)
         if admitted is None:
             return False
     visits, identity, tool = run.visits, code.identity, code.tool
@@ -69,7 +69,7 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     if monitor is None or admitted is None:
         out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
     else:
-        monitor.underway.calls[key] = admitted
+        monitor.open_calls.calls[key] = admitted
         out.append(_call((key, code.id, tool, args, code.wants_data, "", admitted.sent)))
     return True
 
@@ -102,7 +102,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
             _perform(run, frame, 0, out)
         except Unresolved as error:
             if run.monitor is not None:
-                run.monitor.unmade(frame)
+                run.monitor.record_argument_error(frame)
             _fail_unmade(run, frame, f"${{{error}}} has no value")
     return frame
 
@@ -120,11 +120,11 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
     label = None if monitor is None else monitor.enter(frame)
     are_plain = code.is_plain and run.is_free
     while frame.next < len(items) and frame.open < window and not frame.stopped:
-        if run.left <= 0:
+        if run.units_left <= 0:
             frame.open += 1
             run.unfilled, run.is_paused = frame, True
             break
-        run.left -= 1
+        run.units_left -= 1
         index = frame.next
         frame.next += 1
         slots[loop_slot] = items[index]
@@ -135,11 +135,11 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
         if are_plain and budget.ahead > 0:
             key, tool, args, sent = f"{frame.prefix}{index}.1", code.tool, code.arguments(slots), None
             if monitor is not None:
-                admitted = monitor.passing.admitted(code, args)
+                admitted = monitor.judgement_cache.admitted(code, args)
                 if admitted is None:
                     _perform(run, frame, index, out)
                     continue
-                monitor.underway.calls[key] = admitted
+                monitor.open_calls.calls[key] = admitted
                 sent = admitted.sent
             budget.ahead -= 1
             budget.calls[tool] += 1
@@ -234,7 +234,7 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         frame.stopped = True
         message = joined(code.inputs, slots)
         if run.monitor is not None:
-            message = run.shown(code.id, message, run.monitor.saying.answer(code, slots, message))
+            message = run.shown(code.id, message, run.monitor.shown_texts.answer(code, slots, message))
         frame.control = End(Status.DONE, message, terminated=True, ended_at=code.id)
     else:
         _ask_replan(run, frame, index, out)
@@ -283,7 +283,7 @@ def _respond(run: Run, frame: Frame, index: int) -> None:
     values = [make(run.slots) for make in code.inputs]
     text = _join(values)
     if run.monitor is not None:
-        text = run.shown(code.id, text, run.monitor.saying.answer(code, run.slots, text))
+        text = run.shown(code.id, text, run.monitor.shown_texts.answer(code, run.slots, text))
     if frame.items is None:
         frame.control = End(Status.DONE, text, ended_at=code.id)
     elif not all(is_empty(value) for value in values):

@@ -67,8 +67,8 @@ def walk(value: Any, path: tuple[PathPart, ...], nothing: Any = None) -> Any:
     current = value
     for part in path:
         if isinstance(current, str):
-            found, current = parse_json(current)
-            if not found:
+            is_json, current = parse_json(current)
+            if not is_json:
                 return nothing
         if isinstance(current, dict):
             name = part if isinstance(part, str) else str(part)
@@ -162,8 +162,8 @@ def is_empty(value: JSON) -> bool:
 def items_of(source: JSON) -> list[JSON]:
     """What FOREACH goes through: a list, the list in a JSON text, or one value."""
     if isinstance(source, str) and not is_empty(source):
-        found, parsed = parse_json(source)
-        if found:
+        is_json, parsed = parse_json(source)
+        if is_json:
             source = parsed
     if is_empty(source):
         return []
@@ -186,8 +186,8 @@ def cast_value(kind: Cast, value: JSON) -> tuple[JSON, bool]:
         case Cast.JSON:
             if not isinstance(value, str):
                 return value, True
-            found, parsed = parse_json(value)
-            return (parsed, True) if found else (value, False)
+            is_json, parsed = parse_json(value)
+            return (parsed, True) if is_json else (value, False)
 
 
 def _number_for_cast(value: JSON) -> int | float | None:
@@ -211,8 +211,8 @@ def _as_bool(value: JSON) -> bool:
 
 def _as_list(value: JSON) -> list[JSON]:
     if isinstance(value, str):
-        found, parsed = parse_json(value)
-        if not found:
+        is_json, parsed = parse_json(value)
+        if not is_json:
             return [value]
         value = parsed
     if isinstance(value, list):

@@ -56,7 +56,7 @@ class Variables:
         """The values by slot, which of them are set, and those that the program does not name."""
         return self.slots, self.was_set, self._extra
 
-    def put(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
+    def restore(self, slots: list[Any], was_set: bytearray, extra: dict[str, JSON]) -> None:
         """Restore what `parts` gave; raises ValueError if the number of slots differs."""
         if len(slots) != len(self.slots) or len(was_set) != len(self.slots):
             raise ValueError(f"{len(slots)} values for {len(self.slots)} slots")
@@ -66,5 +66,5 @@ class Variables:
 
     def to_dict(self) -> dict[str, JSON]:
         """All variables that are set, by name."""
-        found = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
-        return {**self._extra, **found} if self._extra else found
+        values = dict(compress(zip(self._program.names, self.slots, strict=True), self.was_set))
+        return {**self._extra, **values} if self._extra else values

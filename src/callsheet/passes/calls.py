@@ -72,7 +72,7 @@ def _arguments(call: Call, signature: ToolSignature) -> tuple[list[str], list[tu
 def _lists(subject: Subject) -> frozenset[str]:
     """The variables that hold a list whichever step or initial value sets them."""
     loops = {step.foreach.var for step in subject.plan.steps if step.foreach is not None}
-    made = (name for name, shape in shapes_of(subject).items() if shape == LIST)
+    lists = (name for name, shape in shapes_of(subject).items() if shape == LIST)
     brought = (
         name
         for name, value in subject.plan.variables
@@ -81,7 +81,7 @@ def _lists(subject: Subject) -> frozenset[str]:
         and name not in subject.flow.definitions
         and name not in loops
     )
-    return frozenset((*made, *brought))
+    return frozenset((*lists, *brought))
 
 
 def _whole_lists(
@@ -109,8 +109,8 @@ def _argument(
     subject: Subject, number: int, call: Call, signature: ToolSignature, name: str, value: Value
 ) -> Iterator[Finding]:
     wrong = list(misfits(value, signature.schema_of(name), signature.schema))
-    for found in wrong:
-        yield _misfit(subject, number, call, name, found)
+    for misfit in wrong:
+        yield _misfit(subject, number, call, name, misfit)
     if not wrong and signature.check_literal is not None:
         known, literal = literal_json(value)
         refused = signature.check_literal(name, literal) if known else None
@@ -125,21 +125,21 @@ def _argument(
             )
 
 
-def _misfit(subject: Subject, number: int, call: Call, name: str, found: Misfit) -> Finding:
+def _misfit(subject: Subject, number: int, call: Call, name: str, misfit: Misfit) -> Finding:
     """A misfit inside an argument, reported with the code used for the same fault of an argument itself."""
-    place, span = name + found.path, found.value.span or call.span
+    place, span = name + misfit.path, misfit.value.span or call.span
     help_: Suggestion | str | None = None
-    match found.wrong:
+    match misfit.wrong:
         case Wrong.VALUE:
-            message, code = f"the argument {place} of @{call.tool} should be {found.wanted}", "CHK044"
+            message, code = f"the argument {place} of @{call.tool} should be {misfit.wanted}", "CHK044"
         case Wrong.MISSING:
             message, code = f"@{call.tool} lacks its argument {place}", "CHK042"
             help_ = f'add "{place.rpartition(".")[2]}": … to it'
         case Wrong.UNKNOWN:
             message, code = f"@{call.tool} has no argument {place}", "CHK041"
-            near = subject.suggest(place.rpartition(".")[2], found.known)
-            help_ = near or ("it takes " + ", ".join(found.known) if found.known else "it takes none")
-    severity = Severity.ERROR if found.fit is Fit.NO else Severity.WARNING
+            near = subject.suggest(place.rpartition(".")[2], misfit.known)
+            help_ = near or ("it takes " + ", ".join(misfit.known) if misfit.known else "it takes none")
+    severity = Severity.ERROR if misfit.fit is Fit.NO else Severity.WARNING
     return Finding(code, severity, message, number, span, help_, (call.tool, place))
 
 

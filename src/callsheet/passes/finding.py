@@ -94,11 +94,11 @@ class Subject:
         self._suggestions += 1
         if self._suggestions > _MOST_SUGGESTIONS:
             return None
-        near = did_you_mean(word, known)
-        if not near:
+        suggestions = did_you_mean(word, known)
+        if not suggestions:
             return None
-        words = "did you mean " + " or ".join(mark + name for name in near) + "?"
-        return Suggestion(words, WordFix(word, near))
+        words = "did you mean " + " or ".join(mark + name for name in suggestions) + "?"
+        return Suggestion(words, WordFix(word, suggestions))
 
 
 PLACES = {

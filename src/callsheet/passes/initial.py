@@ -48,24 +48,24 @@ def _walk(value: Value, ref: Ref) -> tuple[Value, int]:
     for depth, part in enumerate(ref.path):
         match value:
             case DictExpr(items=pairs):
-                found = next((item for key, item in pairs if key == str(part)), None)
+                member = next((item for key, item in pairs if key == str(part)), None)
             case ListExpr(items=items) if isinstance(part, int) and -len(items) <= part < len(items):
-                found = items[part]
+                member = items[part]
             case Literal(value=str()):
                 return value, len(ref.path)
             case _:
-                found = None
-        if found is None:
+                member = None
+        if member is None:
             return value, depth
-        value = found
+        value = member
     return value, len(ref.path)
 
 
 def _known(subject: Subject, value: Value, ref: Ref) -> str | Suggestion:
     """Help for the reader: a near key, or what there is where the path stops."""
-    found, depth = _walk(value, ref)
+    reached, depth = _walk(value, ref)
     where = ".".join([ref.name, *map(str, ref.path[:depth])])
-    match found:
+    match reached:
         case DictExpr(items=pairs):
             near = subject.suggest(str(ref.path[depth]), (key for key, _ in pairs))
             if near is not None:

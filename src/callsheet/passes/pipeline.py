@@ -105,18 +105,18 @@ def errors(plan: Plan, flow: Flow, *, inputs: Collection[str] = ()) -> tuple[Fin
     """
     only_advise = _ONLY_ADVISE | _ONLY_ADVISE_IN_ORDER if plan.order is Order.TEXT else _ONLY_ADVISE
     asked = [examine for examine in PASSES if examine not in only_advise]
-    found = _by_step(Subject(plan, flow, frozenset(inputs), None), asked)
-    return tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    all_findings = _by_step(Subject(plan, flow, frozenset(inputs), None), asked)
+    return tuple(finding for finding in all_findings if finding.severity is Severity.ERROR)
 
 
 def _by_step(subject: Subject, passes: Iterable[Pass]) -> tuple[Finding, ...]:
     """The findings by step; passes about text order are skipped for dependency-ordered plans."""
-    found: list[Finding] = []
+    by_step: list[Finding] = []
     for examine in passes:
         if subject.plan.order is Order.TEXT or examine not in _OF_TEXT_ORDER:
-            found.extend(examine(subject))
+            by_step.extend(examine(subject))
     last = len(subject.plan.steps)
-    return tuple(sorted(found, key=lambda f: last if f.step is None else f.step))
+    return tuple(sorted(by_step, key=lambda f: last if f.step is None else f.step))
 
 
 def check(

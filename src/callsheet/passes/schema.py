@@ -1,14 +1,14 @@
 """Validates the values written in a plan against JSON schemas, as far as they are known before the run.
 
-Supports `type`, `enum`, `const`, bounds of numbers and lengths, `items`, `properties`, `required`,
-`additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema. Everything else counts
-as fitting, and so does a value that is known only at run time. Schemas are untrusted, so the work is
-bounded; whatever is not checked for that reason counts as fitting too.
+Supports `type`, `enum`, `const`, the constraints of `constraints.py`, `prefixItems`, `items`, `properties`,
+`required`, `additionalProperties`, `anyOf`, `oneOf`, `allOf` and references within the schema. Everything
+else counts as fitting, and so does a value that is known only at run time. Schemas are untrusted, so the
+work is bounded; whatever is not checked for that reason counts as fitting too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from reprlib import Repr
@@ -16,6 +16,12 @@ from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
 from callsheet.ir.types import Scalar
+from callsheet.passes.constraints import (
+    constraints_in_words,
+    has_equal_items,
+    is_equal,
+    keeps_constraints,
+)
 
 _MAX_DEPTH = 16
 _MOST_LOOKS = 10_000
@@ -128,10 +134,10 @@ def wanted(schema: Mapping[str, Any]) -> str:
         return "one of " + ", ".join(_SHORTLY.repr(option) for option in shown)
     types = _types(schema)
     if types:
-        return " or ".join(types) + _bounds_in_words(schema)
+        return " or ".join(types) + constraints_in_words(schema)
     either = _alternatives(schema)
     words = " or ".join(dict.fromkeys(wanted(option) for option in either))
-    return words or "another value" + _bounds_in_words(schema)
+    return words or "another value" + constraints_in_words(schema)
 
 
 def fit(value: Value, schema: Mapping[str, Any]) -> Fit:
@@ -172,6 +178,7 @@ class _Context:
         self.root = root
         self._left = _MOST_LOOKS + (0 if value is None else _LOOKS_OF_A_PLACE * _places(value))
         self._literals: dict[int, tuple[bool, JSON]] = {}
+        self._repeating: dict[int, bool] = {}
 
     def look(self) -> bool:
         """Count one comparison; False once the budget is spent."""
@@ -183,6 +190,13 @@ class _Context:
         if id(value) not in self._literals:
             self._literals[id(value)] = literal_json(value)
         return self._literals[id(value)]
+
+    def repeats(self, value: Value) -> bool:
+        """Whether a literal list has two equal items, computed once."""
+        if id(value) not in self._repeating:
+            known, data = self.literal_of(value)
+            self._repeating[id(value)] = known and has_equal_items(data)
+        return self._repeating[id(value)]
 
 
 def _places(value: Value) -> int:
@@ -210,7 +224,7 @@ def _misfits(
         yield from _best(value, either, context, path, depth)
         return
     own = min(_fit_type(value, kind, _types(schema)), _fit_options(value, schema, context))
-    if own is Fit.YES and not _keeps_bounds(value, schema):
+    if own is Fit.YES and not keeps_constraints(value, schema, context.repeats):
         own = Fit.NO
     if own is not Fit.YES:
         yield Misfit(Wrong.VALUE, path, value, own, wanted(schema))
@@ -218,9 +232,10 @@ def _misfits(
         return
     match value:
         case ListExpr(items=items):
-            every = _schema(schema.get("items"))
+            first, every = _first_items(schema), _schema(schema.get("items"))
             for number, item in enumerate(items):
-                yield from _misfits(item, every, context, f"{path}[{number}]", depth + 1)
+                own = first[number] if number < len(first) else every
+                yield from _misfits(item, own, context, f"{path}[{number}]", depth + 1)
         case DictExpr():
             yield from _fields(value, schema, context, path, depth)
         case _:
@@ -237,6 +252,12 @@ def _best(
         return best
     wants = " or ".join(dict.fromkeys(wanted(_resolved(option, context.root)) for option in either))
     return [Misfit(Wrong.VALUE, path, value, Fit.NO, wants)]
+
+
+def _first_items(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The schemas of the first items of a list, one each; `items` is that of the others."""
+    found: Any = schema.get("prefixItems")
+    return [_schema(part) for part in cast("list[Any]", found)] if isinstance(found, list) else []
 
 
 def _fields(
@@ -266,74 +287,37 @@ def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str
         pointer: Any = schema.get("$ref")
         if not isinstance(pointer, str):
             return schema
-        found: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
+        target: Any = root if pointer.startswith("#") and len(pointer) <= _LONGEST_POINTER else None
         for part in pointer[2:].split("/") if len(pointer) > 1 else ():
             key = part.replace("~1", "/").replace("~0", "~")
-            found = cast("Mapping[str, Any]", found).get(key) if isinstance(found, Mapping) else None
-        schema = _schema(found)
+            target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
+        schema = _schema(target)
     return {}
 
 
-_BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-    ("minimum", "number", lambda said, bound: said >= bound),
-    ("maximum", "number", lambda said, bound: said <= bound),
-    ("exclusiveMinimum", "number", lambda said, bound: said > bound),
-    ("exclusiveMaximum", "number", lambda said, bound: said < bound),
-    ("minLength", "string", lambda said, bound: said >= bound),
-    ("maxLength", "string", lambda said, bound: said <= bound),
-    ("minItems", "array", lambda said, bound: said >= bound),
-    ("maxItems", "array", lambda said, bound: said <= bound),
-)
-"""Keyword, type it applies to, and whether it is satisfied; strings and lists are compared by length."""
+def _schema(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _keeps_bounds(value: Value, schema: Mapping[str, Any]) -> bool:
-    measured: int | float
-    match value:
-        case Literal(value=bool() | None):
-            return True
-        case Literal(value=str() as text):
-            kind, measured = "string", len(text)
-        case Literal(value=int() | float() as number):
-            kind, measured = "number", number
-        case ListExpr(items=items):
-            kind, measured = "array", len(items)
-        case _:
-            return True
-    return all(
-        keeps(measured, bound)
-        for name, of, keeps in _BOUNDS
-        if of == kind and isinstance(bound := schema.get(name), int | float)
-    )
-
-
-def _bounds_in_words(schema: Mapping[str, Any]) -> str:
-    parts = [f"{name} {schema[name]}" for name, _, _ in _BOUNDS if isinstance(schema.get(name), int | float)]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
-def _schema(found: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+_TYPES = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    found: Any = schema.get("type")
-    if isinstance(found, str):
-        return (found,)
-    if isinstance(found, list):
-        return tuple(t for t in cast("list[Any]", found) if isinstance(t, str))
-    return ()
+    """The types that a schema names; none, which accepts any, if one of them is no type of JSON Schema."""
+    declared: Any = schema.get("type")
+    names = cast("list[Any]", declared) if isinstance(declared, list) else [declared]
+    return tuple(names) if all(isinstance(name, str) and name in _TYPES for name in names) else ()
 
 
 def _alternatives(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found: Any = schema.get("anyOf") or schema.get("oneOf")
-    return _schemas(found)
+    declared: Any = schema.get("anyOf") or schema.get("oneOf")
+    return _schemas(declared)
 
 
-def _schemas(found: object) -> list[Mapping[str, Any]]:
-    if not isinstance(found, list):
+def _schemas(value: object) -> list[Mapping[str, Any]]:
+    if not isinstance(value, list):
         return []
-    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", found) if isinstance(o, Mapping)]
+    return [cast("Mapping[str, Any]", o) for o in cast("list[Any]", value) if isinstance(o, Mapping)]
 
 
 def _fit_type(value: Value, kind: str, types: tuple[str, ...]) -> Fit:
@@ -366,7 +350,4 @@ def _fit_options(value: Value, schema: Mapping[str, Any], context: _Context) -> 
     known, literal = context.literal_of(value)
     if not known:
         return Fit.YES
-    matches = any(
-        type(option) is type(literal) and option == literal for option in cast("list[Any]", options)
-    )
-    return Fit.YES if matches else Fit.NO
+    return Fit.YES if any(is_equal(option, literal) for option in cast("list[Any]", options)) else Fit.NO

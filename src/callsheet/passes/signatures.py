@@ -54,13 +54,23 @@ class ToolSignature:
         )
 
     def schema_of(self, name: str) -> Mapping[str, Any]:
-        """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared."""
-        found: Any = _properties(self.schema).get(name)
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        """The JSON schema of one argument; the empty schema, which accepts anything, if none is declared.
+
+        An undeclared argument has the schema `additionalProperties`, unless a pattern may declare it.
+        """
+        schema: Any = _properties(self.schema).get(name)
+        if schema is None and "patternProperties" not in self.schema:
+            schema = self.schema.get("additionalProperties")
+        return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
 
     @property
     def is_open(self) -> bool | None:
-        """Whether undeclared arguments are accepted; None if the schema does not say."""
+        """Whether undeclared arguments are accepted; None if the schema does not say.
+
+        `patternProperties` may accept any of them: patterns are not evaluated.
+        """
+        if "patternProperties" in self.schema:
+            return True
         more = self.schema.get("additionalProperties")
         if more is None:
             return None if self.parameters else True
@@ -68,8 +78,8 @@ class ToolSignature:
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Any = schema.get("properties")
-    return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    declared: Any = schema.get("properties")
+    return cast("Mapping[str, Any]", declared) if isinstance(declared, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,9 @@ def shapes_of(subject: Subject) -> dict[str, str]:
     for name, definitions in subject.flow.definitions.items():
         if name in given or name in loops:
             continue
-        found = {_shape(subject, subject.plan.steps[d.step]) for d in definitions}
-        shape = found.pop()
-        if shape is not None and not found:
+        shapes_set = {_shape(subject, subject.plan.steps[d.step]) for d in definitions}
+        shape = shapes_set.pop()
+        if shape is not None and not shapes_set:
             shapes[name] = shape
     return shapes
 

@@ -5,7 +5,7 @@ A thin layer over `callsheet.Runtime`: execution, journal and checks are the sam
 
 from callsheet.planning.backend import McpToolBackend, ToolExecutionRequest, ToolExecutionResult
 from callsheet.planning.context import PlanningContext
-from callsheet.planning.pictures import compute_batches, render_plan_dag
+from callsheet.planning.drawing import compute_batches, render_plan_dag
 from callsheet.planning.results import PlanExecutionResult, StepExecutionResult
 from callsheet.planning.runner import PlanRunner
 from callsheet.planning.tools import get_plan_tools_as_dicts, handle_plan_tool

@@ -97,8 +97,8 @@ async def catalogue_of(manager: Any) -> tuple[ToolSpec, ...] | None:
     ask = getattr(manager, "get_all_tools", None)
     if ask is None:
         return None
-    found = ask()
-    rows = await found if inspect.isawaitable(found) else found
+    listed = ask()
+    rows = await listed if inspect.isawaitable(listed) else listed
     return specs_of(rows)
 
 

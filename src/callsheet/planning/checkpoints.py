@@ -23,7 +23,7 @@ class Checkpoint(NamedTuple):
 
 
 def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
-    """Parses a state file for a plan; raises CallsheetError (PLN028) if it is invalid or of another plan.
+    """Parse a state file for a plan; raises CallsheetError (PLN028) if it is invalid or of another plan.
 
     Uses `plan_id`, `completed_steps` and `variables`; indexes may be numbers. `status` is ignored, since it
     follows from the completed steps.
@@ -31,9 +31,9 @@ def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
     try:
         data: Any = read_json(text.removeprefix("\ufeff"))
     except NotJson as error:
-        raise _refused(f"the state file is no JSON: {error}") from None
+        raise _refused(f"the state file is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise _refused("the state file is no JSON object")
+        raise _refused("the state file is not a JSON object")
     state = cast("dict[str, Any]", data)
     if state.get("plan_id") != plan.id:
         raise _refused(
@@ -41,18 +41,18 @@ def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
         )
     variables: Any = state.get("variables", {})
     if not isinstance(variables, Mapping):
-        raise _refused("variables of the state file is no object")
+        raise _refused("variables of the state file is not an object")
     completed = _completed(state.get("completed_steps"))
     return _checkpoint_for(plan, completed, dict(cast("Mapping[str, JSON]", variables)))
 
 
 def _completed(given: Any) -> list[str]:
     if not isinstance(given, list):
-        raise _refused("completed_steps of the state file is no list of indexes")
+        raise _refused("completed_steps of the state file is not a list of indexes")
     indexes: list[str] = []
     for index in cast("list[Any]", given):
         if not isinstance(index, str | int) or isinstance(index, bool):
-            raise _refused(f"completed_steps of the state file has {index!r:.60}, which is no index")
+            raise _refused(f"completed_steps of the state file has {index!r:.60}, which is not an index")
         indexes.append(str(index))
     return indexes
 

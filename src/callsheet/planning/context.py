@@ -18,7 +18,7 @@ from callsheet.store.library import PlanLibrary, default_plans_folder
 
 
 class PlanningContext:
-    """What a `PlanRunner` and the plan tools work with.
+    """The tools, plans and budget of a `PlanRunner` and of the plan tools.
 
     `tool_manager` has `execute_tool(name, arguments)`, async or not, and may have `get_all_tools()`; a
     function of a name and arguments is accepted too. `tools` overrides its catalogue: names, dicts or objects
@@ -41,13 +41,13 @@ class PlanningContext:
         self.plans_dir = default_plans_folder() if plans_dir is None else Path(plans_dir)
         self.library = PlanLibrary(self.plans_dir)
         self.budget = budget or SharedBudget()
-        self._given = None if tools is None else specs_of(tools)
+        self._tools = None if tools is None else specs_of(tools)
         self._model = model
         self._planner = planner
 
     async def get_tool_catalog(self) -> tuple[ToolSpec, ...] | None:
         """The declarations of the tools; None if there is no catalogue."""
-        return await catalogue_of(self.tool_manager) if self._given is None else self._given
+        return await catalogue_of(self.tool_manager) if self._tools is None else self._tools
 
     async def runtime(self, plan_data: object = None, *, checkpoint: bool, limits: Limits) -> Runtime:
         """A runtime with these tools; without a catalogue, with those that `plan_data` names."""

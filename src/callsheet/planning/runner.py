@@ -21,7 +21,7 @@ from callsheet.machine import Limits, Usage
 from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import PlanExecutionResult
-from callsheet.planning.telling import OnComplete, OnStart, told_of
+from callsheet.planning.step_callbacks import OnComplete, OnStart, follow_run
 from callsheet.ports.calls import ToolFailed
 from callsheet.store import Journal, RunStatus
 
@@ -50,7 +50,7 @@ class PlanRunner:
         self._on_start = on_step_start
         self._on_complete = on_step_complete
         self._guards = enable_guards
-        self._pace = {
+        self._limit_overrides = {
             "max_concurrency": max_concurrency,
             "replans_on_failure": max_replans if enable_replan else 0,
         }
@@ -70,13 +70,13 @@ class PlanRunner:
         began = time.monotonic()
         plan: Plan | None = None
         try:
-            plan, data = _read(plan_data)
+            plan, data = _plan_and_data(plan_data)
             if dry_run:
                 runtime = await self._context.runtime(data, checkpoint=False, limits=self._limits())
                 forecast = await runtime.dry_run(plan, variables)
                 known = {**_initial(data), **dict(variables or {})}
                 return PlanExecutionResult.foreseen(plan.ir, forecast, known)
-            async with self._turn():
+            async with self._budget_turn():
                 runtime = await self._context.runtime(data, checkpoint=checkpoint, limits=self._limits())
                 async with runtime:
                     result = await self._follow(runtime.start(plan, variables))
@@ -108,19 +108,21 @@ class PlanRunner:
         began = time.monotonic()
         try:
             if state is not None:
-                return await self._take_over(plan_id, state, began)
+                return await self._run_from_state(plan_id, state, began)
             with Journal.open(self._context.plans_dir / "journal.db") as journal:
                 infos = [info for info in journal.runs() if (info.plan_id or "").startswith(plan_id)]
                 exact = [info for info in infos if info.plan_id == plan_id] or infos
                 if not plan_id or len({info.plan_id for info in exact}) != 1:
-                    message = "more than one plan begins so" if exact else "no run of such a plan is recorded"
+                    message = (
+                        "more than one plan has this prefix" if exact else "no run of such a plan is recorded"
+                    )
                     raise CallsheetError.single("PLN002", f"{plan_id[:80]}: {message}")
                 info = exact[0]
                 run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))
             if not accept_changed_plan and info.status is not RunStatus.DONE:
                 check_kept(self._context.library, info.plan_id or "", plan.ir)
             data = json.loads(format_dag(plan.ir))
-            async with self._turn():
+            async with self._budget_turn():
                 runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
                 async with runtime:
                     result = await self._follow(runtime.start_resume(run_id, in_doubt=in_doubt), is_new=False)
@@ -128,27 +130,27 @@ class PlanRunner:
             return _refused(None, str(error), began)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
 
-    async def _take_over(
+    async def _run_from_state(
         self, plan_id: str, state: str | Mapping[str, Any], began: float
     ) -> PlanExecutionResult:
         """Start a run of the saved plan from the state in a state file, and continue it."""
         plan = Plan(self._context.library.load(plan_id).require())
         text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
-        there = read_checkpoint(text, plan.ir)
-        async with self._turn():
+        checkpoint = read_checkpoint(text, plan.ir)
+        async with self._budget_turn():
             data = json.loads(format_dag(plan.ir))
             runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())
             async with runtime:
-                run_id = await runtime.adopt(plan, there.done, there.inputs)
+                run_id = await runtime.adopt(plan, checkpoint.done, checkpoint.inputs)
                 handle = runtime.start_resume(run_id)
-                result = await self._follow(handle, is_new=False, elsewhere=there.done)
+                result = await self._follow(handle, is_new=False, elsewhere=checkpoint.done)
         return PlanExecutionResult.of(plan.ir, result, time.monotonic() - began, is_recorded=True)
 
     def _limits(self) -> Limits:
         limits = self._context.budget.left() if self._guards else Limits().without_guards()
-        return replace(limits, **self._pace)
+        return replace(limits, **self._limit_overrides)
 
-    def _turn(self) -> AbstractAsyncContextManager[None]:
+    def _budget_turn(self) -> AbstractAsyncContextManager[None]:
         return self._context.budget.turn() if self._guards else nullcontext()
 
     async def _follow(
@@ -157,17 +159,17 @@ class PlanRunner:
         """Notify the callbacks, count the usage, and return the result."""
         used: Usage | None = None
         try:
-            result = await told_of(handle, self._on_start, self._on_complete, elsewhere)
+            result = await follow_run(handle, self._on_start, self._on_complete, elsewhere)
             used = result.usage if is_new else None  # the usage before a resume was counted then
             if elsewhere is not None:
-                used = _without(result, elsewhere)
+                used = _usage_without(result, elsewhere)
         finally:
             if self._guards:
                 self._context.budget.add(used or handle.calls_begun())
         return result
 
 
-def _without(result: RunResult, elsewhere: Collection[str]) -> Usage:
+def _usage_without(result: RunResult, elsewhere: Collection[str]) -> Usage:
     """The usage of a run without the calls of steps that were completed elsewhere."""
     tools = Counter(canonical_tool_name(step.tool) for step in result.steps if step.index in elsewhere)
     used, count = result.usage, tools.total()
@@ -175,7 +177,7 @@ def _without(result: RunResult, elsewhere: Collection[str]) -> Usage:
     return used._replace(steps=used.steps - count, calls=used.calls - count, calls_by_tool=by_tool)
 
 
-def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
+def _plan_and_data(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
     """The plan, and the data of its JSON form (empty if text-ordered); raises PlanError."""
     if isinstance(given, Plan):
         plan = given
@@ -188,8 +190,8 @@ def _read(given: Mapping[str, Any] | Plan | str) -> tuple[Plan, dict[str, Any]]:
 
 
 def _initial(data: Mapping[str, Any]) -> dict[str, Any]:
-    found: Any = data.get("variables")
-    return dict(cast("Mapping[str, Any]", found)) if isinstance(found, Mapping) else {}
+    variables: Any = data.get("variables")
+    return dict(cast("Mapping[str, Any]", variables)) if isinstance(variables, Mapping) else {}
 
 
 def _refused(plan: Plan | None, error: str, began: float) -> PlanExecutionResult:

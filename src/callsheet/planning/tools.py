@@ -13,7 +13,7 @@ from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
 from callsheet.planning.context import PlanningContext
 from callsheet.planning.results import StepExecutionResult
-from callsheet.planning.telling import told_of
+from callsheet.planning.step_callbacks import follow_run
 
 
 def get_plan_tools_as_dicts() -> list[dict[str, Any]]:
@@ -38,12 +38,12 @@ async def handle_plan_tool(
     data = _saved(context, arguments) if name == "plan_execute" else None
     runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
     tools = PlanTools(
-        runtime, context.library, confirm=confirm, budget=context.budget, follow=_shown(ui_manager)
+        runtime, context.library, confirm=confirm, budget=context.budget, follow=_step_display(ui_manager)
     )
     return await tools.handle(name, arguments)
 
 
-def _shown(ui_manager: Any) -> Follow | None:
+def _step_display(ui_manager: Any) -> Follow | None:
     """Follows a run and shows its steps; None if there is no `ui_manager`."""
     if ui_manager is None:
         return None
@@ -55,7 +55,7 @@ def _shown(ui_manager: Any) -> Follow | None:
         shown = step.result if step.success else step.error
         return ui_manager.finish_tool_execution(result=_text(shown), success=step.success)
 
-    return lambda handle: told_of(handle, start, complete)
+    return lambda handle: follow_run(handle, start, complete)
 
 
 def _text(value: object) -> str:

@@ -35,8 +35,8 @@ def mail_addresses(text: str) -> list[str]:
     >>> mail_addresses("Eve <eve@c.example>; a@c.example"), mail_addresses("ask a@c"), mail_addresses("<1@x>")
     (['Eve <eve@c.example>', 'a@c.example'], [], [])
     """
-    found = [piece.strip() for piece in re.split(r"[,;\n]", text) if piece.strip()]
-    return found if all(_is_mail(piece) for piece in found) else []
+    addresses = [piece.strip() for piece in re.split(r"[,;\n]", text) if piece.strip()]
+    return addresses if all(_is_mail(piece) for piece in addresses) else []
 
 
 def _is_mail(text: str) -> bool:
@@ -74,11 +74,11 @@ class Audiences:
         patterns = [pattern.casefold() for pattern in trusted]
         if "*" in patterns:
             return [(text, frozenset({TRUSTED}))]
-        found: list[tuple[str, frozenset[str]]] = []
+        recipients: list[tuple[str, frozenset[str]]] = []
         for piece in re.split(r"[,;]", _QUOTED.sub("", text)):
             if piece.strip():
-                found.append((piece.strip(), self._of_recipient(piece.strip(), patterns)))
-        return found or [(text, NOBODY_KNOWN)]
+                recipients.append((piece.strip(), self._of_recipient(piece.strip(), patterns)))
+        return recipients or [(text, NOBODY_KNOWN)]
 
     def of_web_host(self, host: str, trusted: Iterable[str]) -> frozenset[str]:
         """The audiences of a URL's host; `trusted` are patterns of additional trusted hosts."""

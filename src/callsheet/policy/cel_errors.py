@@ -39,10 +39,10 @@ class Unreadable(NamedTuple):
 def unreadable(when: str, words: str) -> Unreadable:
     """The readable form of CEL's error about a predicate."""
     listed = _ERROR.findall(words.removeprefix(_BEGIN.format(when)))
-    found = sorted((int(line), int(column), text) for line, column, text in listed)
-    if not found:
+    faults = sorted((int(line), int(column), text) for line, column, text in listed)
+    if not faults:
         return Unreadable(words.partition("\n")[0], Span(0, len(when)), None)
-    line, column, text = next((each for each in found if each[2].startswith(_SYNTAX)), found[0])
+    line, column, text = next((each for each in faults if each[2].startswith(_SYNTAX)), faults[0])
     before = sum(len(each) + 1 for each in when.split("\n")[: line - 1])
     at = min(before + column - 1, len(when))
     message, token = _in_few_words(text.removeprefix(_SYNTAX))

@@ -136,7 +136,7 @@ def texts_given(query: str) -> str:
     """
     tokens = _TOKEN.findall(query)
     opened: list[str] = []
-    kept: list[str] = []
+    texts: list[str] = []
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else ""
         after = tokens[at + 1] if at + 1 < len(tokens) else ""
@@ -147,5 +147,5 @@ def texts_given(query: str) -> str:
         is_tested = bool(opened) and opened[-1] in _TESTS and (before, after) == (",", ")")
         is_compared = before in _COMPARISONS or after in _COMPARISONS
         if token[0] not in "'`" or not (is_tested or is_compared):
-            kept.append(token)
-    return " ".join(kept)
+            texts.append(token)
+    return " ".join(texts)

@@ -134,8 +134,8 @@ def _address(pattern: str) -> Test:
             return False
         if (target.scheme, target.port) != (sample.scheme, sample.port):
             return False
-        here = target.host == sample.host if not hosts.suffixes else hosts.allow_name(target.host)
-        return here and not _climbs(target.path) and rest(target.path)
+        is_same_host = target.host == sample.host if not hosts.suffixes else hosts.allow_name(target.host)
+        return is_same_host and not _climbs(target.path) and rest(target.path)
 
     return test
 

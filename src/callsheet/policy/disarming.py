@@ -74,8 +74,8 @@ def addresses_in(text: str) -> frozenset[str]:
 def _apart(text: str, allowed: Allowed) -> str:
     """The text with its tags, link targets and addresses disarmed."""
 
-    def target(found: re.Match[str]) -> str:
-        return found.group() if _stays_near(found[1], allowed) else f"] {found.group()[1:]}"
+    def target(match: re.Match[str]) -> str:
+        return match.group() if _stays_near(match[1], allowed) else f"] {match.group()[1:]}"
 
     text = _NAMED_TARGET.sub(r"\1 :", _TARGET.sub(target, text))
     text = _TAG.sub(lambda found: f"{found.group()[:-1]} (" if found.group() != "<" else "< ", text)
@@ -93,16 +93,16 @@ def _apart(text: str, allowed: Allowed) -> str:
     return "".join(parts) + text[at:] if parts else text
 
 
-def _broken(found: re.Match[str]) -> tuple[str, int]:
+def _broken(match: re.Match[str]) -> tuple[str, int]:
     """The disarmed beginning of an address, and the length of the text that it replaces."""
-    whole, head, host, word = found.group(), found["head"], found["host"], found["word"]
+    whole, head, host, word = match.group(), match["head"], match["host"], match["word"]
     if word is not None:
         return f"{word}[:]", len(word) + 1
     if host is not None:
         return host.replace(".", "[.]"), len(host)
     end = next((at for at in range(len(head), len(whole)) if whole[at] in "/?#:"), len(whole))
     shown = head.replace(".", "[.]").replace(":", "[:]")
-    if shown != head and found.string.startswith("[", found.end()):  # some programs link `//[::1]` by itself
+    if shown != head and match.string.startswith("[", match.end()):  # some programs link `//[::1]` by itself
         shown = f"{shown[:-2]}[{shown[-2:]}]"
     if shown == head:
         shown = f"[{head}]"
@@ -110,12 +110,12 @@ def _broken(found: re.Match[str]) -> tuple[str, int]:
     return (f"{shown}[:]", end + 1) if whole[end : end + 1] == ":" else (shown, end)
 
 
-def _may_stay(found: re.Match[str], allowed: Allowed) -> bool:
-    behind = _BEHIND.match(found.string, found.end())
+def _may_stay(match: re.Match[str], allowed: Allowed) -> bool:
+    behind = _BEHIND.match(match.string, match.end())
     rest = behind[0] if behind else ""
     if rest and rest[0] not in _ENDS:
         return False  # programs disagree where such an address ends
-    address = found.group()
+    address = match.group()
     if _says_something(rest) and not _has_path(address):
         return False  # the rest may belong to the host
     if _is_known(address, allowed):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, TypeAlias
 
+_SAYS = re.compile(r"[\w.]")
 Test: TypeAlias = "Callable[[str], bool]"
 
 
@@ -91,6 +93,45 @@ def covers(pattern: str, path: str) -> bool:
     if not pattern.startswith("/"):
         path = path.lstrip("/")
     return bool(path) and _down_to(pattern.removesuffix("/**") or pattern)(path)
+
+
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_ALTERNATIVES = 64
+
+
+def alternatives(glob: str) -> list[str]:
+    """The globs that braces stand for, as a shell expands them; of too many, the glob itself.
+
+    >>> alternatives("{a,b}/{.env,x}"), alternatives("{a}")
+    (['a/.env', 'a/x', 'b/.env', 'b/x'], ['{a}'])
+    """
+    waiting, made = [glob], list[str]()
+    while waiting:
+        one = waiting.pop()
+        braces = _BRACES.search(one)
+        if braces is None:
+            made.append(one)
+        else:
+            before, after = one[: braces.start()], one[braces.end() :]
+            waiting += (f"{before}{choice}{after}" for choice in reversed(braces[1].split(",")))
+        if len(waiting) + len(made) > _MOST_ALTERNATIVES:
+            return [glob]
+    return made
+
+
+def may_name(glob: str, pattern: str) -> bool:
+    """Whether a component of a shell's glob matches a typical name that a pattern covers; a component without
+    a letter or a dot is not compared.
+
+    >>> [may_name(glob, "**/.env") for glob in (".e*", "app/[.]env", "*", "*.md")]
+    [True, True, False, False]
+    >>> may_name("*.p?m", "*.pem"), may_name("my*", "**/*secret*"), may_name("*crets.txt", "**/*secret*")
+    (True, False, False)
+    """
+    name = next((part for part in reversed(pattern.split("/")) if part.strip("*")), "")
+    names = {name.replace("*", "").casefold(), name.replace("*", "x").casefold()} - {""}
+    parts = [part.casefold() for part in glob.split("/") if _SAYS.search(part)]
+    return any(fnmatchcase(one, part) for one in names for part in parts)
 
 
 def any_text(pattern: str) -> Test:

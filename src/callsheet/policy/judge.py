@@ -160,10 +160,10 @@ class Judge:
 
     def prepared(self, tool: str) -> Prepared:
         """The traits of a tool and the rules that apply to it."""
-        found = self._prepared.get(tool)
-        if found is None:
-            found = self._prepared[tool] = prepare(self.setting, self._rules, tool)
-        return found
+        prepared = self._prepared.get(tool)
+        if prepared is None:
+            prepared = self._prepared[tool] = prepare(self.setting, self._rules, tool)
+        return prepared
 
     def _result(self, prepared: Prepared, call: CallView) -> Label:
         source = self._source(prepared, call) if prepared.source is None else prepared.source
@@ -201,8 +201,8 @@ class Judge:
         label = source.label
         if label.is_public:
             return label
-        made = CallView("", "FORMAT", (source,))
-        return self.unshown(label) if self.makes_links(self.traits("FORMAT"), made, label) else label
+        view = CallView("", "FORMAT", (source,))
+        return self.unshown(label) if self.makes_links(self.traits("FORMAT"), view, label) else label
 
     @staticmethod
     def unshown(label: Label) -> Label:
@@ -297,9 +297,9 @@ def offered(call: CallView) -> Label:
     If nobody answers, the default is the answer, and the timeout decides when. A person's choice is trusted,
     but the text of an option keeps its readers: choosing a secret does not declassify it.
     """
-    found = [argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument]
+    labels = [argument.label for argument in (of_name(call, "default"), of_name(call, "timeout")) if argument]
     chosen = (of_name(call, "options"), of_name(call, "schema"))
-    return join([*found, *(Label(False, argument.label.readers) for argument in chosen if argument)])
+    return join([*labels, *(Label(False, argument.label.readers) for argument in chosen if argument)])
 
 
 def judge(policy: Policy, call: CallView) -> Judgement:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import islice
 
 from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
@@ -65,6 +66,14 @@ _ANOTHER = re.compile(
     rf"[/\\]{{2}}|&#|&\w+;|www\.|(?<![\w-])(?:{_WORDS}):|(?<![\w/.-]){_HOST}(?::\d+)?[/?#]", re.I
 )
 """What may begin another address after the end of one."""
+_APART = re.compile(r"[\s<>]|[\"'`],")
+"""What ends an address for all programs."""
+_NESTING = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/?#\s]+[/?#]", re.I)
+"""The beginning of a complete web address that may contain another."""
+_FARTHEST = 2_000
+"""The longest text before an address that is searched for one around it; a longer one counts as one."""
+_MOST_AFTER = 300
+"""How much of the text after data can tell that the data begins an address."""
 _SLASHED_HOST = re.compile(r"(?<![\w:/])//(?:[\w-]+\.)+[\w-]+", re.I)
 
 
@@ -90,9 +99,11 @@ def carries_data(
         if part.label.is_public:
             text += MARK if part.text is None else part.text
             continue
-        after = "".join(p if isinstance(p, str) else MARK for p in parts[number + 1 :])[:300]
+        after = _text_after(parts, number)
         is_own = not is_strict and _goes_on(parts, number)
-        if _is_address(text, after, is_own=is_own) and not may_have(_host_before(text), part):
+        if _is_address(text, after, is_own=is_own) and not all(
+            may_have(host, part) for host in _hosts_before(text)
+        ):
             return True
         text += _DATA if part.text is None else part.text
     return not literal_is_public and any(
@@ -100,13 +111,23 @@ def carries_data(
     )
 
 
+def _text_after(parts: list[Part], number: int) -> str:
+    """The beginning of the text after a part, with marks for holes."""
+    text = ""
+    for part in islice(parts, number + 1, None):
+        text += part if isinstance(part, str) else MARK
+        if len(text) >= _MOST_AFTER:
+            break
+    return text[:_MOST_AFTER]
+
+
 def _goes_on(parts: list[Part], number: int) -> bool:
     """Whether a hole is a field of the same value as the hole before it: `$done.count/$done.total`."""
-    here = parts[number]
-    before = next((part for part in reversed(parts[:number]) if isinstance(part, Hole)), None)
-    if before is None or isinstance(here, str):
+    ref = parts[number]
+    before = next((parts[at] for at in range(number - 1, -1, -1) if isinstance(parts[at], Hole)), None)
+    if not isinstance(before, Hole) or isinstance(ref, str):
         return False
-    (one, _, field), (other, _, further) = before.name.partition("."), here.name.partition(".")
+    (one, _, field), (other, _, further) = before.name.partition("."), ref.name.partition(".")
     return one == other and bool(field) and bool(further)
 
 
@@ -137,16 +158,48 @@ def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
 
 
-def _host_before(text: str) -> str | None:
-    """The host of the address that the text ends in, if it is complete."""
+def _hosts_before(text: str) -> list[str | None]:
+    """The host of the address that the text ends in, and those of addresses around it; None for one that
+    cannot be told.
+
+    >>> _hosts_before("https://c.example/?to=https://a.example/"), _hosts_before("[x](//c.example/https://a.example/")
+    (['a.example', 'c.example'], ['a.example', None])
+    """
     start = text.rfind("://")
     if start < 0:
-        return None
+        return [None]
     scheme = _SCHEME.search(text[max(start - 31, 0) : start])
-    url = text[start - len(scheme[0]) if scheme else start :]
+    begin = start - len(scheme[0]) if scheme else start
+    url = text[begin:]
     if re.search(r"[\s<>\"'`]", url) or not re.search(r"://[^/?#]+[/?#]", url):
-        return None
-    return _only_host_of(url)
+        return [None]
+    return [_only_host_of(url), *_hosts_around(text[max(begin - _FARTHEST, 0) : begin])]
+
+
+def _hosts_around(before: str) -> list[str | None]:
+    """The hosts of the addresses, or of the tag, that the text leaves open: what follows is part of them."""
+    left = before[_open_from(before) :]
+    first = _ANOTHER.search(left)
+    if first is None and len(left) < _FARTHEST:
+        return []
+    named = list(_NESTING.finditer(left))
+    if first is None or not named or named[0].start() > first.start():
+        return [None]
+    return [host_of(found.group()) for found in named]
+
+
+def _open_from(text: str) -> int:
+    """Where the address, the tag, the style or the Markdown link that the text leaves open begins."""
+    begins = [max((found.end() for found in _APART.finditer(text)), default=0)]
+    tag, style = text.rfind("<"), text.lower().rfind("url(")
+    if tag > text.rfind(">") and (_OPEN_TAG.match(text, tag) or text[:tag].rstrip().endswith("](")):
+        begins.append(tag)
+    if style > text.rfind(")"):
+        begins.append(style)
+    link = text.rfind("](")
+    if link >= 0 and not re.search(r"\s", text[link:]):  # its target ends at white space, not at a quote
+        begins.append(link)
+    return min(begins)
 
 
 def _only_host_of(url: str) -> str | None:
@@ -196,6 +249,6 @@ def hosts_spoken(text: str) -> list[str | None]:
     """
     if "/" not in text:
         return []
-    found = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
-    spoken = dict.fromkeys(host_of(f"https://{url.lstrip('/')}") for url in found)
+    urls = [f.group() for pattern in (_SPOKEN_HOST, _SLASHED_HOST) for f in pattern.finditer(text)]
+    spoken = dict.fromkeys(host_of(f"https://{url.lstrip('/')}") for url in urls)
     return hosts_named(text) + list(spoken)

@@ -52,9 +52,9 @@ def loose_host(text: str) -> str:
     >>> loose_host("//Docs.Example./a"), loose_host("localhost:3000"), loose_host("http://%31.1")
     ('docs.example', 'localhost', '1.0.0.1')
     """
-    found = _AUTHORITY.match(text[:_LONGEST].translate(_DROPPED))
-    assert found is not None
-    host = unicodedata.normalize("NFKC", unquote(found[1])).translate(_DOTS).lower().strip().removesuffix(".")
+    match = _AUTHORITY.match(text[:_LONGEST].translate(_DROPPED))
+    assert match is not None
+    host = unicodedata.normalize("NFKC", unquote(match[1])).translate(_DOTS).lower().strip().removesuffix(".")
     address = _loose_address(host)
     return host if address is None else str(address)
 

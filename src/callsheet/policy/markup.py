@@ -55,8 +55,8 @@ def _runs_spans(text: str) -> bool:
 def _tags(text: str) -> Iterator[tuple[str, str]]:
     """The names and contents of tags, in each way in which a program may parse the text."""
     for pattern in (_TAG, _QUOTED_TAG):
-        for found in pattern.finditer(text):
-            yield found[1], found[2]
+        for match in pattern.finditer(text):
+            yield match[1], match[2]
 
 
 def _is_active_tag(name: str, attributes: str) -> bool:

@@ -165,8 +165,8 @@ class Policy:
 
     def with_files(self, files: Iterable[str]) -> Policy:
         """The policy with these files protected from writes as well."""
-        kept = tuple(sorted({*self.files, *files}))
-        return self if kept == self.files else replace(self, files=kept)
+        files_of_both = tuple(sorted({*self.files, *files}))
+        return self if files_of_both == self.files else replace(self, files=files_of_both)
 
     def without(self, steps: Iterable[str]) -> Policy:
         """The policy without its approvals and declassifications of these steps."""

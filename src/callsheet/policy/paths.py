@@ -138,6 +138,8 @@ def _readings(text: str) -> list[str]:
         decoded = unicodedata.normalize("NFKC", unquote(readings[-1])).replace("\\", "/")
         if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co") for c in readings[-1] + decoded):
             raise PathRefused("the path contains an invisible character")
+        if "\ufffd" in decoded and "\ufffd" not in readings[-1]:
+            raise PathRefused("the path is percent-encoded in a way that programs read differently")
         if decoded == readings[-1]:
             return readings
         readings.append(decoded)

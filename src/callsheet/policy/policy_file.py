@@ -54,14 +54,19 @@ def _read(source: Source, find: Find, above: tuple[str, ...]) -> Policy:
     base = Policy()
     extended = table.get("extends")
     if isinstance(extended, str):
-        found = None if len(above) >= _MOST_EXTENDED or extended in above else find(extended)
-        if found is None:
+        file_source = None if len(above) >= _MOST_EXTENDED or extended in above else find(extended)
+        if file_source is None:
             why = f"it extends {extended!r}, which extends it" if extended in above else _no_policy(extended)
-            near = did_you_mean(extended, _SHIPPED)
+            suggestions = did_you_mean(extended, _SHIPPED)
             others = "the shipped ones are strict, workspace and open"
-            faults.add("POL005", why, ("extends",), f"did you mean {near[0]}? {others}" if near else others)
+            faults.add(
+                "POL005",
+                why,
+                ("extends",),
+                f"did you mean {suggestions[0]}? {others}" if suggestions else others,
+            )
         else:
-            base = _read(found, find, (*above, extended))
+            base = _read(file_source, find, (*above, extended))
     table.setdefault("name", PurePath(source.name).stem)
     policy = _merged(base, table, faults)
     faults.raise_if_any()
@@ -158,6 +163,10 @@ def _check_audiences(policy: Policy, faults: Faults) -> None:
 def _way_to_readers(name: str, known: set[str]) -> str:
     """The suggested fix for an undescribed reader, which may be a misspelt audience or level."""
     meant = _LONG_NAMES.get(name)
-    near = (meant,) if meant else did_you_mean(name, sorted({*known, *_LEVELS}))
+    suggestions = (meant,) if meant else did_you_mean(name, sorted({*known, *_LEVELS}))
     described = f"[audience.{name}] with its hosts or mail addresses"
-    return f"did you mean {' or '.join(near)}? else write {described}" if near else f"write {described}"
+    return (
+        f"did you mean {' or '.join(suggestions)}? else write {described}"
+        if suggestions
+        else f"write {described}"
+    )

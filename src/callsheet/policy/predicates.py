@@ -51,13 +51,13 @@ def faults_of(rules: Iterable[CallRule]) -> list[tuple[int, Diagnostic]]:
 
     Spans are relative to the beginning of the predicate.
     """
-    found: list[tuple[int, Diagnostic]] = []
+    faults: list[tuple[int, Diagnostic]] = []
     for number, rule in enumerate(rules):
         try:
             _compiled(rule)
         except CallsheetError as error:
-            found += [(number, diagnostic) for diagnostic in error.diagnostics]
-    return found
+            faults += [(number, diagnostic) for diagnostic in error.diagnostics]
+    return faults
 
 
 def _compiled(rule: CallRule) -> Predicate:
@@ -92,8 +92,10 @@ def _refuse_unknown(rule: CallRule, program: Any) -> None:
     called: list[str] = [name for name in program.functions() if _NAME.fullmatch(name)]
     for name in called:
         if name not in _FUNCTIONS:
-            near = did_you_mean(name, _FUNCTIONS)
-            raise _undecidable(rule, name, f"did you mean {' or '.join(near)}?" if near else None)
+            suggestions = did_you_mean(name, _FUNCTIONS)
+            raise _undecidable(
+                rule, name, f"did you mean {' or '.join(suggestions)}?" if suggestions else None
+            )
     known = {_ARGUMENTS, *_TYPES, *_ITEM.findall(rule.when)}
     named: list[str] = program.variables()
     for name in named:

@@ -73,17 +73,17 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
     """Prepare a tool, given by any spelling of its name."""
     name = fold(tool)
     traits = setting.traits(name)
-    made = [rule(setting, name, traits) for rule in rules]
-    held = [rule for rule in made if rule is not None]
-    by_labels = [rule for rule in held if not isinstance(rule, OfTexts)]
+    prepared = [rule(setting, name, traits) for rule in rules]
+    applied = [rule for rule in prepared if rule is not None]
+    by_labels = [rule for rule in applied if not isinstance(rule, OfTexts)]
     source = _fixed_source(setting, name, traits)
     of_labels = _seen(setting, by_labels, name, traits, source)
     return Prepared(
         name,
         traits,
-        checks=tuple([_check_of(rule) for rule in held]),
+        checks=tuple([_check_of(rule) for rule in applied]),
         of_clear=tuple([_check_of(rule) for rule in by_labels]),
-        deciding=tuple([_check_of(rule) for rule in held if not _only_obliges(rule)]),
+        deciding=tuple([_check_of(rule) for rule in applied if not _only_obliges(rule)]),
         source=source,
         of_labels=of_labels,
         of_labels_again=of_labels if all(_holds_again(rule) for rule in by_labels) else None,
@@ -92,7 +92,7 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
         prose=_prose(by_labels),
         is_plain=_plain(by_labels),
-        clears=tuple([rule.clears for rule in held if isinstance(rule, OfTexts)]),
+        clears=tuple([rule.clears for rule in applied if isinstance(rule, OfTexts)]),
         keeps=traits is not None and _keeps(name, traits),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
     )

@@ -29,18 +29,18 @@ class RedirectRules:
     def _objection(self, before: str, after: str) -> str | None:
         """The objection to a redirect from one address to another, or None."""
         try:
-            here, there = parse_url(before).host, parse_url(after).host
+            host_before, host_after = parse_url(before).host, parse_url(after).host
         except AddressRefused as error:
             return str(error)
-        trusted = self._audiences.of_host(there)
-        if trusted and not trusted & self._audiences.of_host(here):
-            return f"{here} leads to {there}, which the policy trusts"
-        if self._only is None or trusted or self._only.allow_name(there):
+        trusted = self._audiences.of_host(host_after)
+        if trusted and not trusted & self._audiences.of_host(host_before):
+            return f"{host_before} leads to {host_after}, which the policy trusts"
+        if self._only is None or trusted or self._only.allow_name(host_after):
             return None
-        address = host_address(there)
+        address = host_address(host_after)
         if address is not None and self._only.allow_network(address):
             return None
-        return f"{there} is not among the hosts that the policy allows"
+        return f"{host_after} is not among the hosts that the policy allows"
 
 
 def beyond(arguments: Arguments, tool: str, args: Mapping[str, Any], after: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.addresses import AllowedHosts
 from callsheet.policy.builtins import PUBLIC_WORLD, fold
-from callsheet.policy.globs import covers, matches
+from callsheet.policy.globs import covers, matches, may_name
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import readings_of, walked
 
@@ -63,6 +63,10 @@ class Sources:
     def _file(self, path: str, on_host: bool) -> Label:
         rules, readings = self._host_files if on_host else self._files, readings_of(path)
         return join([_named(rules, walked(reading), readings) for reading in readings])
+
+    def may_be_secret(self, glob: str) -> bool:
+        """Whether a glob may match a file that the policy calls secret by its name."""
+        return any(label.is_secret and may_name(glob, pattern) for pattern, label in self._host_files)
 
     def tool(self, tool: str) -> Label | None:
         """The label that a source rule gives to a tool's results, None if there is no rule."""

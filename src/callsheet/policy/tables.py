@@ -49,8 +49,8 @@ class Faults:
     def raise_if_any(self) -> None:
         """Raise CallsheetError with the recorded errors in text order, if there are any."""
         if self._found:
-            found = sorted(self._found, key=lambda d: d.span.start if d.span is not None else -1)
-            raise CallsheetError(found, self._source)
+            in_order = sorted(self._found, key=lambda d: d.span.start if d.span is not None else -1)
+            raise CallsheetError(in_order, self._source)
 
 
 Reader: TypeAlias = "Callable[[object, Path, Faults], Any]"
@@ -65,17 +65,19 @@ def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Fau
         raise ValueError("a table")
     values: Table = {}
     for key, value in cast("Mapping[str, object]", data).items():
-        here = (*path, key)
+        key_path = (*path, key)
         reader = keys.get(key)
         if reader is None:
-            near = did_you_mean(key, keys)
-            way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(keys)}"
-            faults.add("POL002", f"a policy has no key {_dotted(here)}", here, way_out)
+            suggestions = did_you_mean(key, keys)
+            way_out = (
+                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known are {', '.join(keys)}"
+            )
+            faults.add("POL002", f"a policy has no key {_dotted(key_path)}", key_path, way_out)
             continue
         try:
-            values[key] = reader(value, here, faults)
+            values[key] = reader(value, key_path, faults)
         except ValueError as error:
-            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
     return values
 
 
@@ -216,14 +218,14 @@ def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
         raise ValueError("a table")
     rules: dict[str, ToolRule] = {}
     for name, table in cast("Mapping[str, object]", value).items():
-        here = (*path, name)
+        key_path = (*path, name)
         key = tool_key(name)
         if key in rules:
-            faults.add("POL003", f"two entries are for the same tool {name}", here)
+            faults.add("POL003", f"two entries are for the same tool {name}", key_path)
         try:
-            values = read_table(table, _TOOL, here, faults)
+            values = read_table(table, _TOOL, key_path, faults)
         except ValueError as error:
-            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
             continue
         values.pop("annotations", None)
         rules[key] = ToolRule(**values)
@@ -235,16 +237,16 @@ def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...
         raise ValueError("a table")
     rules: list[SourceRule] = []
     for place, table in cast("Mapping[str, object]", value).items():
-        here = (*path, place)
+        key_path = (*path, place)
         kind, colon, pattern = place.partition(":")
         if kind not in _SOURCE_KINDS or (not pattern if kind != "memory" else bool(colon and not pattern)):
             known = "file:GLOB, url:HOST, host:GLOB, tool:@NAME and memory"
-            faults.add("POL003", f"{place!r} is no source", here, f"sources are {known}")
+            faults.add("POL003", f"{place!r} is no source", key_path, f"sources are {known}")
             continue
         try:
-            values = read_table(table, _SOURCE, here, faults)
+            values = read_table(table, _SOURCE, key_path, faults)
         except ValueError as error:
-            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
             continue
         label = Label(values.get("integrity", True), values.get("conf", read_readers("priv")))
         is_tool = kind == "tool" and pattern != "*"
@@ -267,20 +269,20 @@ def _conf(value: object, path: Path, faults: Faults) -> object:
 def _audiences(value: object, path: Path, faults: Faults) -> dict[str, Audience]:
     if not isinstance(value, Mapping):
         raise ValueError("a table")
-    found: dict[str, Audience] = {}
+    audiences: dict[str, Audience] = {}
     for name, table in cast("Mapping[str, object]", value).items():
-        here = (*path, name)
+        key_path = (*path, name)
         try:
             if read_readers(name) != frozenset({name}) or name in ("user", "model"):
                 raise ValueError
         except ValueError:
-            faults.add("POL003", f"an audience cannot be called {name!r}", here)
+            faults.add("POL003", f"an audience cannot be called {name!r}", key_path)
             continue
         try:
-            found[name] = Audience(name=name, **read_table(table, _AUDIENCE, here, faults))
+            audiences[name] = Audience(name=name, **read_table(table, _AUDIENCE, key_path, faults))
         except ValueError as error:
-            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
-    return found
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
+    return audiences
 
 
 def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
@@ -288,15 +290,15 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
         raise ValueError("a list of tables, each [[rule]]")
     rules: list[CallRule] = []
     for number, table in enumerate(cast("list[object]", value)):
-        here = (*path, number)
+        key_path = (*path, number)
         try:
-            values = read_table(table, _RULE, here, faults)
+            values = read_table(table, _RULE, key_path, faults)
         except ValueError as error:
-            faults.add("POL003", f"{_dotted(here)} must be {error}", here)
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
             continue
         missing = [key for key in _RULE if key not in cast("Mapping[str, object]", table)]
         if missing:
-            faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", here)
+            faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", key_path)
         if values.keys() != _RULE.keys():
             continue
         rules.append(CallRule(tool=tool_key(values["tool"]), when=values["when"], then=values["then"]))
@@ -307,8 +309,8 @@ def _agent(value: object, path: Path, faults: Faults) -> AgentRule:
     rule = AgentRule(**read_table(value, _AGENT, path, faults))
     for tool in rule.arguments:
         if tool not in rule.tools:
-            here = (*path, "arguments", _written(value, tool))
-            faults.add("POL003", f"the agent is not given @{tool}", here, "name it in `tools` too")
+            key_path = (*path, "arguments", _written(value, tool))
+            faults.add("POL003", f"the agent is not given @{tool}", key_path, "name it in `tools` too")
     return rule
 
 
@@ -321,21 +323,21 @@ def _written(value: object, tool: str) -> str:
 def _arguments(value: object, path: Path, faults: Faults) -> dict[str, dict[str, tuple[str, ...]]]:
     if not isinstance(value, Mapping):
         raise ValueError('a table by tool, such as { "@FETCH_PAGE" = { url = ["https://docs.example/*"] } }')
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    arguments: dict[str, dict[str, tuple[str, ...]]] = {}
     for written, table in cast("Mapping[str, object]", value).items():
-        tool, here = tool_key(written), (*path, written)
+        tool, key_path = tool_key(written), (*path, written)
         if not isinstance(table, Mapping):
-            faults.add("POL003", f"{_dotted(here)} must be a table of arguments", here)
+            faults.add("POL003", f"{_dotted(key_path)} must be a table of arguments", key_path)
             continue
-        given = found.setdefault(tool, {})
+        given = arguments.setdefault(tool, {})
         for name, patterns in cast("Mapping[str, object]", table).items():
             try:
-                given[name] = _texts(patterns, (*here, name), faults)
+                given[name] = _texts(patterns, (*key_path, name), faults)
                 for pattern in given[name]:
                     check_pattern(tool, name, pattern)
             except ValueError as error:
-                faults.add("POL003", f"{_dotted((*here, name))} must be {error}", (*here, name))
-    return found
+                faults.add("POL003", f"{_dotted((*key_path, name))} must be {error}", (*key_path, name))
+    return arguments
 
 
 _TOOL: dict[str, Reader] = {

@@ -62,8 +62,8 @@ def _within(text: str, span: Span, key: str) -> Span:
     """The span of a key in the inline table after another key; the other key's span if it is not found."""
     following = re.search(r"\n[ \t]*(?:\[|[^\s\[\]{},#=]+[ \t]*=)", text[span.end :])
     end = len(text) if following is None else span.end + following.start()
-    found = re.compile(rf"[\"']?{re.escape(key)}[\"']?(?=[ \t]*[=\]\",'}}])").search(text, span.end, end)
-    return span if found is None else Span(found.start(), found.end())
+    match = re.compile(rf"[\"']?{re.escape(key)}[\"']?(?=[ \t]*[=\]\",'}}])").search(text, span.end, end)
+    return span if match is None else Span(match.start(), match.end())
 
 
 def _parts(dotted: str) -> tuple[str, ...]:

@@ -128,11 +128,11 @@ async def as_json_in_turns(value: object) -> JSON:
     items = cast("list[object]", value)
     if len(items) < _LONG or _are_plain(items):
         return as_json(items)
-    made: list[JSON] = []
+    converted: list[JSON] = []
     for start in range(0, len(items), _LONG):
-        made += [as_json(item, 1) for item in items[start : start + _LONG]]
+        converted += [as_json(item, 1) for item in items[start : start + _LONG]]
         await asyncio.sleep(0)
-    return made
+    return converted
 
 
 def _are_plain(items: list[object]) -> bool:

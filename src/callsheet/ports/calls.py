@@ -1,4 +1,4 @@
-"""The context of a tool call (`CallContext`) and the exception for its failure (`ToolFailed`)."""
+"""The context of a tool call (`_rare_fields`) and the exception for its failure (`ToolFailed`)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ToolFailed(Exception):
         self.final = final
 
 
-class _Beside:
-    """The attributes that few calls have; created at the first use of one, to keep `CallContext` small."""
+class _RareFields:
+    """The attributes that few calls have; created at the first use of one, to keep `_rare_fields` small."""
 
     __slots__ = ("delivery", "handed", "idempotency_key", "returned", "review", "shown")
 
@@ -69,15 +69,15 @@ class CallContext:
     at the answer. `leads` checks redirects within the call; None if any public address may be reached.
     """
 
-    __slots__ = ("_beside", "_caller", "_command", "key", "remarks", "run_id", "spent")
+    __slots__ = ("_caller", "_command", "_rare_fields", "key", "remarks", "run_id", "spent")
 
     def __init__(
         self, run_id: str, key: str, idempotency_key: str | None = None, *, delivery: str = ""
     ) -> None:
         self.begin(run_id, key, None, None)
         if delivery or idempotency_key is not None:
-            beside = self._rare()
-            beside.delivery, beside.idempotency_key = delivery, idempotency_key
+            rare = self._rare()
+            rare.delivery, rare.idempotency_key = delivery, idempotency_key
 
     def begin(self, run_id: str, key: str, caller: Caller | None, command: object) -> Self:
         """Reset the context for a call; the gateway uses this because it is faster than the constructor."""
@@ -85,21 +85,21 @@ class CallContext:
         self.key = key
         self.remarks: tuple[Remark, ...] = ()
         self.spent: Spent | None = None
-        self._beside: _Beside | None = None
+        self._rare_fields: _RareFields | None = None
         self._caller = caller
         self._command = command
         return self
 
-    def _rare(self) -> _Beside:
+    def _rare(self) -> _RareFields:
         """The holder of the rarely used attributes, created when first needed."""
-        if self._beside is None:
-            self._beside = _Beside()
-        return self._beside
+        if self._rare_fields is None:
+            self._rare_fields = _RareFields()
+        return self._rare_fields
 
     @property
     def handed(self) -> str:
         """The LCTL block given to an agent."""
-        return "" if self._beside is None else self._beside.handed
+        return "" if self._rare_fields is None else self._rare_fields.handed
 
     @handed.setter
     def handed(self, block: str) -> None:
@@ -108,7 +108,7 @@ class CallContext:
     @property
     def returned(self) -> str:
         """The LCTL block that the agent gave back."""
-        return "" if self._beside is None else self._beside.returned
+        return "" if self._rare_fields is None else self._rare_fields.returned
 
     @returned.setter
     def returned(self, block: str) -> None:
@@ -117,7 +117,7 @@ class CallContext:
     @property
     def review(self) -> str:
         """Why a person has to look at the answer."""
-        return "" if self._beside is None else self._beside.review
+        return "" if self._rare_fields is None else self._rare_fields.review
 
     @review.setter
     def review(self, why: str) -> None:
@@ -126,7 +126,7 @@ class CallContext:
     @property
     def shown(self) -> Label | None:
         """The label of the data that a planner was shown."""
-        return None if self._beside is None else self._beside.shown
+        return None if self._rare_fields is None else self._rare_fields.shown
 
     @shown.setter
     def shown(self, label: Label | None) -> None:
@@ -182,13 +182,13 @@ class CallContext:
     @property
     def idempotency_key(self) -> str:
         """The key by which a tool can recognise repeated deliveries of this call."""
-        beside = self._rare()
-        if beside.idempotency_key is None:
-            delivery = beside.delivery or self.key
+        rare = self._rare()
+        if rare.idempotency_key is None:
+            delivery = rare.delivery or self.key
             if isinstance(self._command, CallTool):
                 delivery = self._command.delivery or delivery
-            beside.idempotency_key = sha256(f"{self.run_id}/{delivery}".encode()).hexdigest()
-        return beside.idempotency_key
+            rare.idempotency_key = sha256(f"{self.run_id}/{delivery}".encode()).hexdigest()
+        return rare.idempotency_key
 
     @property
     def traceparent(self) -> str:

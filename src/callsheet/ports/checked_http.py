@@ -23,10 +23,10 @@ async def resolve(target: Target) -> list[str]:
     """The IP addresses of a target's host, as strings; raises UnknownHost."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise UnknownHost(f"the host {target.host} is not known") from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in addresses))
 
 
 async def send_to(

@@ -154,8 +154,8 @@ def _text(value: object) -> str:
 
 def _rows(value: JSON) -> JSON:
     """The rows of a search, whether given directly or under `results`."""
-    found = value.get("results") if isinstance(value, dict) else None
-    return found if isinstance(found, list) else value
+    rows = value.get("results") if isinstance(value, dict) else None
+    return rows if isinstance(rows, list) else value
 
 
 def _titled_list(value: JSON) -> JSON:

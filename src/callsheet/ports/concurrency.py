@@ -30,7 +30,7 @@ class Slots:
         self.most = most
         self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
-    def here(self) -> asyncio.Semaphore:
+    def semaphore(self) -> asyncio.Semaphore:
         """The semaphore of the running event loop, for `async with`."""
         loop = asyncio.get_running_loop()
         free = self._by_loop.get(loop)
@@ -42,7 +42,7 @@ class Slots:
         """The handler, wrapped so that each call takes one of these slots."""
 
         async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
-            async with self.here():
+            async with self.semaphore():
                 return await handler(args, context)
 
         return in_turn

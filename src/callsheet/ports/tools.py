@@ -157,8 +157,8 @@ class Registry:
             return Diagnostic(
                 "TOL003", Severity.ERROR, f"@{name} is offered by more than one server", help=f"write {names}"
             )
-        near = did_you_mean(name, [*self._tools, *self._aliases])
-        known = "did you mean " + " or ".join(f"@{n}" for n in near) + "?" if near else None
+        suggestions = did_you_mean(name, [*self._tools, *self._aliases])
+        known = "did you mean " + " or ".join(f"@{n}" for n in suggestions) + "?" if suggestions else None
         return Diagnostic(
             "TOL001",
             Severity.ERROR,

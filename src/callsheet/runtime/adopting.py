@@ -7,32 +7,48 @@ journal in which these steps have succeeded, for `resume_run` to carry on. No to
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Call, Order, Plan
 from callsheet.machine import CallModel, CallTool, Command, Limits, Machine, Started, Succeeded
 from callsheet.machine.graph import compile_graph
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.policy.judge import judge_of
 from callsheet.runtime.doubt import close_run
+from callsheet.runtime.label_tracking import LabelTracker
 from callsheet.runtime.launch import Launch, start_of
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import create_run
 from callsheet.sealing.known import Known
-from callsheet.store import Journal
+from callsheet.store import Journal, JournalError
+from callsheet.store.database import UNAVAILABLE
+from callsheet.store.label_transfer import open_labels
 from callsheet.store.records import Start
 from callsheet.store.replay import begin
 
+Labelled: TypeAlias = "Callable[[CallTool, Succeeded], Succeeded]"
+
 
 def adopt_run(
-    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, done: Mapping[str, JSON]
+    plan: Plan,
+    known: Known,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    done: Mapping[str, JSON],
+    workspace: str = "",
 ) -> None:
     """Create a run in which the steps of `done` have ended with these results, by step id.
 
-    `known` are the secrets of its tools. Calls made elsewhere do not count against the run's limits. On
-    return the run is durable and not owned by any process. Raises CallsheetError: PLN028 for a step that
-    cannot be taken over, and what `start_run` raises before a run begins.
+    `known` are the secrets of its tools. Under a policy, results that were read from files of the `workspace`
+    or from the memory have the labels stored for these, and what the steps wrote there gets labels. Calls
+    made elsewhere do not count against the run's limits. On return the run is durable and not owned by any
+    process. Raises CallsheetError: PLN028 for a step that cannot be taken over, JRN010 if labels cannot be
+    used, and what `start_run` raises before a run begins.
     """
     check_done(plan, done)
     wide = replace(launch, limits=with_room(launch.limits, plan, done))
@@ -43,25 +59,56 @@ def adopt_run(
     with create_run(plan, start, wide, known, journal, run_id) as writer:
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         commands = folded.machine.feed(Started(start.inputs))
-        for call, outcome in ended_before(folded.machine, commands, done):
-            recorder.intent(call)
-            recorder.event(outcome)
+        with _labelling(launch, journal, run_id, workspace) as labelled:
+            for call, outcome in ended_before(folded.machine, commands, done, labelled):
+                recorder.intent(call)
+                recorder.event(outcome)
         if folded.machine.result is not None:
             close_run(journal, writer, folded)
         writer.commit()
 
 
+@contextmanager
+def _labelling(launch: Launch, journal: Journal, run_id: str, workspace: str) -> Generator[Labelled]:
+    """Adds stored labels to what finished calls have read, and stores those of what they wrote."""
+    if launch.policy is None:
+        yield _unlabelled
+        return
+    with open_labels(journal.path) as store:
+        tracker = LabelTracker(judge_of(launch.policy), store, workspace, run_id)
+
+        def labelled(call: CallTool, outcome: Succeeded) -> Succeeded:
+            try:
+                tracker.end(tracker.begin(call), outcome)
+                return tracker.labelled(call, outcome)
+            except UNAVAILABLE as error:
+                raise JournalError(
+                    "JRN010", f"the labels of files and facts cannot be used: {error}"
+                ) from error
+
+        yield labelled
+
+
+def _unlabelled(call: CallTool, outcome: Succeeded) -> Succeeded:
+    return outcome
+
+
 def ended_before(
-    machine: Machine, commands: Iterable[Command], done: Mapping[str, JSON]
+    machine: Machine,
+    commands: Iterable[Command],
+    done: Mapping[str, JSON],
+    labelled: Labelled = _unlabelled,
 ) -> Iterator[tuple[CallTool | CallModel, Succeeded]]:
     """The calls of finished steps with their outcomes; the machine is fed each one after it is yielded.
 
-    `commands` are those that the machine has issued so far.
+    `commands` are those that the machine has issued so far. `labelled` adds a label to the outcome of a tool.
     """
     waiting = list(commands)
     for command in waiting:
         if isinstance(command, CallTool | CallModel) and command.step in done:
             outcome = Succeeded(command.key, done[command.step])
+            if isinstance(command, CallTool):
+                outcome = labelled(command, outcome)
             yield command, outcome
             waiting += machine.feed(outcome)
 

@@ -144,11 +144,11 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
 
 
 def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:
-    for found in misfits(literal_value(value), schema, schema):
-        place = f"answer{found.path}"
-        if found.wanted:
-            return f"the {place} should be {found.wanted}"
-        return f"the {place} is {'missing' if found.wrong.name == 'MISSING' else 'not known'}"
+    for first_misfit in misfits(literal_value(value), schema, schema):
+        place = f"answer{first_misfit.path}"
+        if first_misfit.wanted:
+            return f"the {place} should be {first_misfit.wanted}"
+        return f"the {place} is {'missing' if first_misfit.wrong.name == 'MISSING' else 'not known'}"
     return None
 
 
@@ -236,7 +236,7 @@ def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answer
     return Answered(key, asked.digest, answer.verdict, answer.value, answer.by, answer.note, msg_id)
 
 
-def found(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
+def find_answer(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
     """The answer to a question that arrived in time, its expiry, or None; `now` is a wall time in seconds."""
     for letter in letters:
         if posed.due is None or letter.ts < posed.due:

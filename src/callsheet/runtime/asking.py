@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Ask, Verdict
 from callsheet.ports.timeouts import give_up
-from callsheet.runtime.answers import Answer, PendingAsk, answered, found, misfit, pending
+from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.store.inbox import Letter
 from callsheet.store.snapshots import AskTimes
@@ -69,9 +69,9 @@ class People:
             known = self.posed[digest] = self.before.get(digest) or _posed_now(ask.asked.timeout)
         return known
 
-    def found(self, ask: Ask, letters: list[Letter]) -> Answered | None:
+    def find_answer(self, ask: Ask, letters: list[Letter]) -> Answered | None:
         """The answer to a question or its expiry by now, by the wall clock; None if there is neither."""
-        return found(ask, self.pose(ask), letters, time.time())
+        return find_answer(ask, self.pose(ask), letters, time.time())
 
 
 def _posed_now(timeout: float | None) -> AskTimes:
@@ -101,8 +101,8 @@ class OpenQuestions:
         people, posed = self._people, self._people.pose(ask)
         deadline = None
         if posed.due is not None:
-            left = min(posed.due - time.time(), posed.due - posed.since)
-            deadline = asyncio.get_running_loop().time() + max(0.0, left)
+            seconds_left = min(posed.due - time.time(), posed.due - posed.since)
+            deadline = asyncio.get_running_loop().time() + max(0.0, seconds_left)
         self.open[ask.key] = _Open(ask, posed, deadline)
         if self._look_for(ask.key, self._letters()):
             return
@@ -117,7 +117,7 @@ class OpenQuestions:
 
     def is_awaited(self) -> bool:
         """Whether an answer may still arrive while this process lives; delivers those already there."""
-        return bool(self.open) and (self._look() or bool(self._calling) or self._people.present.waits)
+        return bool(self.open) and (self._deliver() or bool(self._calling) or self._people.present.waits)
 
     @property
     def is_at_rest(self) -> bool:
@@ -137,7 +137,7 @@ class OpenQuestions:
     def _letters(self) -> list[Letter]:
         return [] if self._people.letters is None else self._people.letters()
 
-    def _look(self) -> bool:
+    def _deliver(self) -> bool:
         """Deliver all answers and expiries; return whether there were any."""
         letters = self._letters()
         return sum(self._look_for(key, letters) for key in tuple(self.open)) > 0
@@ -146,7 +146,7 @@ class OpenQuestions:
         ask, posed, deadline = self.open[key]
         now = asyncio.get_running_loop().time()
         is_over = deadline is not None and now >= deadline
-        event = found(ask, posed, letters, float("-inf"))
+        event = find_answer(ask, posed, letters, float("-inf"))
         if event is None and is_over:
             event = Answered(key, ask.asked.digest, Verdict.EXPIRE)
         if event is not None:
@@ -169,7 +169,7 @@ class OpenQuestions:
             pause = min([self._people.present.poll, *(max(0.001, end - now()) for end in ends)])
             await asyncio.sleep(pause)
             try:
-                self._look()
+                self._deliver()
             except CallsheetError as error:
                 # The journal is unreadable now; the run itself will notice when it writes.
                 _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)

@@ -55,13 +55,13 @@ class _Briefings:
     def __init__(self, journal: Journal, rule: BlockRule) -> None:
         self._journal = journal
         self._rule = rule
-        self._made: dict[str, Handoff | None] = {}
+        self._handoffs: dict[str, Handoff | None] = {}
 
     def agent(self, port: AgentPort) -> AgentPort:
         """Wrap a port for agents that are carried out as a whole."""
 
         async def solve(command: RunAgent, context: CallContext) -> JSON:
-            handed = await self._hand(context, command)
+            handed = await self._hand_off(context, command)
             value = await port(command, context)
             self._receive(handed, context)
             return value
@@ -72,22 +72,22 @@ class _Briefings:
         """Wrap a port for agents driven by the machine: each turn gets the block, the last may return one."""
 
         async def ask(command: AgentTurn, context: CallContext) -> JSON:
-            handed = await self._hand(context, command)
+            handed = await self._hand_off(context, command)
             value = await port(command, context)
             self._receive(handed, context)
             return value
 
         return ask
 
-    async def _hand(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
+    async def _hand_off(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
         label = context.key.rsplit(".", 2)[0]
-        if label not in self._made:
-            self._made[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
-        made = self._made[label]
-        if made is None:
+        if label not in self._handoffs:
+            self._handoffs[label] = await asyncio.to_thread(self._briefing, context.run_id, label)
+        handoff = self._handoffs[label]
+        if handoff is None:
             return None
         goal = command.args.get("goal") or next(iter(command.inputs), "")
-        handed = replace(made, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
+        handed = replace(handoff, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
         context.handed = write(handed)
         return handed
 

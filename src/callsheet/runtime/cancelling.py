@@ -54,16 +54,16 @@ class CancelOnRequest:
             self._timer = None
 
     def _look(self) -> None:
-        asked: Cancelled | None = None
+        cancellation: Cancelled | None = None
         try:
-            asked = cancel_asked(self._journal, self._run_id)
+            cancellation = cancel_asked(self._journal, self._run_id)
         except CallsheetError as error:
             # The journal is unreadable now; the run itself will notice when it writes.
             _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
-        if asked is None:
+        if cancellation is None:
             self.__enter__()
         else:
-            self._driver.cancel(asked.reason)
+            self._driver.cancel(cancellation.reason)
 
 
 def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
@@ -83,8 +83,8 @@ def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
     with writer:
         folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
         if folded.machine.result is None:
-            asked = cancel_asked(journal, run_id) or Cancelled(reason)
-            folded.take(JournalRecorder(writer, journal.durability, folded=folded).event(asked))
+            cancellation = cancel_asked(journal, run_id) or Cancelled(reason)
+            folded.feed(JournalRecorder(writer, journal.durability, folded=folded).event(cancellation))
         result = close_run(journal, writer, folded)
         return RunOutcome(run_id, result, doubtful_calls(folded), usage=folded.usage())
 

@@ -52,11 +52,11 @@ class JournalOptions(NamedTuple):
     writer: RunWriter
     plan: Plan
     people: People
-    beside: Offload = at_once
+    offload: Offload = at_once
 
-    async def stands(self) -> Folded:
+    async def folded_state(self) -> Folded:
         """The state of the run folded from its journal, computed outside the loop."""
-        return await to_its_end(self.beside, lambda: stand(self.journal, self.writer, self.plan))
+        return await to_its_end(self.offload, lambda: stand(self.journal, self.writer, self.plan))
 
 
 def people_of(
@@ -74,7 +74,7 @@ def people_of(
 
 
 async def drive(
-    kept: JournalOptions,
+    options: JournalOptions,
     folded: Folded,
     commands: list[Command],
     gateway: Gateway,
@@ -82,7 +82,7 @@ async def drive(
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
-    journal, writer, _, people, _ = kept
+    journal, writer, _, people, _ = options
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
         folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people
@@ -97,7 +97,7 @@ async def drive(
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # breaks a reference cycle
     if result is None:
-        return record_waiting(writer, await kept.stands(), journaled)
+        return record_waiting(writer, await options.folded_state(), journaled)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -105,8 +105,8 @@ async def drive(
         await unsettled
     if result.status is Status.DONE:
         return RunOutcome(writer.run_id, result, usage=result.usage)
-    left = doubtful_calls(await kept.stands())
-    return RunOutcome(writer.run_id, result, left, usage=result.usage)
+    in_doubt = doubtful_calls(await options.folded_state())
+    return RunOutcome(writer.run_id, result, in_doubt, usage=result.usage)
 
 
 def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:

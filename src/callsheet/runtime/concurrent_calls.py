@@ -65,7 +65,7 @@ class ConcurrentCalls:
             self._is_starting = False
             self.under_way -= len(arrived) - had
         if not worker.done():
-            self._keep(worker)
+            self._track(worker)
             self._hire_more()
 
     @property
@@ -110,7 +110,7 @@ class ConcurrentCalls:
         if workers:
             await give_up(workers, _PATIENCE)
 
-    def _keep(self, worker: asyncio.Task[None]) -> None:
+    def _track(self, worker: asyncio.Task[None]) -> None:
         self._workers.add(worker)
         worker.add_done_callback(self._workers.discard)
 
@@ -119,7 +119,7 @@ class ConcurrentCalls:
         one.
         """
         for _ in range(min(_HIRED_AT_ONCE, len(self._waiting))):
-            self._keep(asyncio.create_task(self._work()))
+            self._track(asyncio.create_task(self._work()))
 
     async def _begin_all(self) -> None:
         """Carry out the queue on behalf of `start`, which detects whether this has to wait.
@@ -156,7 +156,7 @@ class ConcurrentCalls:
                 ended = 0
                 self._hire_more()
                 self.wake()
-                event = await _rest(call, awaited)
+                event = await _await_rest(call, awaited)
                 arrived = self.arrived
             arrived.append(event)
             ended += 1
@@ -172,7 +172,7 @@ class ConcurrentCalls:
 
 
 @types.coroutine
-def _rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
+def _await_rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
     """Await the remainder of a call that waits for something."""
     while True:
         try:

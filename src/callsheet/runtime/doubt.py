@@ -207,7 +207,7 @@ def _doubtful(folded: Folded, key: str, call: CallTool | RunAgent) -> DoubtfulCa
 def _readable(folded: Folded, key: str, args: dict[str, JSON], why: str) -> tuple[dict[str, JSON], str]:
     """A call's arguments and reason for display, masked if they are secret by their labels."""
     monitor = folded.machine.monitor
-    admitted = None if monitor is None else monitor.underway.calls.get(key)
+    admitted = None if monitor is None else monitor.open_calls.calls.get(key)
     if admitted is None or not (admitted.sent.is_secret or admitted.result.is_secret):
         return args, why
     return {name: hidden(value) for name, value in args.items()}, hidden(why)
@@ -221,9 +221,9 @@ def settle_doubts(folded: Folded, recorder: JournalRecorder, verdict: Resolution
     for key, call in folded.in_doubt().items():
         has_probe = folded.effect_of(call) is Effect.PROBE
         if verdict is not None and not (has_probe and key not in folded.asked):
-            folded.take(recorder.event(Decided(key, verdict)))
+            folded.feed(recorder.event(Decided(key, verdict)))
         elif has_probe or key not in folded.asked:
-            folded.take(recorder.event(Doubted(key, INTERRUPTED)))
+            folded.feed(recorder.event(Doubted(key, INTERRUPTED)))
 
 
 def close_run(journal: Journal, writer: RunWriter, folded: Folded) -> Result:
@@ -255,13 +255,13 @@ def decide_calls(
         keys = dict.fromkeys(key for name in names for key in _keys_of(folded, run_id, name, every=every))
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         for key in keys:
-            folded.take(recorder.event(Decided(key, verdict)))
+            folded.feed(recorder.event(Decided(key, verdict)))
         if folded.machine.result is not None:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        rest = doubtful_calls(folded)
-        writer.set_status(RunStatus.IN_DOUBT if rest else RunStatus.RUNNING)
+        in_doubt = doubtful_calls(folded)
+        writer.set_status(RunStatus.IN_DOUBT if in_doubt else RunStatus.RUNNING)
         writer.commit()
-        return unfinished(run_id, folded, rest)
+        return unfinished(run_id, folded, in_doubt)
 
 
 def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:
@@ -292,16 +292,16 @@ def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str
     undecided = _decidable(folded)
     if name in undecided:
         return [name]
-    found = [key for key in undecided if name in (key.rpartition(".")[0], place_of_key(key)[0])]
-    if not found:
+    keys = [key for key in undecided if name in (key.rpartition(".")[0], place_of_key(key)[0])]
+    if not keys:
         raise _not_in_doubt(folded, run_id, name, undecided)
-    if len(found) > 1 and not every:
+    if len(keys) > 1 and not every:
         raise JournalError(
             "JRN031",
-            f"{len(found)} calls of {name} are in doubt: {_listed(found)}",
+            f"{len(keys)} calls of {name} are in doubt: {_listed(keys)}",
             way_out="name a call by its key, or decide about all of them: --all",
         )
-    return found
+    return keys
 
 
 def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[str]) -> JournalError:
@@ -321,8 +321,10 @@ def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[st
             "JRN030", message, way_out=f"nothing is in doubt: `callsheet resume {run_id}` carries it on"
         )
     steps = [place_of_key(key)[0] for key in undecided]
-    near = () if decided else did_you_mean(name, [*undecided, *steps])
-    way_out = f"did you mean {' or '.join(near)}?" if near else f"in doubt are {_listed(undecided)}"
+    suggestions = () if decided else did_you_mean(name, [*undecided, *steps])
+    way_out = (
+        f"did you mean {' or '.join(suggestions)}?" if suggestions else f"in doubt are {_listed(undecided)}"
+    )
     return JournalError("JRN030", message, way_out=way_out)
 
 

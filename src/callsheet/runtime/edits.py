@@ -61,8 +61,8 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
     known = {*machine.program.names, *machine.variables()}
     for name in edits.variables:
         if name not in known:
-            near = did_you_mean(name, known)
-            way_out = f"did you mean {' or '.join('$' + n for n in near)}?" if near else None
+            suggestions = did_you_mean(name, known)
+            way_out = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
             raise JournalError("JRN084", f"the run has no variable ${name[:80]}", way_out)
     if not edits.variables:
         return None
@@ -80,27 +80,27 @@ def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
     )
 
 
-def sealed_before(way: ParentHistory, at: int, edits: Edits) -> frozenset[str]:
+def sealed_before(history: ParentHistory, at: int, edits: Edits) -> frozenset[str]:
     """The edited variables that contained sealed data, either at the edit or at the parent's end."""
-    if not edits.variables or not way.has_sealed():
+    if not edits.variables or not history.has_sealed():
         return frozenset()
-    found = set[str]()
-    for seq in {at, way.parent.events}:
+    names = set[str]()
+    for seq in {at, history.parent.events}:
         opened, closed = (
-            stand_at(way.plan, rows, seq, way.plan_of)[0].machine.variables()
-            for rows in (way.events(), way.closed())
+            stand_at(history.plan, rows, seq, history.plan_of)[0].machine.variables()
+            for rows in (history.events(), history.closed())
         )
-        found |= {name for name in edits.variables if opened.get(name) != closed.get(name)}
-    return frozenset(found)
+        names |= {name for name in edits.variables if opened.get(name) != closed.get(name)}
+    return frozenset(names)
 
 
-def check_plain(way: ParentHistory, edits: Edits) -> None:
+def check_plain(history: ParentHistory, edits: Edits) -> None:
     """Refuse an edit of the plan that contains a secret, since plans are stored unsealed (SEC009)."""
     texts: list[JSON] = [{name: value} for (_, name), value in edits.arguments.items()]
     texts += edits.steps.values()
     steps = chain((step for step, _ in edits.arguments), edits.steps)
     for step, value in zip(steps, texts, strict=True):
-        if way.finds_in(value):
+        if history.finds_in(value):
             raise JournalError(
                 "SEC009",
                 f"what would stand in step {step} of the new plan is a secret, and plans are stored "
@@ -114,10 +114,10 @@ def changed_steps(edits: Edits) -> set[str]:
     return {*edits.steps, *(step for step, _ in edits.arguments)}
 
 
-def check_not_begun(way: ParentHistory, edits: Edits, at: int) -> None:
+def check_not_begun(history: ParentHistory, edits: Edits, at: int) -> None:
     """Refuse to edit a step whose calls had left; raises JournalError (JRN082)."""
     changed = changed_steps(edits)
-    for event in way.events(at):
+    for event in history.events(at):
         if event.type is EventType.PLAN:
             raise JournalError(
                 "JRN082",

@@ -63,15 +63,15 @@ def effects_ahead(
     generation = generation_of(machine)
     mine = [c for c in calls if parse_key(c.key).generation == generation]
     known = _known_calls(folded, mine, has_secrets)
-    found: list[EffectAhead] = []
+    effects: list[EffectAhead] = []
     for number in _steps_ahead(machine):
         step = machine.program.plan.steps[number]
         effect = _effect_of(step, facts)
         if effect is not None:
             earlier = known.get((step.id, _tool_of(step)), {})
             inner = _inner(step, facts)
-            found.append(EffectAhead(step.id, _tool_of(step), effect, tuple(earlier.values()), inner))
-    return (*found, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
+            effects.append(EffectAhead(step.id, _tool_of(step), effect, tuple(earlier.values()), inner))
+    return (*effects, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
 
 
 def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) -> Iterator[EffectAhead]:

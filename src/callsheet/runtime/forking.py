@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.ir import Order, Plan, plan_hash
+from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Machine, ToolFacts
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, stand
@@ -67,13 +68,15 @@ class Draft(NamedTuple):
 class Revision(NamedTuple):
     """The edited plan of a fork, with facts about the tools that it calls.
 
-    `policy` is the one that it was proved against; None for a run without one.
+    `policy` is the one that it was proved against; None for a run without one. `servers` are those from which
+    its tools come, as in the note of a run.
     """
 
     plan: Plan
     facts: Mapping[str, ToolFacts]
     pins: Mapping[str, str]
     policy: Policy | None = None
+    servers: Mapping[str, JSON] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,9 @@ def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = N
     of a step that calls no tool, SEC009 for an edit with a secret in it; CallsheetError for a text that is
     not a step.
     """
-    way = ParentHistory(journal, journal.find_run(run_id), known)
-    check_plain(way, edits)
-    plan, start = with_arguments(with_steps(way.plan, edits.steps), edits.arguments), way.first()
+    history = ParentHistory(journal, journal.find_run(run_id), known)
+    check_plain(history, edits)
+    plan, start = with_arguments(with_steps(history.plan, edits.steps), edits.arguments), history.first()
     policy = None if start.policy is None else start.policy.without(changed_steps(edits))
     return Draft(plan, start, policy)
 
@@ -165,26 +168,31 @@ def fork(
         raise JournalError(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
         )
-    way = ParentHistory(journal, parent, known)
-    check_plain(way, edits)
-    before, last = stand_at(way.plan, way.events(), at, way.plan_of)
-    plan = way.plan
-    body = way.start(at, {"verb": "fork", "by": edits.by, "edits": edits.to_json()})
+    history = ParentHistory(journal, parent, known)
+    check_plain(history, edits)
+    before, last = stand_at(history.plan, history.events(), at, history.plan_of)
+    plan = history.plan
+    body = history.start(at, {"verb": "fork", "by": edits.by, "edits": edits.to_json()})
     if edits.changes_plan:
         assert revision is not None, "the plan is edited"
         plan = revision.plan
-        check_not_begun(way, edits, at)
+        check_not_begun(history, edits, at)
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts)}}
-        body |= {"pins": {**body["pins"], **revision.pins}}
+        # a tool that the parent calls has to be the one that it began with
+        body |= {"pins": {**revision.pins, **body["pins"]}}
+        servers = {**revision.servers, **body["launch"].get("servers", {})}
+        body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)
     edit = edit_of(before, last, edits)
     if edit is not None and at == 1:
         body, edit = with_inputs(body, edits.variables), None
     if edits.changes_plan:
-        check_same_past(before, branch(plan, way.events(at), way.plan_of, Cut(at), body).folded, edits)
-    made = branch(plan, way.events(), way.plan_of, Cut(at), body, edit)
-    secret = secret_in(before, way.first(), edits) | sealed_before(way, at, edits)
-    return _forking(way, made, plan, secret, has_new=way.finds_in(dict(edits.variables)))
+        check_same_past(
+            before, branch(plan, history.events(at), history.plan_of, Cut(at), body).folded, edits
+        )
+    new_branch = branch(plan, history.events(), history.plan_of, Cut(at), body, edit)
+    secret = secret_in(before, history.first(), edits) | sealed_before(history, at, edits)
+    return _forking(history, new_branch, plan, secret, has_new=history.finds_in(dict(edits.variables)))
 
 
 def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
@@ -196,16 +204,16 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
     """
     parent = _parent(journal, run_id)
-    way = ParentHistory(journal, parent)
+    history = ParentHistory(journal, parent)
     visited = _visited(place)
-    found = begins_at(way.plan, way.events(), way.plan_of, visited)
-    if found is None:
-        raise _not_come_to(way, place, visited)
-    at, there = found
+    beginning = begins_at(history.plan, history.events(), history.plan_of, visited)
+    if beginning is None:
+        raise _not_come_to(history, place, visited)
+    at, there = beginning
     cut = Cut(at, _early(there.machine), _keeping(there.machine, visited))
-    body = way.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
-    made = branch(way.plan, way.events(), way.plan_of, cut, body)
-    return _forking(way, made, way.plan)
+    body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
+    new_branch = branch(history.plan, history.events(), history.plan_of, cut, body)
+    return _forking(history, new_branch, history.plan)
 
 
 def conclude(journal: Journal, run_id: str) -> RunOutcome:
@@ -232,8 +240,8 @@ def _parent(journal: Journal, run_id: str) -> RunInfo:
 
 
 def _forking(
-    way: ParentHistory,
-    made: Branch,
+    history: ParentHistory,
+    new_branch: Branch,
     plan: Plan,
     secret: frozenset[str] = frozenset(),
     *,
@@ -242,15 +250,15 @@ def _forking(
     """The prepared fork with its secrets and predicted effects; `has_new` says that the edits contain
     secrets.
     """
-    known = way.known()
-    has_secrets = way.opener.has_opened or has_new or bool(secret)
+    known = history.known()
+    has_secrets = history.opener.has_opened or has_new or bool(secret)
     # calls are shown with their secrets sealed
-    rows = way.closed() if has_secrets else way.events()
-    later = calls_after(way.plan, rows, way.plan_of, made.at)
-    again = [call for call in later if call.seq not in made.taken]
-    text = way.text if plan_hash(plan) == way.parent.plan_hash else text_of(plan)
-    effects = effects_ahead(made.folded, again, has_secrets=has_secrets)
-    return Forking(way.parent, made, text, effects, known, secret)
+    rows = history.closed() if has_secrets else history.events()
+    later = calls_after(history.plan, rows, history.plan_of, new_branch.at)
+    again = [call for call in later if call.seq not in new_branch.taken]
+    text = history.text if plan_hash(plan) == history.parent.plan_hash else text_of(plan)
+    effects = effects_ahead(new_branch.folded, again, has_secrets=has_secrets)
+    return Forking(history.parent, new_branch, text, effects, known, secret)
 
 
 # ---------------------------------------------------------------- steps
@@ -263,16 +271,16 @@ def _visited(place: str) -> Visited:
     return Visited(int(generation or 0), step, int(visit or 1))
 
 
-def _not_come_to(way: ParentHistory, place: str, visited: Visited) -> JournalError:
+def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> JournalError:
     """The error for a step that the run has not reached, or not as often."""
-    folded, _ = stand_at(way.plan, way.events(), way.parent.events, way.plan_of)
+    folded, _ = stand_at(history.plan, history.events(), history.parent.events, history.plan_of)
     machine = folded.machine
     number = machine.program.number_of.get(visited.step)
     if number is None:
         names = list(machine.program.number_of)
-        near = did_you_mean(visited.step, names)
+        suggestions = did_you_mean(visited.step, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
+        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
         if generation_of(machine) != visited.generation:
             way_out = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
         return JournalError("JRN081", f"the run has not reached a step {place[:80]}", way_out)
@@ -285,7 +293,7 @@ def _not_come_to(way: ParentHistory, place: str, visited: Visited) -> JournalErr
 
 def _early(machine: Machine) -> frozenset[str]:
     """The calls that had left before their turn; they belong to steps that are repeated."""
-    return frozenset() if machine.ahead is None else frozenset(machine.ahead.at.calls)
+    return frozenset() if machine.ahead is None else frozenset(machine.ahead.state.calls)
 
 
 def _keeping(machine: Machine, visited: Visited) -> Keeps:

@@ -228,7 +228,7 @@ class Gateway:
             return Failed(command.key, str(as_error(error)), context.remarks, context.spent)
         return Doubted(command.key, str(as_error(error)), context.spent)
 
-    async def _look(self, command: Probe) -> Decided | Doubted:
+    async def _probe(self, command: Probe) -> Decided | Doubted:
         """The result of a probe; one that fails or cannot tell leaves the call in doubt."""
         key, call = command.key, command.call
         context = CallContext(self._run_id, key, delivery=call.delivery)
@@ -236,7 +236,7 @@ class Gateway:
             probe = self._find(call.tool).probe
             if probe is None:
                 return Doubted(key, f"@{call.tool} has no probe that determines whether it took place")
-            found = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
+            decision = await within(_PROBE_SECONDS, probe(own_copy(call.args), context))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -245,9 +245,9 @@ class Gateway:
         except Exception as error:
             why = str(error) if isinstance(error, ToolFailed) else describe(error)
             return Doubted(key, f"the probe failed: {why}")
-        if found is None:
+        if decision is None:
             return Doubted(key, "the probe could not determine whether it took place")
-        return Decided(key, found or Decision.RETRY, by="probe")
+        return Decided(key, decision or Decision.RETRY, by="probe")
 
     def _find(self, tool: str, *, as_data: bool = False) -> Route:
         route = self._ports.route(tool)
@@ -297,7 +297,7 @@ class Gateway:
                 value = as_json(await ports.turn(_own_inputs(command), context))
                 return Succeeded(key, value, context.remarks, context.spent, None, context.review)
             case Probe():
-                return await self._look(command)
+                return await self._probe(command)
             case Compile():
                 if ports.compiler is None:
                     raise ToolFailed("RE-PLAN needs a language model, and this run has none")

@@ -62,14 +62,14 @@ def by_proof(
     The plan's literals get the label of what its planner was shown. Approvals and declassifications by step
     id were meant for the first plan and do not apply.
     """
-    held = replace(policy.without_steps(), planner=policy.planner.join(context))
+    proved = replace(policy.without_steps(), planner=policy.planner.join(context))
     parameters = {name: fact.parameters for name, fact in compiled.facts.items()}
-    verdict = verify(compiled.plan, held, inputs=labels, parameters=parameters, can_ask=True, left=left)
+    verdict = verify(compiled.plan, proved, inputs=labels, parameters=parameters, can_ask=True, left=left)
     if verdict.ok:
         return None
     summary = "; ".join(_violation_text(violation) for violation in verdict.violations[:_MOST_TOLD])
-    if held.planner != LITERAL:
-        summary += f"; literals of the new plan have the label {held.planner} of the planner's prompt"
+    if proved.planner != LITERAL:
+        summary += f"; literals of the new plan have the label {proved.planner} of the planner's prompt"
     return CallsheetError.single("RUN051", summary, help="make a plan that the policy allows")
 
 
@@ -77,8 +77,8 @@ def _violation_text(violation: Violation) -> str:
     """The rule, message and data flow of a violation; a flow begins at a variable of the run, not at an
     input.
     """
-    way = [place.removeprefix("the input ") for place in violation.flow[:1]] + [*violation.flow[1:]]
-    named = replace(violation, message=f"{CODES[violation.rule]} {violation.message}", flow=tuple(way))
+    steps = [place.removeprefix("the input ") for place in violation.flow[:1]] + [*violation.flow[1:]]
+    named = replace(violation, message=f"{CODES[violation.rule]} {violation.message}", flow=tuple(steps))
     return str(named)
 
 
@@ -184,9 +184,9 @@ class GuardedGateway(Gateway):
 
     def objection(self, command: CallTool) -> Objection:
         """The function that objects to redirects of a call, by the policy."""
-        return partial(self._lead, command)
+        return partial(self._redirect_objection, command)
 
-    def _lead(self, command: CallTool, before: str, after: str) -> str | None:
+    def _redirect_objection(self, command: CallTool, before: str, after: str) -> str | None:
         """The objection to a redirect of a call, or None."""
         if _is_of_agent(command.key):
             token, _ = self._tokens.token_of(command.key.rpartition("/")[0])

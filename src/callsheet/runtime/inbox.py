@@ -72,35 +72,35 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
 
 def _open_rows(journal: Journal, run_id: str) -> list[tuple[Row, Asked, AskTimes]]:
     """A run's open questions by its events; after a policy change or an edit it repeats the open ones."""
-    found: dict[str, tuple[Row, Asked, AskTimes]] = {}
-    for row in journal.asked(run_id):
+    questions: dict[str, tuple[Row, Asked, AskTimes]] = {}
+    for row in journal.question_events(run_id):
         body = row.body or {}
         try:
             if row.type is EventType.ASK:
-                found[body["digest"]] = row, asked_from_json(body), AskTimes(row.ts, body["due"])
+                questions[body["digest"]] = row, asked_from_json(body), AskTimes(row.ts, body["due"])
             elif row.type is EventType.SIGNAL:
-                found.pop(body["digest"], None)
+                questions.pop(body["digest"], None)
             else:
-                found.clear()
+                questions.clear()
         except (KeyError, TypeError, ValueError) as error:
             raise JournalError(
                 "JRN020", f"event {row.seq} ({row.type}) of run {run_id} cannot be read: {error!r}"
             ) from error
-    return list(found.values())
+    return list(questions.values())
 
 
 def answer_run(
     journal: Journal,
     run_id: str,
     answer: Answer | Callable[[PendingAsk], Answer],
-    which: str | None = None,
+    place: str | None = None,
     *,
     digest: str | None = None,
     msg_id: str | None = None,
 ) -> PendingAsk:
     """Leave an answer for a run and return the question that it answers.
 
-    `run_id` is the full id. `which` is the key or step of the question, optional if there is only one.
+    `run_id` is the full id. `place` is the key or step of the question, optional if there is only one.
     `digest` is that of the question as it was seen: the answer is refused if it has changed. `msg_id` is the
     sender's id for this answer, so that an answer is never delivered twice. Raises CallsheetError: JRN002 for
     an unknown run, RUN030 if no such question is open or the id was used before, RUN031 for an answer that
@@ -108,7 +108,7 @@ def answer_run(
     """
     check_here(journal, run_id)
     letters = Opening(journal, run_id)()
-    ask, given_answer = fitting(journal, run_id, answer, which, digest, letters)
+    ask, given_answer = fitting(journal, run_id, answer, place, digest, letters)
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
     payload, sealed = letter_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
@@ -120,7 +120,7 @@ def fitting(
     journal: Journal,
     run_id: str,
     answer: Answer | Callable[[PendingAsk], Answer],
-    which: str | None = None,
+    place: str | None = None,
     digest: str | None = None,
     letters: Sequence[Letter] = (),
 ) -> tuple[PendingAsk, Answer]:
@@ -133,7 +133,7 @@ def fitting(
         run_id,
         lambda key, asked: any(answers(letter, key, asked) is not None for letter in letters),
     )
-    ask = _chosen(journal, run_id, asks, which)
+    ask = _chosen(journal, run_id, asks, place)
     if digest is not None and digest != ask.digest:
         raise _not_asked(
             f"the question {ask.key} of run {run_id} has changed since it was shown",
@@ -191,10 +191,10 @@ class Opening:
         return self._journal.mailbox.opened(self._run_id, self._warn)
 
     def _warn(self, error: JournalError) -> None:
-        (found,) = error.diagnostics
-        if found.message not in self._warned:
-            self._warned.add(found.message)
-            self._journal.warn(f"{found.code}: {found.message} ({found.help})")
+        (diagnostic,) = error.diagnostics
+        if diagnostic.message not in self._warned:
+            self._warned.add(diagnostic.message)
+            self._journal.warn(f"{diagnostic.code}: {diagnostic.message} ({diagnostic.help})")
 
 
 def _name(usual: str, letters: list[Letter]) -> str:
@@ -210,22 +210,22 @@ def _asked(ask: PendingAsk) -> Asked:
     return Question(ask.prompt, ask.options, ask.schema, digest=ask.digest)
 
 
-def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], which: str | None) -> PendingAsk:
+def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], place: str | None) -> PendingAsk:
     """The question that is meant; answered ones count only if there are no others."""
-    fitting = [ask for ask in asks if which is None or which in (ask.key, ask.step)]
+    fitting = [ask for ask in asks if place is None or place in (ask.key, ask.step)]
     unanswered = [ask for ask in fitting if not ask.is_answered] or fitting
     if len(unanswered) == 1:
         return unanswered[0]
     if unanswered:
         keys = ", ".join(ask.key for ask in unanswered[:8]) + (", …" if len(unanswered) > 8 else "")
         raise _not_asked(f"run {run_id} waits for more than one answer: {keys}", "name one of them")
-    where = "" if which is None else f"{which} of "
-    raise _not_asked(f"{where}run {run_id} has no pending question{_why(journal, run_id, which)}")
+    where = "" if place is None else f"{place} of "
+    raise _not_asked(f"{where}run {run_id} has no pending question{_why(journal, run_id, place)}")
 
 
-def _why(journal: Journal, run_id: str, which: str | None) -> str:
+def _why(journal: Journal, run_id: str, place: str | None) -> str:
     """Why there is nothing to answer, if the journal says so."""
-    latest = next(reversed([*_answers(journal, run_id, which)]), None)
+    latest = next(reversed([*_answers(journal, run_id, place)]), None)
     if latest is not None and latest.verdict is Verdict.EXPIRE:
         return f": the time to answer {latest.key} is over"
     if latest is not None:
@@ -235,9 +235,9 @@ def _why(journal: Journal, run_id: str, which: str | None) -> str:
     return f": it is {status}" if status.is_final else ""
 
 
-def _answers(journal: Journal, run_id: str, which: str | None) -> Iterator[Answered]:
-    for row in journal.asked(run_id):
-        if row.type is EventType.SIGNAL and (which is None or which in (row.key, row.step)):
+def _answers(journal: Journal, run_id: str, place: str | None) -> Iterator[Answered]:
+    for row in journal.question_events(run_id):
+        if row.type is EventType.SIGNAL and (place is None or place in (row.key, row.step)):
             event = recorded_event(row, journal.plan_of)
             assert isinstance(event, Answered)
             yield event

@@ -22,8 +22,8 @@ class JournaledNotes:
         self, observer: Observer | None, after_batch: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         self._listener = observer
-        self._then = after_batch
-        self._held: list[Note] | None = None
+        self._after_batch = after_batch
+        self._notes: list[Note] | None = None
         self.observer: Observer | None = None if observer is None else self._note
         """The observer to give to the machine."""
         self.after_batch = after_batch if observer is None else self._deliver
@@ -31,23 +31,23 @@ class JournaledNotes:
 
     def hold(self) -> None:
         """From now on hold notes until they are written."""
-        self._held = []
+        self._notes = []
 
     def release(self) -> None:
         """Deliver the held notes; they have been written."""
-        listener, held = self._listener, self._held
-        if held and listener is not None:
-            self._held = []
-            for note in held:
+        listener, notes = self._listener, self._notes
+        if notes and listener is not None:
+            self._notes = []
+            for note in notes:
                 listener(note)
 
     def _note(self, note: Note) -> None:
-        if self._held is not None:
-            self._held.append(note)
+        if self._notes is not None:
+            self._notes.append(note)
         elif self._listener is not None:
             self._listener(note)
 
     async def _deliver(self) -> None:
         self.release()
-        if self._then is not None:
-            await self._then()
+        if self._after_batch is not None:
+            await self._after_batch()

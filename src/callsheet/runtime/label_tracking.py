@@ -41,16 +41,16 @@ class LabelTracker:
         self._memory = judge.policy.memory
         self._labels = labels
         self._root = root
-        self._here = RunWorkspace(root, self._is_folder, real_path)
+        self._workspace = RunWorkspace(root, self._is_folder, real_path)
         self._run_id = run_id
         self._notes = notes_of(run_id)
 
     def begin(self, command: CallTool) -> Writings:
         """Note what a call is about to write; returns what to pass to `end`."""
         traits = self._judge.traits(command.tool)
-        kept = kept_by(command.tool, command.args, traits, self._here)
-        copied = self._copied_by(command, kept) if kept else LITERAL
-        begun = ((one, self._begin(one, self._left_by(command, one, copied))) for one in kept)
+        places = kept_by(command.tool, command.args, traits, self._workspace)
+        copied = self._copied_by(command, places) if places else LITERAL
+        begun = ((one, self._begin(one, self._left_by(command, one, copied))) for one in places)
         return [(one, writing) for one, writing in begun if writing is not None]
 
     def end(self, writings: Writings, outcome: Outcome) -> None:
@@ -59,49 +59,49 @@ class LabelTracker:
         if not is_known:
             return
         with suppress(*UNAVAILABLE):  # the places keep the higher label
-            for kept, writing in writings:
-                replaced = kept.replaces and isinstance(outcome, Succeeded) and writing.root != ""
+            for place, writing in writings:
+                replaced = place.replaces and isinstance(outcome, Succeeded) and writing.root != ""
                 self._labels.end(writing, replaced=replaced)
 
     def labelled(self, command: CallTool, outcome: Succeeded) -> Succeeded:
         """An outcome with the label known for the places that it was read from."""
         traits = self._judge.traits(command.tool)
-        read = read_by(command.tool, command.args, outcome.value, traits, self._here)
+        read = read_by(command.tool, command.args, outcome.value, traits, self._workspace)
         if read is None:
             return outcome
         if read.facts is not None:
             return outcome._replace(label=self._remembered("", read.facts))
         if read.note is not None:
             return outcome._replace(label=self._remembered(self._notes, (read.note,)))
-        found = self._known(read.paths, are_folders=read.is_folder)
+        label = self._label_of_files(read.paths, are_folders=read.is_folder)
         by_name = [self._sources.file(path, on_host=False) for path in read.files]
-        known = by_name if found is None else [found, *by_name]
+        known = by_name if label is None else [label, *by_name]
         return outcome._replace(label=join(known)) if known else outcome
 
-    def _begin(self, kept: WrittenPlace, taken: Label) -> Writing | None:
+    def _begin(self, place: WrittenPlace, taken: Label) -> Writing | None:
         store, run = self._labels, self._run_id
-        if kept.facts:
-            store.add("", kept.facts, taken, run)
+        if place.facts:
+            store.add("", place.facts, taken, run)
             return None
-        if kept.path == ANYWHERE:
+        if place.path == ANYWHERE:
             store.add(self._root, (EVERYWHERE,), taken, run)
             return None
-        if kept.note is not None:
-            return store.begin(self._notes, kept.note, taken, run)
-        return store.begin(self._root, kept.path, taken, run, kept.spelling)
+        if place.note is not None:
+            return store.begin(self._notes, place.note, taken, run)
+        return store.begin(self._root, place.path, taken, run, place.spelling)
 
-    def _left_by(self, command: CallTool, kept: WrittenPlace, copied: Label) -> Label:
+    def _left_by(self, command: CallTool, place: WrittenPlace, copied: Label) -> Label:
         """The label of what a call is about to write; for an edit, the file's own label counts too."""
         taken = command.label or LITERAL
         if command.tool == "EDIT_FILE":
-            known = self._known((kept.path,)) or LITERAL
+            known = self._label_of_files((place.path,)) or LITERAL
             around = known.join(self._sources.file(workspace_path(command.args["path"]), on_host=False))
             return edited(taken, around, [to_text(value) for value in command.args.values()])
-        return taken if kept.path == ANYWHERE else taken.join(copied)
+        return taken if place.path == ANYWHERE else taken.join(copied)
 
-    def _copied_by(self, command: CallTool, kept: Sequence[WrittenPlace]) -> Label:
+    def _copied_by(self, command: CallTool, written: Sequence[WrittenPlace]) -> Label:
         """The join of the labels of all files that a call copies."""
-        paths = next((one.copied for one in kept if one.copied), ())
+        paths = next((one.copied for one in written if one.copied), ())
         program = program_of(command.tool, command.args, command.step)
         if program is None:
             by_policy = join(self._sources.file(path, on_host=False) for path in paths)
@@ -110,13 +110,13 @@ class LabelTracker:
         if not paths:
             return by_policy
         places = ["" if is_pattern(path) else path for path in paths]  # a pattern stands for any file
-        return by_policy.join(self._known(places, are_folders=True) or LITERAL)
+        return by_policy.join(self._label_of_files(places, are_folders=True) or LITERAL)
 
-    def _known(self, paths: Sequence[str], *, are_folders: bool = False) -> Label | None:
+    def _label_of_files(self, paths: Sequence[str], *, are_folders: bool = False) -> Label | None:
         """The join of the labels noted for files, or for everything below folders; None without any."""
         below = [self._labels.below(self._root, path) for path in paths] if are_folders else []
-        found = (self._labels.of_files(self._root, paths), *below)
-        known = [label for label in found if label is not None]
+        labels = (self._labels.of_files(self._root, paths), *below)
+        known = [label for label in labels if label is not None]
         return join(known) if known else None
 
     def _remembered(self, root: str, names: tuple[str, ...]) -> Label:

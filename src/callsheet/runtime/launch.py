@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
+from typing import NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
@@ -122,6 +123,30 @@ def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
         tuple(sorted(launch.secret)),
         token_hex(16) if launch.secret else "",
     )
+
+
+class Offer(NamedTuple):
+    """What a tool's name stands for: the pin of its declaration, empty without one, and its origin."""
+
+    pin: str
+    origin: str
+
+
+_OF_SERVER = "mcp:"
+"""How the origin of a tool begins that an MCP server offers."""
+
+
+def moved(tool: str, before: str | None, origin: str) -> str | None:
+    """How the origin of a tool differs from that at the start, None if it does not.
+
+    `before` is the server that offered it then, as `Start.server_of` gives it.
+    """
+    now = origin.removeprefix(_OF_SERVER) if origin.startswith(_OF_SERVER) else ""
+    if before is None or now == before:
+        return None
+    then = f"was a tool of the MCP server {before!r}" if before else "came from no MCP server"
+    source = f"from the MCP server {now!r}" if now else "from no MCP server"
+    return f"@{tool} {then} at the start, and now comes {source}"
 
 
 def check_pins(start: Start, pins: Mapping[str, str]) -> None:

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.trace.lctl.model import DebugDocument, Handoff
-from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.recording import record_of
 
 _NO_VALUES: Mapping[str, float] = MappingProxyType({})

@@ -15,10 +15,10 @@ from callsheet.store.branch import calls_done
 _KEEPS = "SET_WM"
 
 
-async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, beside: Offload) -> None:
+async def keep_notes(journal: Journal, run_id: str, plan: Plan, gateway: Gateway, offload: Offload) -> None:
     """Restore the notes of a run that branched off; does nothing for other runs."""
     if journal.find_run(run_id).parent_run is None or not gateway.is_builtin(_KEEPS):
         return
     events = journal.opener(run_id).events(journal.events(run_id))
-    for call in await beside(lambda: calls_done(plan, events, journal.plan_of, _KEEPS)):
+    for call in await offload(lambda: calls_done(plan, events, journal.plan_of, _KEEPS)):
         await gateway.keep_again(call)

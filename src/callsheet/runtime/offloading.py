@@ -22,14 +22,14 @@ async def at_once(look: Callable[[], _T], /) -> _T:
     return look()
 
 
-async def to_its_end(beside: Offload, look: Callable[[], _T]) -> _T:
+async def to_its_end(offload: Offload, look: Callable[[], _T]) -> _T:
     """Return or raise what `look` does; a cancelled caller leaves only after it has ended.
 
     Resources that it uses can then be closed safely.
     """
-    if beside is at_once:
+    if offload is at_once:
         return look()
-    task = asyncio.ensure_future(beside(look))
+    task = asyncio.ensure_future(offload(look))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

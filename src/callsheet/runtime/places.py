@@ -140,7 +140,7 @@ def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView |
 
 
 def kept_by(
-    tool: str, args: Mapping[str, Any], traits: Traits | None = None, here: RunWorkspace = NOWHERE
+    tool: str, args: Mapping[str, Any], traits: Traits | None = None, workspace: RunWorkspace = NOWHERE
 ) -> tuple[WrittenPlace, ...]:
     """What a call of a tool with these traits is about to write.
 
@@ -165,18 +165,18 @@ def kept_by(
         return (WrittenPlace(path, replaces=tool == "WRITE_FILE", spelling=spelling),) if path else ()
     program = program_of(tool, args)
     if program is not None:
-        copied = here.inside(opened(program.tool, program))
-        targets = here.inside(written(program.tool, program))
-        return (WrittenPlace(ANYWHERE), *_copies(copied, targets, here.is_folder))
+        copied = workspace.inside(opened(program.tool, program))
+        targets = workspace.inside(written(program.tool, program))
+        return (WrittenPlace(ANYWHERE), *_copies(copied, targets, workspace.is_folder))
     filing = _filing(tool, args, traits)
     if filing is None:
         return ()
-    copied = here.inside(_texts(filing.reads))
+    copied = workspace.inside(_texts(filing.reads))
     if filing.unpacks:
         keys = tuple(dict.fromkeys(map(_path, copied)))
-        folders = here.folders(_texts(filing.writes))
+        folders = workspace.folders(_texts(filing.writes))
         return tuple(WrittenPlace(_path(folder), copied=keys, spelling=folder) for folder in folders)
-    return _copies(copied, here.inside(_texts(filing.writes)), here.is_folder)
+    return _copies(copied, workspace.inside(_texts(filing.writes)), workspace.is_folder)
 
 
 def read_by(
@@ -184,7 +184,7 @@ def read_by(
     args: Mapping[str, Any],
     value: JSON,
     traits: Traits | None = None,
-    here: RunWorkspace = NOWHERE,
+    workspace: RunWorkspace = NOWHERE,
 ) -> ReadPlace | None:
     """What a call with this result has read; None if that cannot be known.
 
@@ -196,25 +196,25 @@ def read_by(
     if tool == "GET_WM":
         return ReadPlace(note=note_key(to_text(args.get("key"))))
     if tool == "SEARCH_FILES":
-        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_found(value))
+        return ReadPlace((_path(args.get("path") or ""),), is_folder=True, files=_files_in_rows(value))
     if tool in ("READ_FILE", "EDIT_FILE"):
         return ReadPlace((_path(args.get("path")),))
     if program_of(tool, args) is not None:
         return ReadPlace(("",), is_folder=True)
     if tool in _OF_HOST:
-        seen = _seen(to_text(args.get(_OF_HOST[tool])), tool, here)
+        seen = _paths_shown(to_text(args.get(_OF_HOST[tool])), tool, workspace)
         return ReadPlace(seen, is_folder=True) if seen else None
     filing = _filing(tool, args, traits)
-    read = () if filing is None else here.keys(_texts(filing.reads))
+    read = () if filing is None else workspace.keys(_texts(filing.reads))
     return ReadPlace(read) if read else None
 
 
-def _seen(text: str, tool: str, here: RunWorkspace) -> tuple[str, ...]:
+def _paths_shown(text: str, tool: str, workspace: RunWorkspace) -> tuple[str, ...]:
     """The workspace files and folders that a host command shows."""
     paths = files_opened(text, "shell") if tool == "HOST_EXEC" else (text,)
     if any(is_pattern(path) for path in paths):
         return ("",)
-    return here.keys(paths)
+    return workspace.keys(paths)
 
 
 def _filing(tool: str, args: Mapping[str, Any], traits: Traits | None) -> FileAccess | None:
@@ -250,7 +250,7 @@ def _texts(paths: Iterable[Argument]) -> list[str]:
     return [path.text for path in paths if path.text]
 
 
-def _found(rows: Any) -> tuple[str, ...]:
+def _files_in_rows(rows: Any) -> tuple[str, ...]:
     """The files named in the rows of a search result."""
     if not isinstance(rows, list):
         return ()

@@ -21,15 +21,17 @@ def places_of(files: Iterable[str]) -> Mapping[str, str]:
     return {file_key(spelled): file for file in files for spelled in (file, _real(file))}
 
 
-def rewritten(kept: Mapping[str, str], root: str, call: CallView, traits: Traits | None) -> str | None:
+def rewritten(protected: Mapping[str, str], root: str, call: CallView, traits: Traits | None) -> str | None:
     """Why a call may not be made: it would write one of the files; None where it writes none of them.
 
-    `kept` is what `places_of` gives, `root` the workspace, "" for the working directory.
+    `protected` is what `places_of` returns, `root` the workspace, "" for the working directory.
     """
     for path in overwritten(call, traits):
         for place in _places(path, root):
-            if place in kept:
-                return f"@{call.tool} would write {path}, and {kept[place]} controls how runs are checked"
+            if place in protected:
+                return (
+                    f"@{call.tool} would write {path}, and {protected[place]} controls how runs are checked"
+                )
     return None
 
 

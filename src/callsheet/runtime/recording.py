@@ -118,7 +118,7 @@ class JournalRecorder:
         """Record the intent of a call; `tool` is None for calls of models and agents."""
         self._writer.intend(key, tool)
         if side_record is not None:
-            side_record.left(key, self._writer.last_ts)
+            side_record.call_issued(key, self._writer.last_ts)
             if side_record.asked:
                 side_record.asked.pop(key, None)
 
@@ -192,9 +192,9 @@ class JournalRecorder:
         else:
             self._append(kind, key, body, secret)
         if type(event) is Answered and event.msg_id:
-            self._writer.take(event.msg_id)
+            self._writer.take_message(event.msg_id)
         elif type(event) is Cancelled:
-            self._writer.take(CANCEL)
+            self._writer.take_message(CANCEL)
         if self._folded is not None:
             place = Place(self._writer.last_seq, *self._writer.last_body)
             self._should_prune |= note_event(self._folded.side_record, event, place)

@@ -33,10 +33,10 @@ def prove_rest(folded: Folded, policy: Policy, left: PersistedLabels, *, can_ask
     if monitor is None:
         raise ValueError("the run has no policy, so its values have no labels")
     known = machine.variables()
-    held = policy.without_steps() if monitor.is_anew else policy
+    policy_in_force = policy.without_steps() if monitor.is_anew else policy
     return verify(
         machine.program.plan,
-        replace(held, planner=held.planner.join(monitor.literal)),
+        replace(policy_in_force, planner=policy_in_force.planner.join(monitor.literal)),
         inputs={name: label for name, (label, _) in monitor.variables().items() if name in known},
         parameters={name: fact.parameters for name, fact in folded.facts.items()},
         can_ask=can_ask,
@@ -95,7 +95,7 @@ def _position_of(machine: Machine) -> RunPosition:
     return RunPosition(
         next=0 if schedule is not None else min(machine.pc, count),
         done=frozenset() if schedule is None else frozenset(schedule.numbers_done()),
-        ways={number: monitor.deciding.about(number) for number in range(count)},
+        ways={number: monitor.implicit_flows.about(number) for number in range(count)},
         presence=dict(monitor.variable_labels.presence),
         values=machine.variables(),
     )

@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
-from callsheet import __version__
 from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.runtime.answers import PendingAsk
@@ -25,12 +24,13 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.journal_paths import is_special, place_of
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
+from callsheet.version import VERSION
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
 from callsheet.views.report.page import page_of, served_page
 
-MADE_BY = f"callsheet {__version__}"
+MADE_BY = f"callsheet {VERSION}"
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process owns."""
 _STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
@@ -144,8 +144,8 @@ def recorded(journal: Journal, run: str) -> Recorded:
 
 
 def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tuple[Plan, str]]:
-    made = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
-    return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], made)) if name}
+    hashes = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
+    return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], hashes)) if name}
 
 
 def _name(info: RunInfo, rows: list[Event]) -> str:

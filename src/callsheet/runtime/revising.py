@@ -45,9 +45,9 @@ def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
     at = next((n for n, step in enumerate(plan.steps) if step.id == name), None)
     if at is None:
         names = [step.id for step in plan.steps]
-        near = did_you_mean(name, names)
+        suggestions = did_you_mean(name, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"its steps are {listed}"
+        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
         raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", way_out)
     return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
 
@@ -56,16 +56,16 @@ def _with_argument(step: Step, name: str, value: JSON) -> Step:
     action = step.action
     if not isinstance(action, Call):
         raise JournalError("JRN084", f"step {step.id} calls no tool", "edit the step: --replace")
-    made = _value_of(value)
+    new_value = _value_of(value)
     if name.isascii() and name.isdigit() and int(name) < len(action.positional):
         at = int(name)
-        given = (*action.positional[:at], made, *action.positional[at + 1 :])
+        given = (*action.positional[:at], new_value, *action.positional[at + 1 :])
         return replace(step, action=replace(action, positional=given))
     names = [known for known, _ in action.named]
     if name in names:
-        named = tuple((known, made if known == name else old) for known, old in action.named)
+        named = tuple((known, new_value if known == name else old) for known, old in action.named)
     else:
-        named = (*action.named, (name, made))
+        named = (*action.named, (name, new_value))
     return replace(step, action=replace(action, named=named))
 
 

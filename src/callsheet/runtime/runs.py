@@ -120,17 +120,17 @@ async def start_run(
     folded = begin(plan, start, journaled.observer, launch.program)
     with create_run(plan, start, launch, ports.known, journal, run_id) as writer:
         commands = folded.machine.feed(Started(start.inputs), SLICE)
-        kept = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
+        options = JournalOptions(journal, writer, plan, people_of(journal, run_id, present))
         with gateway_of(journal, run_id, folded, ports) as gateway:
-            return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
+            return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
 
 async def enlist_run(
-    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, beside: Offload = at_once
+    plan: Plan, known: Known, launch: Launch, journal: Journal, run_id: str, offload: Offload = at_once
 ) -> None:
     """Put a run into the journal with only its start; `resume_run` begins it, now or after a crash.
 
-    `known` are the secrets of its tools. Slow work on a long plan is done `beside` the loop. On return the
+    `known` are the secrets of its tools. `offload` does slow work on a long plan. On return the
     start is durable and the run is not owned. Raises what `start_run` raises before a run begins.
     """
 
@@ -139,7 +139,7 @@ async def enlist_run(
         begin(plan, start, None, launch.program)
         return create_run(plan, start, launch, known, journal, run_id)
 
-    task = asyncio.ensure_future(beside(created))
+    task = asyncio.ensure_future(offload(created))
     try:
         writer = await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -183,7 +183,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
-    beside: Offload = at_once,
+    offload: Offload = at_once,
 ) -> RunOutcome:
     """Resume a run where its journal ends; a run that has ended returns its result again.
 
@@ -192,10 +192,10 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     run goes on as far as it can without them, and the outcome lists them; if nothing can go on without
     decisions or answers, nothing is launched. `limits` maps the run's limits to those that apply from now on.
     A run under a policy keeps it unless `policy` gives another. A requested cancellation is carried out. The
-    run is folded `beside` the loop, where the observer also hears what has happened so far. Raises
+    run is folded with `offload`, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
-    plan = await beside(lambda: _plan_of(journal, run_id))
+    plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
         journaled = JournaledNotes(watch.observer, watch.after_batch)
 
@@ -205,7 +205,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
-        folded = await to_its_end(beside, stands)
+        folded = await to_its_end(offload, stands)
         journaled.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
@@ -213,7 +213,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:
-            folded.take(recorder.event(cancelled))
+            folded.feed(recorder.event(cancelled))
             return ended(journal, writer, folded, journaled)
         async with AsyncExitStack() as stack:
             ports, other = None, None
@@ -236,10 +236,10 @@ async def resume_run(  # noqa: PLR0913 - all are independent
                 ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
-            kept = JournalOptions(journal, writer, plan, people, beside)
+            options = JournalOptions(journal, writer, plan, people, offload)
             with gateway_of(journal, run_id, folded, ports) as gateway:
-                await keep_notes(journal, run_id, plan, gateway, beside)
-                return await drive(kept, folded, commands, gateway, journaled, watch.on_driver)
+                await keep_notes(journal, run_id, plan, gateway, offload)
+                return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
 
 def _start_now(folded: Folded) -> Start:
@@ -260,11 +260,11 @@ def _change(
     if limits is not None or policy is not None:
         bounds = bounded(bounds, policy or folded.policy)
     if bounds != machine.limits:
-        folded.take(recorder.event(LimitsChanged(bounds)))
+        folded.feed(recorder.event(LimitsChanged(bounds)))
     if policy is not None:
-        folded.take(recorder.event(PolicyChanged(policy)))
+        folded.feed(recorder.event(PolicyChanged(policy)))
     if has_failed:
-        folded.take(recorder.event(Reopened()))
+        folded.feed(recorder.event(Reopened()))
 
 
 def _plan_of(journal: Journal, run_id: str) -> Plan:
@@ -280,6 +280,6 @@ def _is_stuck(folded: Folded, people: People) -> bool:
     if asks and (people.present.on_ask is not None or people.present.waits):
         return False
     letters = people.letters() if asks and people.letters is not None else []
-    if any(people.found(ask, letters) is not None for ask in asks):
+    if any(people.find_answer(ask, letters) is not None for ask in asks):
         return False
     return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)

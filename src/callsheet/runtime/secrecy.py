@@ -58,16 +58,16 @@ class Secrecy:
         """The secret parts of a question or an approval."""
         if not isinstance(ask.asked, Approval):
             return _QUESTIONS if self._takes_secrets(ask.key) else _NONE
-        found: dict[Path, str] = {}
+        labels: dict[Path, str] = {}
         for name, label_data in ask.asked.labels.items():
             label = (
                 cast("Mapping[str, Any]", label_data).get("label") if isinstance(label_data, dict) else None
             )
             if label is not None and read_label(str(label)).is_secret:
-                found[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
+                labels[("args", name) if name in ask.asked.args else ("inputs",)] = LABEL
         if ask.asked.answer and self._gives_secrets(ask.key):
-            found[("answer",)] = LABEL
-        return found | {("why",): LABEL} if found else found
+            labels[("answer",)] = LABEL
+        return labels | {("why",): LABEL} if labels else labels
 
     def of_end(self, result: Result, *, has_sealed: bool) -> Mapping[Path, str]:
         """The secret parts of the `end` event: an answer has been judged by the policy, an error has not.
@@ -76,24 +76,24 @@ class Secrecy:
         """
         if not has_sealed:
             return _NONE
-        found: dict[Path, str] = {} if result.error is None else {("error",): LABEL}
+        labels: dict[Path, str] = {} if result.error is None else {("error",): LABEL}
         if result.status is not Status.DONE:
-            found[("response",)] = LABEL
+            labels[("response",)] = LABEL
         if result.objection is not None:
-            found |= {("objection", name): LABEL for name in ("message", "help")}
-        return found
+            labels |= {("objection", name): LABEL for name in ("message", "help")}
+        return labels
 
     def _gives_secrets(self, key: str, label: Label | None = None) -> bool:
-        admitted = self._monitor.underway.calls.get(key)
+        admitted = self._monitor.open_calls.calls.get(key)
         if label is not None and label.is_secret:
             return True
-        talk = self._monitor.underway.talks.get(key)
+        talk = self._monitor.open_calls.talks.get(key)
         if talk is not None and talk[0].is_secret:
             return True
         return admitted is not None and (admitted.result.is_secret or admitted.sent.is_secret)
 
     def _takes_secrets(self, key: str) -> bool:
-        admitted = self._monitor.underway.calls.get(key)
+        admitted = self._monitor.open_calls.calls.get(key)
         return admitted is not None and admitted.sent.is_secret
 
 

@@ -26,24 +26,26 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
     name, traits = fold(tool), judge.traits(tool)
     if traits is None or not sends_files(name, traits):
         return None
-    call, here = view_of(tool, args), RunWorkspace(root, real=real_path)
+    call, workspace = view_of(tool, args), RunWorkspace(root, real=real_path)
     known = [
         (file, label)
         for file in attached(call)
-        for label in _labels(judge, labels, here, file.path)
+        for label in _labels(judge, labels, workspace, file.path)
         if label is not None
     ]
-    found = not_theirs(known, receivers(judge.setting, traits, call)) if known else None
-    if found is None:
+    objection = not_theirs(known, receivers(judge.setting, traits, call)) if known else None
+    if objection is None:
         return None
-    file, _, who = found
+    file, _, who = objection
     path = path_of(file.path)
     if path is None or labels.of_files(root, (file_key(path),)) is None:
         return f"{file.path.text} is, or links to, a private file that would reach {who}"
     return f"a run has put private data into {path}, which would reach {who}"
 
 
-def _labels(judge: Judge, labels: LabelStore, here: RunWorkspace, path: Argument) -> Iterator[Label | None]:
+def _labels(
+    judge: Judge, labels: LabelStore, workspace: RunWorkspace, path: Argument
+) -> Iterator[Label | None]:
     """The stored label of a file, and the policy's label for an absolute path or the target of a link.
 
     Where the workspace is and where links lead is only known at run time.
@@ -51,11 +53,11 @@ def _labels(judge: Judge, labels: LabelStore, here: RunWorkspace, path: Argument
     if not path.text:
         return
     sources, own = judge.setting.sources, path_of(path)
-    for spelled in here.inside([path.text]):
+    for spelled in workspace.inside([path.text]):
         name = workspace_path(spelled)
-        yield labels.of_files(here.root, (file_key(name),))
+        yield labels.of_files(workspace.root, (file_key(name),))
         if name != own:
             yield sources.file(name)
-    outside = own and here.outside(own)
+    outside = own and workspace.outside(own)
     if outside:
         yield sources.file(outside, on_host=True)

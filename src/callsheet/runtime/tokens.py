@@ -53,7 +53,7 @@ def tasks_of(machine: Machine) -> dict[str, Task]:
     talks = {call.talk.key: call.talk for call in machine.inner.values()}
     waiting = [attempt for attempt, _ in machine.asking.open() if isinstance(attempt, InnerCall)]
     talks |= {call.talk.key: call.talk for call in waiting}
-    found: dict[str, Task] = {}
+    tasks: dict[str, Task] = {}
     for key, talk in talks.items():
         given = None if machine.monitor is None else machine.monitor.label_of(key)
         if given is None:
@@ -61,8 +61,8 @@ def tasks_of(machine: Machine) -> dict[str, Task]:
         turns = tuple(turn_key(key, number + 1) for number in range(len(talk.turns)))
         every = [seen for turn in talk.turns for seen in turn.seen] + [s for s in talk.seen if s is not None]
         calls = tuple(seen.key for seen in every if seen.key)
-        found[key] = Task(talk.code.id, talk.allowed, given, turns, calls)
-    return found
+        tasks[key] = Task(talk.code.id, talk.allowed, given, turns, calls)
+    return tasks
 
 
 class Tokens:
@@ -76,7 +76,7 @@ class Tokens:
         self._run_id, self._plan_hash = run_id, plan_hash
         self._tasks, self._clock = tasks, clock
         self._signer = Signer()
-        self._held: dict[str, tuple[str, Ledger]] = {}
+        self._issued: dict[str, tuple[str, Ledger]] = {}
 
     def read(self, token: str) -> Capability:
         """The capability of a token; raises TokenRefused for one that was not issued here."""
@@ -88,14 +88,14 @@ class Tokens:
         Raises TokenRefused if there is no token and none may be issued.
         """
         item = item_of(talk)  # a retry goes on with the same task
-        held = self._held.get(item)
-        if held is None:
+        issued = self._issued.get(item)
+        if issued is None:
             task = self._tasks.under_way.get(talk, begins)
             if task is None:
                 raise TokenRefused("the agent has none")
             used = Ledger(set(task.turns), set(task.calls))
-            held = self._held[item] = self._signer.sign(self._capability(talk, task)), used
-        return held
+            issued = self._issued[item] = self._signer.sign(self._capability(talk, task)), used
+        return issued
 
     def _capability(self, talk: str, task: Task) -> Capability:
         rule, allowed = self._policy.agent, task.allowed

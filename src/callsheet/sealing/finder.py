@@ -57,12 +57,12 @@ class Finder:
 
     def spans(self, text: str) -> list[Span]:
         """The secret spans of a text, in order; spans that overlap or touch are merged."""
-        found = [Span(*place) for place in self.known.found_in(text)]
+        spans = [Span(*place) for place in self.known.found_in(text)]
         if self.shapes is not None:
-            found += [
+            spans += [
                 Span(start, end, f"looks like {name}") for start, end, name in self.shapes.found_in(text)
             ]
-        return _merged(found)
+        return _merged(spans)
 
     def whole(self, name: str, text: str) -> str | None:
         """The reason why a whole text is secret given the name of its field; None if it is not."""
@@ -80,10 +80,10 @@ def known_by_name(texts: Iterable[str]) -> Known:
     return Known.of(telling, NAMED, shortest=_SHORTEST)
 
 
-def _merged(found: Iterable[Span]) -> list[Span]:
+def _merged(spans: Iterable[Span]) -> list[Span]:
     """Merges spans that overlap or touch; the reason is that of the first (of several, the longest)."""
     merged: list[Span] = []
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if merged and span.start <= merged[-1].end:
             last = merged[-1]
             merged[-1] = Span(last.start, max(last.end, span.end), last.why)

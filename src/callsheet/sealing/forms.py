@@ -120,14 +120,14 @@ def _in_json(text: str) -> Iterator[str]:
 def _in_html(text: str) -> Iterator[str]:
     """A text inside HTML, with the various escapes of quotes."""
     yield escape(text, quote=False)
-    whole = escape(text)
+    escaped = escape(text)
     for quote_mark, double in (
         ("&#x27;", "&quot;"),
         ("&#39;", "&quot;"),
         ("&#39;", "&#34;"),
         ("&apos;", "&quot;"),
     ):
-        yield whole.replace("&#x27;", quote_mark).replace("&quot;", double)
+        yield escaped.replace("&#x27;", quote_mark).replace("&quot;", double)
 
 
 def _core(data: bytes, before: int) -> str:

@@ -40,24 +40,24 @@ class SealKey:
     @cached_property
     def name(self) -> str:
         """An identifier of the key: 8 hexadecimal digits derived one-way from it."""
-        return self._made("name").hex()[:8]
+        return self._derive("name").hex()[:8]
 
     @cached_property
     def pepper(self) -> str:
         """A secret salt for the digests of questions that people are asked."""
-        return self._made("questions").hex()
+        return self._derive("questions").hex()
 
     @cached_property
     def _aead(self) -> AESSIV:
         from cryptography.hazmat.primitives.ciphers.aead import AESSIV  # noqa: PLC0415 - only with secrets
 
-        return AESSIV(self._made("boxes, authentication") + self._made("boxes, encryption"))
+        return AESSIV(self._derive("boxes, authentication") + self._derive("boxes, encryption"))
 
     @cached_property
     def _digesting(self) -> bytes:
-        return self._made("digests")
+        return self._derive("digests")
 
-    def _made(self, use: str) -> bytes:
+    def _derive(self, use: str) -> bytes:
         return hmac.digest(self._secret, f"callsheet {use}".encode(), sha256)
 
     def digest(self, data: bytes) -> str:
@@ -87,10 +87,10 @@ class KeyRing(NamedTuple):
     @classmethod
     def of(cls, keys: Iterable[SealKey]) -> KeyRing:
         """A ring of these keys, of which the first encrypts; raises ValueError if there are none."""
-        held = {key.name: key for key in keys}
-        if not held:
+        keys_by_name = {key.name: key for key in keys}
+        if not keys_by_name:
             raise ValueError("there is no key in it")
-        return cls(next(iter(held.values())), held)
+        return cls(next(iter(keys_by_name.values())), keys_by_name)
 
 
 Keys: TypeAlias = "Callable[[], KeyRing]"

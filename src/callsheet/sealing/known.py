@@ -65,12 +65,12 @@ class _Portion:
         if self._pass is None:  # too many or too long for one compiled matcher
             in_one_line = joined(data)
             return self._stands_in(data) or (in_one_line is not None and self._stands_in(in_one_line))
-        found = self._pass.Match(data)
-        if found != self._lines_alone:
-            return bool(found)
+        matches = self._pass.Match(data)
+        if matches != self._lines_alone:
+            return bool(matches)
         in_one_line = joined(data)
-        found = None if in_one_line is None else self._pass.Match(in_one_line)
-        return bool(found) and found != self._lines_alone
+        matches = None if in_one_line is None else self._pass.Match(in_one_line)
+        return bool(matches) and matches != self._lines_alone
 
     def _stands_in(self, data: bytes) -> bool:
         return any(True for _ in self._heads_of_encoded.found_in(data))
@@ -79,10 +79,10 @@ class _Portion:
         """Every occurrence in a text, as start, end, and why it is secret."""
         has_lines = True
         if self._pass is not None:
-            found = self._pass.Match(text.encode("utf-8", "surrogatepass"))
-            if not found:
+            matches = self._pass.Match(text.encode("utf-8", "surrogatepass"))
+            if not matches:
                 return
-            has_lines = self._lines_alone[0] in found
+            has_lines = self._lines_alone[0] in matches
         yield from self._each_in(text)
         in_one_line = joined_text(text) if has_lines else None
         if in_one_line is not None:
@@ -127,15 +127,15 @@ class _Portion:
         options.encoding = re2.Options.Encoding.LATIN1
         options.never_capture = True
         options.max_mem = 64 << 20
-        found = re2.Set.SearchSet(options)
+        patterns = re2.Set.SearchSet(options)
         for form in self._encoded:
-            found.Add(re2.escape(form))
-        found.Add(LINES)
+            patterns.Add(re2.escape(form))
+        patterns.Add(LINES)
         try:
-            found.Compile()
+            patterns.Compile()
         except re2.error:
             return None
-        return found
+        return patterns
 
 
 class Known:
@@ -175,9 +175,9 @@ class Known:
         while len(portions) > 1 and len(portions[-2]) < 2 * len(portions[-1]):
             last, before = portions.pop(), portions.pop()
             portions.append(_Portion({**before.whys, **last.whys}))
-        made = Known()
-        made._portions = tuple(portions)
-        return made
+        combined = Known()
+        combined._portions = tuple(portions)
+        return combined
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether the bytes of a JSON text contain one of the secrets."""

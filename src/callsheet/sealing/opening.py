@@ -14,12 +14,12 @@ from callsheet.sealing.sealer import DECLARED, LABEL, SEALED
 
 
 class WrongKey(Exception):
-    """The body was sealed with another key; `name` is that key's, `have` are the keys at hand."""
+    """The body was sealed with another key; `name` is that key's, `available` are the keys at hand."""
 
     def __init__(self, name: str, have: tuple[str, ...]) -> None:
         super().__init__(f"it was sealed with the key {name}")
         self.name = name
-        self.have = have
+        self.available = have
 
 
 def is_sealed(body: Mapping[str, Any] | None) -> bool:

@@ -69,7 +69,7 @@ def veiled(value: object, key: SealKey, names: Collection[str]) -> Any:
         return [veiled(item, key, names) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value).items()
-        kept = {name: veiled(item, key, names) for name, item in entries if name in names}
-        if kept:
-            return kept
+        visible = {name: veiled(item, key, names) for name, item in entries if name in names}
+        if visible:
+            return visible
     return placeholder(cast("object", value), key)

@@ -84,7 +84,7 @@ class Sealer:
         copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
         work = _Work(self._keys, self._names)
         for path, why in (secret or {}).items():
-            work.whole(copy, path, why)
+            work.seal_value(copy, path, why)
         if not self._is_idle:
             named = _Search(self._finder, work).through(copy)
             self.know(known_by_name(named))
@@ -92,7 +92,7 @@ class Sealer:
             work = _Work(self._keys, self._names)
             copy = json.loads(data.decode("utf-8", "surrogatepass"))
             for name in ("state", "asked", "decided"):
-                work.whole(copy, (name,), "it sums up what is sealed", shows=False)
+                work.seal_value(copy, (name,), "it sums up what is sealed", shows=False)
         if not work.at:
             return None
         self.has_sealed = True
@@ -127,11 +127,11 @@ class _Work:
     def is_taken(self, path: Path) -> bool:
         return path in self._taken
 
-    def whole(self, body: dict[str, Any], path: Path, why: str, *, shows: bool = True) -> None:
+    def seal_value(self, body: dict[str, Any], path: Path, why: str, *, shows: bool = True) -> None:
         """Seal the value at a path, unless it is missing or empty; `shows` keeps known structure visible."""
-        *way, last = path
+        *parents, last = path
         part: Any = body
-        for name in way:
+        for name in parents:
             part = part[name]
         if last not in part and not isinstance(last, int):
             return
@@ -187,7 +187,7 @@ class _Search:
                 if isinstance(value, str):
                     part[name] = self._text(name, value, place, named)
                 elif isinstance(value, dict) and self._is_named_by_secrets(cast("dict[str, Any]", value)):
-                    self._work.whole(body, place, "its names hold a secret", shows=False)
+                    self._work.seal_value(body, place, "its names hold a secret", shows=False)
                 elif isinstance(value, dict | list):
                     stack.append((cast("Any", value), place))
         return named

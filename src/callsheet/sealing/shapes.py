@@ -173,8 +173,8 @@ def _one_pass(patterns: Iterable[str]) -> Any:
     options.max_mem = _MEMORY
     options.encoding = re2.Options.Encoding.LATIN1
     options.never_capture = True
-    found = re2.Set.SearchSet(options)
+    pattern_set = re2.Set.SearchSet(options)
     for pattern in patterns:
-        found.Add(pattern)
-    found.Compile()
-    return found
+        pattern_set.Add(pattern)
+    pattern_set.Compile()
+    return pattern_set

@@ -50,16 +50,16 @@ def read_anchors(path: Path) -> list[Anchor]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable(path, getattr(error, "strerror", None) or "it is not UTF-8 text") from error
-    found: list[Anchor] = []
+    anchors: list[Anchor] = []
     for number, line in enumerate(lines, 1):
         try:
             data: Any = read_json(line)
-            found.append(Anchor(str(data["run"]), int(data["seq"]), str(data["head"]), float(data["time"])))
+            anchors.append(Anchor(str(data["run"]), int(data["seq"]), str(data["head"]), float(data["time"])))
         except (ValueError, KeyError, TypeError) as error:
             raise _unusable(path, f"line {number} is no anchor") from error
-    if not found:
+    if not anchors:
         raise _unusable(path, "it holds no anchor")
-    return found
+    return anchors
 
 
 def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
@@ -69,10 +69,10 @@ def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
     """
     if reader.runs.get(anchor.run_id) is None:
         return "the run is not in this journal any more"
-    found = reader.hash_at(anchor.run_id, anchor.seq)
-    if found is None:
+    recorded = reader.hash_at(anchor.run_id, anchor.seq)
+    if recorded is None:
         return f"its event {anchor.seq} is not there, or not the end of an entry"
-    if found.hex() != anchor.head:
+    if recorded.hex() != anchor.head:
         return f"its event {anchor.seq} has another hash than was anchored"
     return None
 

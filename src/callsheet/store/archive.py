@@ -19,11 +19,13 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from callsheet.machine.version import MACHINE_VERSION
 from callsheet.store.blobs import CODEC, DROPPED, ROW_LIMIT, BlobDropped, read_blob, write_blob_file
-from callsheet.store.chain import BadEvent, verify
+from callsheet.store.chain import verify
 from callsheet.store.errors import JournalError
 from callsheet.store.events import GENESIS, EventType, decode_body, decode_intents
 from callsheet.store.ids import check_run_id
+from callsheet.store.import_checks import check_events, check_row
 from callsheet.store.journal import Parts
 from callsheet.store.label_transfer import KIND, lines_of_labels, read_labels, take_labels
 from callsheet.store.labels import Noted
@@ -37,11 +39,6 @@ _RUN = ("run_id", "parent_run", "forked_at", "plan_hash", "core_version", "statu
 _ENTRY = ("epoch", "type", "key", "step", "idx", "attempt", "ts", "mono", "body", "blob", "covers", "intents",
           "hash")  # fmt: skip
 _PLAN = ("plan_hash", "ir_version", "id", "title", "body", "source", "created")
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "created": (int, float), "updated": (int, float), "ts": (int, float), "mono": (int, float),
-    "epoch": int, "covers": int, "ir_version": int, "status": str, "type": str, "plan_hash": str,
-    "body": (bytes, type(None)), "source": bytes, "intents": (bytes, type(None)), "hash": bytes,
-}  # fmt: skip
 
 Row: TypeAlias = "tuple[Any, ...]"
 
@@ -84,10 +81,10 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
 
 def run_row(reader: Reader, run_id: str) -> tuple[int, dict[str, Any]]:
     """The number of a run and its row by column name; raises JournalError (JRN002)."""
-    found = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
-    if not found:
+    rows = reader.select(f"SELECT number, {', '.join(_RUN)} FROM runs WHERE run_id = ?", (run_id,))
+    if not rows:
         raise reader.runs.unknown(run_id)
-    ((number, *values),) = found
+    ((number, *values),) = rows
     return number, dict(zip(_RUN, values, strict=True))
 
 
@@ -109,8 +106,8 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
     digest, entries = sha256(), 0
     written, plans = set[str](), {source.run["plan_hash"]}
 
-    def line(**what: Any) -> bytes:
-        data = json.dumps(what, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    def line(**fields: Any) -> bytes:
+        data = json.dumps(fields, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
         digest.update(data)
         return data
 
@@ -138,10 +135,10 @@ def lines_of(parts: Parts, source: Source) -> Iterator[bytes]:
 
 
 def _plan_row(reader: Reader, name: str) -> dict[str, Any]:
-    found = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
-    if not found:
+    rows = reader.select(f"SELECT {', '.join(_PLAN)} FROM plans WHERE plan_hash = ?", (name,))
+    if not rows:
         raise JournalError("JRN014", f"there is no plan {name[:12]} in this journal")
-    row = dict(zip(_PLAN, found[0], strict=True))
+    row = dict(zip(_PLAN, rows[0], strict=True))
     return row | {"body": _to_json(row["body"]), "source": _to_json(row["source"])}
 
 
@@ -189,7 +186,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
                     labels.append(read_labels(head))
                 elif intake is None:
                     intake = _Intake(parts, cursor, data)
-                elif intake.take(data):
+                elif intake.add_line(data):
                     taken.append(intake.end())
                     intake = None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError, sqlite3.Error) as error:
@@ -216,7 +213,7 @@ class _Intake:
         self._entries = self._last = 0
         self._hash = GENESIS
         run = {name: head["run"][name] for name in _RUN}
-        _check_types(run)
+        check_row(run)
         RunStatus(run["status"])
         self._run_id: str = check_run_id(run["run_id"])
         if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (self._run_id,)).fetchone():
@@ -228,7 +225,7 @@ class _Intake:
         self._run = run
         self._base = 0
 
-    def take(self, data: bytes) -> bool:
+    def add_line(self, data: bytes) -> bool:
         """Take a line; gives whether it was the last of the run."""
         row = _object(data)
         if "end" in row:
@@ -254,23 +251,17 @@ class _Intake:
         )
         reader = Reader(self._parts.place, self._cursor.connection)
         bad = verify(reader, self._run_id)
-        if bad is None:
-            bad = self._missing_plan(reader)
         if bad is not None:
             raise _damaged(f"run {self._run_id} is damaged at event {bad.seq}: {bad.why}")
-        return Imported(self._run_id, RunStatus(self._run["status"]), self._last)
-
-    def _missing_plan(self, reader: Reader) -> BadEvent | None:
         reader.plan(self._run["plan_hash"])
-        for event in reader.events(self._run_id, lenient=True):
-            if event.type is EventType.PLAN and event.body is not None:
-                reader.plan(event.body["plan"])
-        return None
+        is_ours = self._run["core_version"] in ("", MACHINE_VERSION)
+        check_events(reader.events(self._run_id, lenient=True), reader.plan_of, is_of_this_version=is_ours)
+        return Imported(self._run_id, RunStatus(self._run["status"]), self._last)
 
     def _take_plan(self, data: dict[str, Any]) -> None:
         row = {name: data[name] for name in _PLAN}
         row |= {"body": _from_json(row["body"]), "source": _from_json(row["source"])}
-        _check_types(row)
+        check_row(row)
         if sha256(row["body"]).hexdigest() != row["plan_hash"]:
             raise ValueError("a plan is not what its hash says")
         self._cursor.execute(
@@ -312,7 +303,7 @@ class _Intake:
             "intents": _from_json(row["intents"]),
             "hash": bytes.fromhex(row["hash"]),
         }
-        _check_types(row)
+        check_row(row)
         if not self._base or seq != self._last + 1 or not 0 < seq < 1 << SEQ_BITS:
             raise ValueError(f"event {seq} follows event {self._last}")
         if row["intents"] is not None:
@@ -333,12 +324,6 @@ def _object(data: bytes) -> dict[str, Any]:
     if not isinstance(parsed, dict):
         raise TypeError("it is no object")
     return cast("dict[str, Any]", parsed)
-
-
-def _check_types(row: Mapping[str, Any]) -> None:
-    for name, value in row.items():
-        if name in _TYPES and (not isinstance(value, _TYPES[name]) or isinstance(value, bool)):
-            raise TypeError(f"{name} is not of its type")
 
 
 def _reason(error: Exception) -> str:

@@ -113,23 +113,23 @@ def begins_at(
     rows = iter(events)
     first = next(rows)
     folded = begin_with(plan, first)
-    found = first.seq if has_begun(folded.machine, visited) else None
+    beginning = first.seq if has_begun(folded.machine, visited) else None
 
     def until() -> Iterator[Event]:
-        nonlocal found
+        nonlocal beginning
         before = first.seq
         for row in rows:
             if has_begun(folded.machine, visited):
-                found = before
+                beginning = before
                 return
             before = row.seq
             yield row
         if has_begun(folded.machine, visited):
-            found = before
+            beginning = before
 
-    if found is None:
+    if beginning is None:
         fold_on(folded, until(), plan_of)
-    return None if found is None else (found, folded)
+    return None if beginning is None else (beginning, folded)
 
 
 def has_begun(machine: Machine, visited: Visited) -> bool:
@@ -249,7 +249,7 @@ def tells_the_machine(kind: EventType) -> bool:
 
 def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:
     """The calls of tools and agents that were issued after the event `at`, with their arguments."""
-    found: list[KnownCall] = []
+    calls: list[KnownCall] = []
     rows = iter(events)
     folded = begin_with(plan, next(rows))
 
@@ -259,16 +259,16 @@ def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -
                 call = folded.waiting.get(row.key)
                 if isinstance(call, CallTool | RunAgent):
                     args = call.args if isinstance(call, CallTool) else {"inputs": call.inputs, **call.args}
-                    found.append(KnownCall(row.key, call.step, call.tool, dict(args), row.seq))
+                    calls.append(KnownCall(row.key, call.step, call.tool, dict(args), row.seq))
             yield row
 
     fold_on(folded, noted(), plan_of)
-    return found
+    return calls
 
 
 def calls_done(plan: Plan, events: Iterable[Event], plan_of: PlanOf, tool: str) -> list[CallTool]:
     """The calls of a tool that succeeded, in the order of their outcomes."""
-    found: list[CallTool] = []
+    calls: list[CallTool] = []
     rows = iter(events)
     folded = begin_with(plan, next(rows))
 
@@ -276,11 +276,11 @@ def calls_done(plan: Plan, events: Iterable[Event], plan_of: PlanOf, tool: str) 
         for row in rows:
             call = folded.waiting.get(row.key) if row.type is EventType.OK and row.key is not None else None
             if isinstance(call, CallTool) and call.tool == tool:
-                found.append(call)
+                calls.append(call)
             yield row
 
     fold_on(folded, noted(), plan_of)
-    return found
+    return calls
 
 
 def with_inputs(start: Mapping[str, Any], values: Mapping[str, JSON]) -> dict[str, Any]:

@@ -32,11 +32,11 @@ class DecisionGuides:
         self._reader = reader
         self._opener = opener
         self._warn = warn
-        self._kept: dict[str, DecisionGuide] = {}
+        self._guides: dict[str, DecisionGuide] = {}
 
     def events(self, run_id: str, events: Iterable[Event]) -> Iterator[Event]:
         """The events of a run, guided."""
-        guide = self._kept.get(run_id)
+        guide = self._guides.get(run_id)
         for event in events:
             if guide is None and event.body is not None and SEALED in event.body:
                 guide = self._guide(run_id)
@@ -44,14 +44,14 @@ class DecisionGuides:
 
     def entries(self, run_id: str, entries: Iterable[Entry]) -> Iterator[Entry]:
         """The entries of a run, guided."""
-        guide = self._kept.get(run_id)
+        guide = self._guides.get(run_id)
         for entry in entries:
             if guide is None and entry.body is not None and SEALED in entry.body:
                 guide = self._guide(run_id)
             yield entry if guide is None else entry._replace(guide=guide)
 
     def _guide(self, run_id: str) -> DecisionGuide:
-        guide = self._kept.get(run_id)
+        guide = self._guides.get(run_id)
         if guide is None:
             from callsheet.store.recorded_decisions import DecisionGuide  # noqa: PLC0415 - brings the machine
 
@@ -64,7 +64,7 @@ class DecisionGuides:
                 reader.plan_of,
                 self._warn,
             )
-            if len(self._kept) >= _MOST:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[run_id] = guide
+            if len(self._guides) >= _MOST:
+                self._guides.pop(next(iter(self._guides)))
+            self._guides[run_id] = guide
         return guide

@@ -208,10 +208,10 @@ def decode_many_intents(of_entries: Sequence[bytes]) -> list[list[tuple[str, str
     >>> decode_many_intents([b'["a.0.1","T"]', b'["b.0.1",null,"c.0.1","T"]'])
     [[('a.0.1', 'T')], [('b.0.1', None), ('c.0.1', 'T')]]
     """
-    found: list[list[Any]] = json.loads(b"[" + b",".join(of_entries) + b"]")
-    if len(found) != len(of_entries):
+    intents: list[list[Any]] = json.loads(b"[" + b",".join(of_entries) + b"]")
+    if len(intents) != len(of_entries):
         raise ValueError("intents are a list of their own for each entry")
-    return [list(zip(items[::2], items[1::2], strict=True)) for items in found]
+    return [list(zip(items[::2], items[1::2], strict=True)) for items in intents]
 
 
 pack_numbers = Struct(">qqdd").pack

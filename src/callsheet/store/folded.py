@@ -186,7 +186,7 @@ class Folded:
         if isinstance(command, Ask):
             self.waiting[key] = command._replace(asked=command.asked._replace(digest=digest))
 
-    def take(self, event: Event) -> None:
+    def feed(self, event: Event) -> None:
         """Feed an event to the machine, and update the waiting commands."""
         commands = self.machine.feed(event)
         if isinstance(event, Edited):

@@ -193,13 +193,13 @@ def _entries(
             yield _edit_entry(parts, edit, when if seq == branch.edited_before else before)
             edit = None
         left = () if intents is None else decode_intents(intents)
-        kept = tuple(intent for at, intent in enumerate(left, seq + 1) if _is_taken(branch, at))
+        taken = tuple(intent for at, intent in enumerate(left, seq + 1) if _is_taken(branch, at))
         if seq == 1:
-            yield _start_entry(parts, cursor, start, when, kept)
+            yield _start_entry(parts, cursor, start, when, taken)
         elif _is_taken(branch, seq):
-            yield _Entry(when, kind, (key, step, index, attempt), body, blob, kept)
+            yield _Entry(when, kind, (key, step, index, attempt), body, blob, taken)
         else:
-            yield from (_intent_entry(intent, when) for intent in kept)
+            yield from (_intent_entry(intent, when) for intent in taken)
         before = when
     if edit is not None:
         yield _edit_entry(parts, edit, before)

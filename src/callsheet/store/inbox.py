@@ -64,7 +64,7 @@ def open_letter(letter: Letter, keys: KeyStore, run_id: str) -> Letter:
     try:
         return letter._replace(payload=opened(deepcopy(letter.payload), keys.opening()))
     except WrongKey as error:
-        why = f"it was sealed with the key {error.name}, and here is {', '.join(error.have)}"
+        why = f"it was sealed with the key {error.name}, and here is {', '.join(error.available)}"
     except (JournalError, NotOpened) as error:
         why = str(error)
     raise JournalError(

@@ -125,13 +125,13 @@ def _values(base: int, row: Row) -> tuple[object, ...]:
     Bytes are bound as bytearrays for speed: for bytes, `sqlite3` searches for an adapter, which takes longer
     than all the rest.
     """
-    seq, epoch, what, key, step, index, attempt, ts, mono, data, _, covers, intents, hashed = row
+    seq, epoch, kind, key, step, index, attempt, ts, mono, data, _, covers, intents, hashed = row
     body = None if data is None else bytearray(data)
     led_to = None if intents is None else bytearray(intents)
     return (
         base + seq,
         epoch,
-        what,
+        kind,
         key,
         step,
         index,

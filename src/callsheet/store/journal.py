@@ -229,9 +229,9 @@ class Journal:
             return Known()  # they cannot be known without the key; parts sealed as a whole stay sealed
         return opener.declared
 
-    def asked(self, run_id: str) -> list[Event]:
+    def question_events(self, run_id: str) -> list[Event]:
         """The events of a run about questions to people: `ask`, `signal`, and what ends or changes a run."""
-        return self._reader.asked(run_id)
+        return self._reader.question_events(run_id)
 
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given."""
@@ -347,10 +347,10 @@ class Journal:
 
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan's row; remembered, as the same plan is often run repeatedly."""
-        kept = self._last_plan
-        if kept is None or kept[0] is not plan or kept[1] != source:
-            kept = self._last_plan = plan, source, plan_row(plan, source)
-        return kept[2]
+        last_plan = self._last_plan
+        if last_plan is None or last_plan[0] is not plan or last_plan[1] != source:
+            last_plan = self._last_plan = plan, source, plan_row(plan, source)
+        return last_plan[2]
 
     def _lock(self, run_id: str) -> RunLock:
         try:

@@ -43,9 +43,9 @@ def read_labels(row: Mapping[str, Any]) -> tuple[str, list[Noted]]:
     return str(row["run"]), rows
 
 
-def take_labels(journal: Path, found: Iterable[tuple[str, list[Noted]]]) -> None:
+def take_labels(journal: Path, noted_by_run: Iterable[tuple[str, list[Noted]]]) -> None:
     """Join imported labels into the stored ones."""
-    noted = list(found)
+    noted = list(noted_by_run)
     if not noted:
         return
     with open_labels(journal) as store:
@@ -109,7 +109,7 @@ def _shared_labels(address: str) -> LabelStore:
         ) from error
 
 
-def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
+def forget_stale(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
     """Delete the labels of files that are gone, and of notes of runs that are not in `runs`; gives them.
 
     Labels of facts are kept, and those of folders that are missing, cannot be read or have too many files.
@@ -117,25 +117,25 @@ def let_go(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list
     """
     if shared_address() is not None or is_absent(LabelStore.path_beside(journal)):
         return []
-    kept = {notes_of(run_id) for run_id in runs}
+    roots = {notes_of(run_id) for run_id in runs}
     with open_labels(journal) as store:
-        gone = list(_gone(store.entries(), kept))
+        stale = list(_stale(store.entries(), roots))
         if not dry_run:
-            gone = [noted for noted in gone if store.forget(noted.root, noted.name)]
-    return gone
+            stale = [noted for noted in stale if store.forget(noted.root, noted.name)]
+    return stale
 
 
-def _gone(noted: Iterable[Noted], kept: set[str]) -> Iterator[Noted]:
+def _stale(noted: Iterable[Noted], roots: set[str]) -> Iterator[Noted]:
     files: dict[str, frozenset[str] | None] = {}
     for place in noted:
         if place.root.startswith(NOTES):
-            if place.root not in kept:
+            if place.root not in roots:
                 yield place
         elif place.root and place.name != EVERYWHERE:
             if place.root not in files:
                 files[place.root] = _files_in(Path(place.root))
-            here = files[place.root]
-            if here is not None and place.name not in here:
+            known_files = files[place.root]
+            if known_files is not None and place.name not in known_files:
                 yield place
 
 
@@ -143,11 +143,11 @@ def _files_in(root: Path) -> frozenset[str] | None:
     """The label names of all files in a folder; None if it cannot be read or has too many files."""
     if not os.path.isdir(root):
         return None
-    found: set[str] = set()
+    files: set[str] = set()
     unread: list[OSError] = []
     for folder, _, names in os.walk(root, onerror=unread.append):
         below = Path(folder).relative_to(root)
-        found.update(file_key((below / name).as_posix()) for name in names)
-        if len(found) > _MOST_FILES:
+        files.update(file_key((below / name).as_posix()) for name in names)
+        if len(files) > _MOST_FILES:
             return None
-    return None if unread else frozenset(found)
+    return None if unread else frozenset(files)

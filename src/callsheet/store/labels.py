@@ -187,61 +187,63 @@ class LabelStore:
     def forget(self, root: str, name: str) -> bool:
         """Delete the label of a place unless a write to it is in progress; gives whether one was deleted."""
         with self._changing(root, name):
-            found = self._database.execute(
+            cursor = self._database.execute(
                 "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)
             )
-            if found.rowcount:
+            if cursor.rowcount:
                 for table in ("left_by", "spelled"):
                     self._database.execute(f"DELETE FROM {table} WHERE root = ? AND name = ?", (root, name))
-        return found.rowcount > 0
+        return cursor.rowcount > 0
 
     def of(self, root: str, names: Iterable[str]) -> Label | None:
         """The join of the labels of these places; None if none has a label."""
-        asked = list(dict.fromkeys(names))
-        found: list[Label] = []
-        for start in range(0, len(asked), _AT_ONCE):
-            some = asked[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
+        wanted_names = list(dict.fromkeys(names))
+        labels: list[Label] = []
+        for start in range(0, len(wanted_names), _AT_ONCE):
+            portion = wanted_names[start : start + _AT_ONCE]
+            marks = ", ".join("?" * len(portion))
             rows = self._database.execute(
                 f"SELECT label FROM label WHERE root = ? AND name IN ({marks})",
-                (root, *some),
+                (root, *portion),
             )
-            found += [read_label(label) for (label,) in rows]
-        return join(found) if found else None
+            labels += [read_label(label) for (label,) in rows]
+        return join(labels) if labels else None
 
     def of_files(self, root: str, paths: Iterable[str]) -> Label | None:
         """The join of the labels of files, of their folders and of the whole workspace, also as
         recorded in enclosing and nested workspaces; None if there are none.
         """
         wanted = [*paths]
-        found = [self.of(root, [*_with_folders(wanted), EVERYWHERE])]
+        labels = [self.of(root, [*_with_folders(wanted), EVERYWHERE])]
         for other in self.near(root):
             there = other.there(wanted)
             if there or other.above:
-                found.append(self.of(other.root, [*_with_folders(there or [other.above]), EVERYWHERE]))
-        return _joined(found)
+                labels.append(self.of(other.root, [*_with_folders(there or [other.above]), EVERYWHERE]))
+        return _joined(labels)
 
     def below(self, root: str, folder: str) -> Label | None:
         """The join of the labels of the files below a folder, also as recorded in enclosing and nested
         workspaces; None if there are none.
         """
-        found = [self._below(root, folder)]
+        labels = [self._below(root, folder)]
         for other in self.near(root):
             there = other.folder(folder)
             if there is not None:
-                found.append(self._below(other.root, there))
-        return _joined(found)
+                labels.append(self._below(other.root, there))
+        return _joined(labels)
 
     def near(self, root: str) -> list[Nesting]:
         """The enclosing and nested workspaces of this one that have labels."""
         if not root.startswith("/"):
             return []
         (count,) = self._database.execute("SELECT count(*) FROM folder").fetchone() or (0,)
-        kept = self._near.get(root)
-        if kept is None or kept[0] != count:  # folders are only added, so an equal count means an equal list
+        cached = self._near.get(root)
+        if (
+            cached is None or cached[0] != count
+        ):  # folders are only added, so an equal count means an equal list
             roots = [str(other) for (other,) in self._database.execute("SELECT root FROM folder")]
-            kept = self._near[root] = len(roots), [*near(root, roots)]
-        return kept[1]
+            cached = self._near[root] = len(roots), [*near(root, roots)]
+        return cached[1]
 
     def _found(self, root: str) -> None:
         if root.startswith("/"):

@@ -164,16 +164,16 @@ class Ledger:
         own = "" if self._tail is None else self._tail.path.name
         lefts, done = left_tails(self._place.run_locks, own), set[OrphanedTail]()
         try:
-            for left in lefts:
+            for tail in lefts:
                 if not os.access(self._place.database, os.W_OK):
                     break  # the database is read-only for us; readers read tails by themselves
-                entries = list(left.entries())
+                entries = list(tail.entries())
                 if entries:
                     self._connection.transact(lambda cursor, kept=entries: insert_left(cursor, kept))
-                done.add(left)
+                done.add(tail)
         finally:
-            for left in lefts:
-                left.close(is_done=left in done)
+            for tail in lefts:
+                tail.close(is_done=tail in done)
 
     def _write_plain(self, pending: Pending, rows: list[Row]) -> bool:
         """Insert a few rows by one statement, which checks the epoch and is a transaction of its own.

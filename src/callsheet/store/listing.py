@@ -30,8 +30,8 @@ def found_runs(journal: Journal, status: str | None, limit: int | None) -> list[
     if status not in (RunStatus.RUNNING, INTERRUPTED):
         wanted = None if status is None else RunStatus(status)
         return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
-    found = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
-    return [(info, shown) for info, shown in found if shown == status][:limit]
+    runs = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
+    return [(info, shown) for info, shown in runs if shown == status][:limit]
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:

@@ -73,7 +73,7 @@ class Spares:
             spare = self._free.pop()
         except IndexError:
             try:
-                spare = self._made()
+                spare = self._make()
             except OSError:
                 return None
         try:
@@ -105,7 +105,7 @@ class Spares:
         for spare in free:
             os.close(spare.fd)
 
-    def _made(self) -> _Spare:
+    def _make(self) -> _Spare:
         try:
             os.mkdir(self._folder, mode=0o700)
         except FileExistsError:

@@ -54,11 +54,11 @@ class Mailbox:
 
         `on_closed` is called with the error (SEC008) for each that cannot be unsealed; it is given as stored.
         """
-        found = list[Letter]()
+        letters = list[Letter]()
         for letter in self.unread(run_id):
             try:
-                found.append(open_letter(letter, self._keys, run_id))
+                letters.append(open_letter(letter, self._keys, run_id))
             except JournalError as error:
                 on_closed(error)
-                found.append(letter)
-        return found
+                letters.append(letter)
+        return letters

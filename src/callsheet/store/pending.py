@@ -167,22 +167,22 @@ class Pending:
         `secret` are the parts of the body that are secret as a whole, by path, each with the reason.
         """
         seq = self.last_seq + 1
-        what = _WORDS[kind]
+        kind_word = _WORDS[kind]
         data: bytes | None = None
         name: str | None = None
         digest = NO_BODY
         if body is not None:
-            data = encode_body(what, body)
+            data = encode_body(kind_word, body)
             if self.sealer is not None and (secret or data.count(_QUOTE) > _QUOTES_OF_A_NAME):
-                sealed = self.sealer.sealed(what, body, data, secret)
+                sealed = self.sealer.sealed(kind_word, body, data, secret)
                 if sealed is not None:
-                    data = encode_body(what, sealed)
+                    data = encode_body(kind_word, sealed)
             digest = sha256(data).digest()
-        head: Head = (seq, self.epoch, what, key, step, index, attempt, ts, mono)
+        head: Head = (seq, self.epoch, kind_word, key, step, index, attempt, ts, mono)
         try:
             line = identify(self.run_id, head)
         except UnicodeEncodeError as error:
-            raise NotStorable(what, f"its key or step is not Unicode text ({error.reason})") from error
+            raise NotStorable(kind_word, f"its key or step is not Unicode text ({error.reason})") from error
         if data is None:
             self.last_body = (digest, 0)
         else:

@@ -59,15 +59,15 @@ def _with_left(connection: sqlite3.Connection, place: JournalPaths) -> sqlite3.C
     copy.text_factory = connection.text_factory
     try:
         connection.backup(copy)
-        for left in lefts:
-            insert_left(copy.cursor(), left.entries())
+        for tail in lefts:
+            insert_left(copy.cursor(), tail.entries())
     except BaseException:
         copy.close()
         raise
     finally:
         connection.close()
-        for left in lefts:
-            left.close(is_done=False)
+        for tail in lefts:
+            tail.close(is_done=False)
     return copy
 
 

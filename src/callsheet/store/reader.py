@@ -138,7 +138,7 @@ class Reader(ReadConnection):
         """The messages to a run that are still in its inbox, oldest first."""
         return [letter for row in self.select(UNREAD, (run_id,)) if (letter := read_letter(row)) is not None]
 
-    def asked(self, run_id: str) -> list[Event]:
+    def question_events(self, run_id: str) -> list[Event]:
         """The events of a run about questions to people, and those that end or change it, in order."""
         base = self.runs.base_of(run_id)
         rows = self.select(_ASKED, (base, base + (1 << SEQ_BITS)))

@@ -43,7 +43,7 @@ class DecisionGuide:
         self._plan_of = plan_of
         self._warn = warn
         self._mutex = threading.Lock()
-        self._ways: dict[int, Way] = {}
+        self._decisions: dict[int, Way] = {}
         self._seq = 0
         self._course = DecisionLog(notes=True)
         self._folded: Folded | None = None
@@ -59,7 +59,7 @@ class DecisionGuide:
                     self._go_to(seq)
                 except JournalError as error:
                     self._lose(error)
-            return None if self._is_lost else self._ways.get(seq, ())
+            return None if self._is_lost else self._decisions.get(seq, ())
 
     def strayed(self, why: str = "") -> None:
         """Warn, once, that the fold does not take the path that the run took."""
@@ -85,10 +85,10 @@ class DecisionGuide:
                 fold_on(self._folded, (row,), self._plan_of)
             self._seq, way = row.seq, self._course.taken()
             if way:
-                self._ways[row.seq] = way
+                self._decisions[row.seq] = way
 
     def _lose(self, error: JournalError) -> None:
-        self._is_lost, self._folded, self._ways = True, None, {}
+        self._is_lost, self._folded, self._decisions = True, None, {}
         try:
             closed = fold(self._plan(), self._opener.unguided(self._rows(0)), self._plan_of)
         except JournalError:

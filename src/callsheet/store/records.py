@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never, cast
 
 from callsheet.ir import JSON, Effect, OnInDoubt, Plan, plan_hash
 from callsheet.ir.labels import Label, read_label
@@ -110,6 +110,22 @@ class Start(NamedTuple):
     """A secret mixed into the digests of questions if those may contain secrets."""
     is_veiled: bool = False
     """Whether placeholders replace secrets, as for a reader without the key."""
+
+    @property
+    def servers(self) -> dict[str, str]:
+        """The MCP servers of the tools that came from one, by tool."""
+        data = self.launch.get("servers")
+        rows = cast("Mapping[str, Any]", data if isinstance(data, Mapping) else {})
+        return {
+            name: row[0]
+            for name, row in rows.items()
+            if isinstance(row, list) and row and isinstance(row[0], str)
+        }
+
+    def server_of(self, tool: str) -> str | None:
+        """The MCP server that offered a tool; "" for one of another origin, None if not recorded."""
+        unrecorded = None if tool not in self.facts or tool in self.pins else ""
+        return self.servers.get(tool, unrecorded)
 
     def enforcement(self) -> Enforcement | None:
         """The enforcement of the run's policy; None without one."""

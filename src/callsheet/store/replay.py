@@ -85,7 +85,7 @@ def begin_with(
         folded.machine.take_course(course)
     if first.guide is not None:
         folded.machine.follow(first.guide.way(first.seq))
-    folded.take(Started(folded.start.inputs))
+    folded.feed(Started(folded.start.inputs))
     return folded
 
 
@@ -103,7 +103,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
             continue
         if row.guide is not None:
             machine.follow(row.guide.way(row.seq))
-        folded.take(event)
+        folded.feed(event)
         if note_event(side_record, event, Place(row.seq, row.digest or row.body or {}, row.size)):
             side_record.values.prune(machine)
     return folded
@@ -164,7 +164,7 @@ def restored(
             program = compile_plan(goes_on, facts_from_json(facts))
         elif program is None:
             program = _program_of(plan, start, body["state"])
-        state = state_from_json(program, body["state"], given.give, start.enforcement())
+        state = state_from_json(program, body["state"], given.decode, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise UnusableSnapshot(f"it cannot be read: {error!r}") from error
     machine = Machine.at(state, observer, start.approve, start.approval_timeout)
@@ -234,7 +234,7 @@ def _note(folded: Folded, row: Row) -> None:
     key, side_record = row.key or "", folded.side_record
     match row.type:
         case EventType.INTENT:
-            side_record.left(key, row.ts)
+            side_record.call_issued(key, row.ts)
         case EventType.TIMER:
             side_record.due[key] = float((row.body or {})["due"])
         case EventType.IN_DOUBT:

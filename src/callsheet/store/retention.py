@@ -62,13 +62,15 @@ class Pruned(NamedTuple):
     """Whether the file was rewritten without its free pages."""
 
 
-def due_now(parts: Parts, kept: Mapping[RunStatus, float | None] = KEPT, *, values_only: bool = False) -> Due:
+def due_now(
+    parts: Parts, retention: Mapping[RunStatus, float | None] = KEPT, *, values_only: bool = False
+) -> Due:
     """The runs that have expired; with `values_only` none is deleted."""
     now, values, runs = parts.clock(), list[RunInfo](), list[RunInfo]()
     infos = parts.reader.runs.newest()
     parents = {info.parent_run for info in infos if info.forked_at is None}  # a fork has events of its own
     for info in infos:
-        seconds = kept.get(info.status)
+        seconds = retention.get(info.status)
         if not info.status.is_final or seconds is None or is_owned(parts.place, info.run_id):
             continue
         age = now - info.updated
@@ -138,17 +140,17 @@ def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
     def work(cursor: sqlite3.Cursor) -> tuple[int, int, int]:
         numbers = dict[str, int](cursor.execute("SELECT run_id, number FROM runs").fetchall())
         loose = {numbers[run.run_id] for run in (*due.values, *due.runs) if run.run_id in numbers}
-        kept, going = set[str](), set[str]()
+        needed, going = set[str](), set[str]()
         for number, name in cursor.execute(
             f"SELECT DISTINCT id >> {SEQ_BITS}, blob FROM events WHERE blob IS NOT NULL"
         ):
-            (going if number in loose else kept).add(name)
+            (going if number in loose else needed).add(name)
         sizes: dict[str, int] = {}
         orphans: list[str] = []
         for name, size, codec in cursor.execute("SELECT hash, size, codec FROM blobs"):
-            if name not in kept and name not in going:
+            if name not in needed and name not in going:
                 orphans.append(name)
-            elif name not in kept and codec != DROPPED:
+            elif name not in needed and codec != DROPPED:
                 sizes[name] = size
         if not dry_run:
             cursor.executemany("DELETE FROM blobs WHERE hash = ?", [(name,) for name in orphans])
@@ -165,7 +167,7 @@ def _orphans(parts: Parts, *, dry_run: bool) -> int:
     now = parts.clock()
 
     def work(cursor: sqlite3.Cursor) -> int:
-        found = 0
+        orphans = 0
         for path in _files(parts.place.blobs):
             name = path.parent.name + path.name
             with suppress(FileNotFoundError):
@@ -175,10 +177,10 @@ def _orphans(parts: Parts, *, dry_run: bool) -> int:
                 was_named = cursor.execute("SELECT 1 FROM blobs WHERE hash = ?", (name,)).fetchone()
                 if is_named or (not was_named and now - path.stat().st_mtime < _ORPHAN_SECONDS):
                     continue
-                found += was_named is None
+                orphans += was_named is None
                 if not dry_run:
                     path.unlink()
-        return found
+        return orphans
 
     return parts.ledger.maintain(work)  # the write lock keeps others from referring to a file meanwhile
 

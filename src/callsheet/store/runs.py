@@ -70,8 +70,8 @@ class Runs:
     def has(self, run_id: str) -> bool:
         """Whether there is a run with this id; tails are not read, as they belong to runs in the database."""
         with self._connection.reading(settles=False) as connection:
-            found = connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
-        return found is not None
+            row = connection.execute("SELECT 1 FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+        return row is not None
 
     def children_of(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, oldest first."""
@@ -86,11 +86,11 @@ class Runs:
         """
         if not may_begin_run_id(text):
             raise self.unknown(text)
-        found = self.get(text)
-        if found is None and text == "last":
-            found = next(iter(self.newest(limit=1)), None)
-        if found is not None:
-            return found
+        run_info = self.get(text)
+        if run_info is None and text == "last":
+            run_info = next(iter(self.newest(limit=1)), None)
+        if run_info is not None:
+            return run_info
         near = self._infos("WHERE run_id >= ? AND run_id < ? ORDER BY run_id LIMIT 4", (text, text + "\x7f"))
         if len(near) == 1:
             return near[0]
@@ -101,10 +101,10 @@ class Runs:
 
     def unknown(self, text: str) -> JournalError:
         """The error that there is no such run, with the nearest ids."""
-        near = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
+        suggestions = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
         way_out = (
-            f"did you mean {' or '.join(near)}?"
-            if near
+            f"did you mean {' or '.join(suggestions)}?"
+            if suggestions
             else "`callsheet runs` lists them; for another journal: --journal PATH"
         )
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)

@@ -42,7 +42,7 @@ class Salvaged(NamedTuple):
 
 def run_ids(reader: Reader) -> list[str]:
     """The ids of runs that can be found, oldest first; raises JournalError if not even the first can be."""
-    found: list[str] = []
+    ids: list[str] = []
     number = 0
     while True:
         try:
@@ -56,13 +56,13 @@ def run_ids(reader: Reader) -> list[str]:
                     "SELECT number, run_id FROM runs NOT INDEXED WHERE number = ?", (number + 1,)
                 )
             except JournalError:
-                if not found:
+                if not ids:
                     raise
-                return found
+                return ids
         if not rows or rows[0][0] <= number:  # a page of zeros gives rows without a number
-            return found
+            return ids
         number = rows[0][0]
-        found.append(str(rows[0][1]))
+        ids.append(str(rows[0][1]))
 
 
 def lists_all(reader: Reader) -> bool:
@@ -77,37 +77,37 @@ def lists_all(reader: Reader) -> bool:
 def salvage(parts: Parts, run_id: str) -> Salvaged:
     """The intact part of a run; raises JournalError (JRN002) for an unknown one."""
     number, run = run_row(parts.reader, run_id)
-    whole, lost = _whole(parts.reader, run_id, number)
-    events = whole[-1][0] + whole[-1][1][10] - 1 if whole else 0
+    intact, lost = _intact_entries(parts.reader, run_id, number)
+    events = intact[-1][0] + intact[-1][1][10] - 1 if intact else 0
     if lost is None:
         lost = _lost_beyond(parts.reader, run_id, events)
-    if not whole:
+    if not intact:
         return Salvaged(run_id, 0, lost or "it has no events", ())
     try:
-        lines = tuple(lines_of(parts, Source(_unfinished(run, whole), whole)))
+        lines = tuple(lines_of(parts, Source(_unfinished(run, intact), intact)))
     except CallsheetError as error:
         return Salvaged(run_id, 0, error.diagnostics[0].message, ())
     return Salvaged(run_id, events, lost, lines)
 
 
-def _whole(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Row]], str | None]:
+def _intact_entries(reader: Reader, run_id: str, number: int) -> tuple[list[tuple[int, Row]], str | None]:
     """The entries before the first bad one, and what is wrong with that; None if there is no bad one."""
-    whole: list[tuple[int, Row]] = []
+    intact: list[tuple[int, Row]] = []
     expected, prev = 1, GENESIS
     try:
         for seq, row in _one_by_one(reader, number):
             if seq < 1:
-                return whole, f"event {expected}: {_ENDS}"
+                return intact, f"event {expected}: {_ENDS}"
             bad = check(reader, run_id, expected, prev, (seq, *row))
             if bad is not None:
-                return whole, f"event {bad.seq}: {bad.why}"
-            whole.append((seq, row))
+                return intact, f"event {bad.seq}: {bad.why}"
+            intact.append((seq, row))
             expected, prev = seq + row[10], row[-1]
     except JournalError as error:
         is_told_by_sqlite = isinstance(error.__cause__, sqlite3.DatabaseError)
         why = f"{_ENDS} ({error.__cause__})" if is_told_by_sqlite else error.diagnostics[0].message
-        return whole, f"event {expected}: {why}"
-    return whole, None
+        return intact, f"event {expected}: {why}"
+    return intact, None
 
 
 def _lost_beyond(reader: Reader, run_id: str, events: int) -> str | None:
@@ -124,9 +124,9 @@ def _one_by_one(reader: Reader, number: int) -> Iterator[tuple[int, Row]]:
     return entries_of(reader, number, page=1)
 
 
-def _unfinished(run: dict[str, Any], whole: list[tuple[int, Row]]) -> dict[str, Any]:
+def _unfinished(run: dict[str, Any], intact: list[tuple[int, Row]]) -> dict[str, Any]:
     """The row of a run that has only these entries: as running if its end is lost."""
-    has_ended = any(row[1] == EventType.END for _, row in whole)
+    has_ended = any(row[1] == EventType.END for _, row in intact)
     try:
         is_final = RunStatus(run["status"]).is_final
     except ValueError:
@@ -167,10 +167,10 @@ def _open_copy(copy: Path, path: Path) -> Journal:
         journal = Journal.open_to_read(copy)
         run_ids(journal.parts.reader)
     except JournalError as error:
-        left = path.stat().st_size
+        size = path.stat().st_size
         raise JournalError(
             "JRN012",
-            f"the journal {path} was cut off after {left} bytes, before its list of runs",
+            f"the journal {path} was cut off after {size} bytes, before its list of runs",
             "nothing can be salvaged: restore it from a copy or an export",
         ) from error
     return journal
@@ -184,12 +184,12 @@ def _filled_up(place: JournalPaths, copy: Path) -> Path:
     log = place.database.with_name(f"{place.database.name}-wal")
     if log.exists():
         shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
-    beside = place_of(copy)
+    copy_place = place_of(copy)
     if place.blobs.is_dir():
-        beside.blobs.symlink_to(place.blobs, target_is_directory=True)
-    beside.run_locks.mkdir()
+        copy_place.blobs.symlink_to(place.blobs, target_is_directory=True)
+    copy_place.run_locks.mkdir()
     for tail in place.run_locks.glob(f"*{TAIL_SUFFIX}"):
-        shutil.copyfile(tail, beside.run_locks / tail.name)
+        shutil.copyfile(tail, copy_place.run_locks / tail.name)
     return copy
 
 

@@ -87,7 +87,7 @@ def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalErr
         return JournalError(
             "SEC002",
             f"values of run {run_id} were sealed with the key {error.name}, and here is "
-            + ", ".join(error.have),
+            + ", ".join(error.available),
             way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
         )
     return JournalError(
@@ -132,8 +132,8 @@ def _make(path: Path) -> None:
     """Create a key file with a new key, atomically; one that another process created meanwhile is kept."""
     missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for made in missing:
-        _sync(made.parent)
+    for folder in missing:
+        _sync(folder.parent)
     text = f"# What the secrets in journals are sealed with. Without it they stay closed.\n{_new_key()}\n"
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

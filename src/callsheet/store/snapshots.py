@@ -184,7 +184,7 @@ class SideRecord:
         self.posed_before |= self.posed
         self.posed.clear()
 
-    def left(self, key: str, moment: float) -> None:
+    def call_issued(self, key: str, moment: float) -> None:
         """Record that a call was issued at this wall time."""
         self.launched[key] = moment
         if key.endswith(_FIRST_TURN):
@@ -240,12 +240,12 @@ def body_of(machine: Machine, side_record: SideRecord, seconds: float) -> dict[s
     if state is None:
         return None
     plan = _plan_of(state, side_record)
-    kept = _Encoder(side_record.values)
-    data = state_to_json(state, kept.keep)
+    encoder = _Encoder(side_record.values)
+    data = state_to_json(state, encoder.keep)
     if data is None or (plan is None and state.generation):
         return None
     open_keys = machine.open_keys()
-    seqs = sorted(kept.seqs)
+    seqs = sorted(encoder.seqs)
     side_record.values.keep_only(seqs)
     return {
         "format": FORMAT,
@@ -310,15 +310,15 @@ class Given:
         if _digest_of(digests) != expected:
             raise UnusableSnapshot("the values that it names are not what they were")
 
-    def give(self, kept: Any) -> JSON:
+    def decode(self, stored: Any) -> JSON:
         """The value of an encoded part of the state."""
-        if isinstance(kept, int):
-            return self._by_seq[kept]
-        if isinstance(kept, list):
-            (value,) = cast("list[JSON]", kept)
+        if isinstance(stored, int):
+            return self._by_seq[stored]
+        if isinstance(stored, list):
+            (value,) = cast("list[JSON]", stored)
             return value
-        ((kind, what),) = kept.items()
-        return self._inputs[what] if kind == "in" else [self.give(item) for item in what]
+        ((kind, content),) = stored.items()
+        return self._inputs[content] if kind == "in" else [self.decode(item) for item in content]
 
 
 def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[str, float]:

@@ -29,10 +29,10 @@ def step_seconds(reader: Reader, plan_hash: str) -> dict[str, float]:
     Steps that made no call, and those that continued in another process, are omitted; empty if there is no
     such run. Raises JournalError (JRN012).
     """
-    found = reader.select(_LAST_DONE, (plan_hash,))
-    if not found:
+    rows = reader.select(_LAST_DONE, (plan_hash,))
+    if not rows:
         return {}
-    base = found[0][0] << SEQ_BITS
+    base = rows[0][0] << SEQ_BITS
     began: dict[str, tuple[int, float]] = {}
     took: dict[str, float] = {}
     for kind, key, epoch, ts, intents in reader.select(_TIMES, (base, base + (1 << SEQ_BITS))):
@@ -43,6 +43,6 @@ def step_seconds(reader: Reader, plan_hash: str) -> dict[str, float]:
                 took[step] = round(max(ts - start[1], _LEAST), 6)
         elif kind == EventType.INTENT and key is not None:
             began.setdefault(step_of(key), (epoch, ts))
-        for left, _ in [] if intents is None else decode_intents(intents):
-            began.setdefault(step_of(left), (epoch, ts))
+        for intent_key, _ in [] if intents is None else decode_intents(intents):
+            began.setdefault(step_of(intent_key), (epoch, ts))
     return took

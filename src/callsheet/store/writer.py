@@ -157,7 +157,7 @@ class RunWriter:
         """Give all events appended from now on this time, because they happened then, elsewhere."""
         self._clock = self._monotonic = lambda: moment
 
-    def take(self, msg_id: str) -> None:
+    def take_message(self, msg_id: str) -> None:
         """Remove a message from the inbox in the transaction that commits the event appended last."""
         if not self._lock.is_held:
             self._refuse()

@@ -71,11 +71,11 @@ def diff_visits(
     pairs = paired.pairs if is_over else _settled(old, new, paired.pairs)
     inputs = _inputs(old, new)
     given_old, given_new = (_given(lineage, inputs) for lineage in (old, new))
-    alike, differing = 0, list[Pair]()
+    equal_count, differing = 0, list[Pair]()
     for one, other in pairs:
-        what = _what_differs(old, one, new, other)
-        if not what:
-            alike += 1
+        differing_parts = _what_differs(old, one, new, other)
+        if not differing_parts:
+            equal_count += 1
             continue
         if one is None or other is None:
             follows = has_parted or _reads_any(one, given_old) or _reads_any(other, given_new)
@@ -83,9 +83,9 @@ def diff_visits(
             is_elsewhere = bool(one.skipped) != bool(other.skipped)
             follows = (is_elsewhere and has_parted) or _has_read_apart(old, one, new, other)
         has_parted = True
-        differing.append(Pair(one, other, what, follows))
+        differing.append(Pair(one, other, differing_parts, follows))
     is_firm = is_over or (bool(differing) and _is_firm(old, new, others, paired, differing[0]))
-    return RunDiff(inputs, alike, tuple(differing), is_firm=is_firm)
+    return RunDiff(inputs, equal_count, tuple(differing), is_firm=is_firm)
 
 
 def _given(lineage: Lineage, inputs: dict[str, tuple[JSON, JSON]]) -> set[int]:
@@ -189,16 +189,16 @@ def _tool(lineage: Lineage, visit: Visit) -> tuple[int, str]:
 
 def _arguments(lineage: Lineage, visit: Visit) -> list[JSON]:
     """The arguments of a visit's calls, in the order of its items; only of the last attempt for each."""
-    found: list[JSON] = []
+    values: list[JSON] = []
     for key in lineage.last_keys(visit):
         command = lineage.commands.get(key)
         if isinstance(command, CallTool):
-            found.append(command.args)
+            values.append(command.args)
         elif isinstance(command, CallModel | RunAgent):
-            found.append([command.inputs, command.args])
+            values.append([command.inputs, command.args])
         else:
-            found.append(None)
-    return found
+            values.append(None)
+    return values
 
 
 def _call(lineage: Lineage, visit: Visit) -> str:
@@ -219,17 +219,17 @@ def _what_differs(old: Lineage, one: Visit | None, new: Lineage, other: Visit | 
         return ("only in A",)
     if bool(one.skipped) != bool(other.skipped):
         return ("left out in A" if one.skipped else "left out in B",)
-    found: list[str] = []
+    parts: list[str] = []
     if _arguments(old, one) != _arguments(new, other):
-        found.append("arguments")
+        parts.append("arguments")
     if _results(old, one) != _results(new, other):
-        found.append("result")
+        parts.append("result")
     if len(old.keys_of(one)) != len(new.keys_of(other)):
-        found.append("attempts")
+        parts.append("attempts")
     mine, theirs = old.write_of.get(one.id, NONE), new.write_of.get(other.id, NONE)
-    if not found and min(mine, theirs) != NONE and old.writes[mine].value != new.writes[theirs].value:
-        found.append("value")
-    return tuple(found)
+    if not parts and min(mine, theirs) != NONE and old.writes[mine].value != new.writes[theirs].value:
+        parts.append("value")
+    return tuple(parts)
 
 
 def _reads_any(visit: Visit | None, parted: set[int]) -> bool:

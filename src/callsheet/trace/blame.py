@@ -69,15 +69,15 @@ class Blame(NamedTuple):
 
 def blame_of(lineage: Lineage) -> Blame | None:
     """What failed in a run and what likely caused it; None if nothing has failed."""
-    found = _failure(lineage)
-    if found is None:
+    failure = _failure(lineage)
+    if failure is None:
         return None
-    if found.visit == NONE:
-        return Blame(NONE, found.seq, found.error, ())
-    visit = lineage.visits[found.visit]
+    if failure.visit == NONE:
+        return Blame(NONE, failure.seq, failure.error, ())
+    visit = lineage.visits[failure.visit]
     ranks = list(ValueFault)
     suspects = sorted(_suspects(lineage, visit), key=lambda s: (ranks.index(s.odd), s.seq))
-    return Blame(found.visit, found.seq, found.error, tuple(suspects))
+    return Blame(failure.visit, failure.seq, failure.error, tuple(suspects))
 
 
 def _failure(lineage: Lineage) -> Failure | None:
@@ -100,7 +100,7 @@ def _failure(lineage: Lineage) -> Failure | None:
 
 
 def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
-    found: list[Suspect] = []
+    suspects: list[Suspect] = []
     met: list[tuple[Flow, int]] = [(flow, NONE) for flow in reads_by(lineage, visit)]
     """The queue of flows, each with the index of the one that led to it."""
     seen: set[Node] = set()
@@ -111,10 +111,10 @@ def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
         seen.add(node)
         suspect = _look_at(lineage, flow, visit)
         if suspect is not None:
-            found.append(suspect._replace(way=(*suspect.way, *_way_on(met, at))))
+            suspects.append(suspect._replace(way=(*suspect.way, *_way_on(met, at))))
         if node.write != NONE:
             met.extend((other, at) for other in flows_into(lineage, node))
-    return found
+    return suspects
 
 
 def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
@@ -127,22 +127,22 @@ def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
 
 def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
     """What is wrong with the node of a flow, if anything; its `way` has this flow only."""
-    node, way = flow.node, (flow,)
+    node, path = flow.node, (flow,)
     if node.write == NONE:
-        return Suspect(ValueFault.UNSET, flow.name, node, failed.seq, "", way)
+        return Suspect(ValueFault.UNSET, flow.name, node, failed.seq, "", path)
     write = lineage.writes[node.write]
     key, place = _failed_call(lineage, node)
     if key:
         narrowed = flow._replace(node=place)
         return Suspect(ValueFault.ERROR, write.name, place, lineage.outcomes[key].seq, key, (narrowed,))
     if write.made is ValueSource.ERROR:
-        return Suspect(ValueFault.ERROR, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.ERROR, write.name, node, write.seq, "", path)
     if write.is_odd:
-        return Suspect(ValueFault.CAST, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.CAST, write.name, node, write.seq, "", path)
     if missing_at(lineage, node) is not None:
-        return Suspect(ValueFault.UNSET, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.UNSET, write.name, node, write.seq, "", path)
     if is_empty(value_at(lineage, node)):
-        return Suspect(ValueFault.EMPTY, write.name, node, write.seq, "", way)
+        return Suspect(ValueFault.EMPTY, write.name, node, write.seq, "", path)
     return None
 
 

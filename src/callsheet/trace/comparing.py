@@ -56,7 +56,7 @@ class Compared(NamedTuple):
 
     inputs: dict[str, tuple[JSON, JSON]]
     alike: int
-    found: tuple[VisitDifference, ...] = ()
+    differences: tuple[VisitDifference, ...] = ()
     upto: tuple[int, int] | None = None
 
 
@@ -104,7 +104,7 @@ class _Cursor:
         return self.place >= len(self._seqs)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of external events that remain."""
         return len(self._seqs) - self.place
 
@@ -116,7 +116,7 @@ class _Cursor:
             if stop is not None and entry.seq >= stop:
                 self._entries = chain((entry,), self._entries)
                 return
-            self.recorder.take(entry, self._plan_of)
+            self.recorder.add(entry, self._plan_of)
 
     def lineage(self) -> Lineage:
         """The lineage of the events processed so far."""
@@ -142,21 +142,23 @@ class _Comparison:
         sides = self._cursors_at(shared) if shared else None
         if sides is None:
             sides = self._from_start(self._old, self._seqs_old), self._from_start(self._new, self._seqs_new)
-        found: list[VisitDifference] = []
+        differences: list[VisitDifference] = []
         inputs: dict[str, tuple[JSON, JSON]] | None = None
         while True:
-            stretch = self._segment(*sides, most, end if begun_alike else -1, found)
+            stretch = self._segment(*sides, most, end if begun_alike else -1, differences)
             inputs = stretch.diff.inputs if inputs is None else inputs
             old, new = sides[0].lineage(), sides[1].lineage()
-            found += [VisitDifference(pair, old, new) for pair in stretch.diff.differing]
-            apart = sum(one.pair.old is not None for one in found)
+            differences += [VisitDifference(pair, old, new) for pair in stretch.diff.differing]
+            old_count = sum(one.pair.old is not None for one in differences)
             if stretch.goes_on is not None:
                 sides = stretch.goes_on
             elif stretch.diff.upto is not None:
-                return Compared(inputs, old.visited - apart - stretch.open, tuple(found), stretch.diff.upto)
+                return Compared(
+                    inputs, old.visited - old_count - stretch.open, tuple(differences), stretch.diff.upto
+                )
             else:
                 visited = self._visited_at_end(sides[0]) if stretch.is_alike else old.visited
-                return Compared(inputs, visited - apart, tuple(found))
+                return Compared(inputs, visited - old_count, tuple(differences))
 
     def _compare_starts(self) -> tuple[bool, bool]:
         """Whether both runs have the same plan and start, except for inputs; whether these are equal."""
@@ -169,10 +171,10 @@ class _Comparison:
         return self._old.plan_hash == self._new.plan_hash and rest[0] == rest[1], inputs[0] == inputs[1]
 
     def _plan_of(self, name: str) -> Plan:
-        found = self._plans.get(name)
-        if found is None:
-            found = self._plans[name] = self._journal.plan_of(name)
-        return found
+        plan = self._plans.get(name)
+        if plan is None:
+            plan = self._plans[name] = self._journal.plan_of(name)
+        return plan
 
     def _from_start(self, info: RunInfo, seqs: list[int]) -> _Cursor:
         entries = self._journal.entries(info.run_id)
@@ -232,11 +234,13 @@ class _Comparison:
         waiting = {visit.id for visit in old.visits[:since] if old.is_under_way(visit)}
         size = _FIRST_PART
         while True:
-            apart = [side for side in (one, other) if side.left > max(end, 0)]
-            for side in apart or (one, other):
-                side.advance(side.place + (min(size, side.left - max(end, 0)) if apart else size))
+            longer = [side for side in (one, other) if side.remaining > max(end, 0)]
+            for side in longer or (one, other):
+                side.advance(side.place + (min(size, side.remaining - max(end, 0)) if longer else size))
             is_over = one.is_over and other.is_over
-            is_alike = not is_over and one.left == other.left <= end and _have_equal_states(one, other)
+            is_alike = (
+                not is_over and one.remaining == other.remaining <= end and _have_equal_states(one, other)
+            )
             goes_on = None if is_over or is_alike or end < 0 else self._next_divergence(one, other)
             visits, others = (
                 [visit for visit in side.lineage().visits if visit.id >= since or visit.id in waiting]
@@ -272,7 +276,7 @@ class _Comparison:
                 result is None or result.refusal is None
             ):  # a step that a limit refuses is counted, but is no visit
                 return sum(folded.machine.visits)
-        one.advance(one.place + one.left)
+        one.advance(one.place + one.remaining)
         return one.lineage().visited
 
 

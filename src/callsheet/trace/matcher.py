@@ -57,7 +57,7 @@ def _pattern(pattern: str, *, ignore_case: bool) -> Find:
 
     def find(within: str) -> tuple[int, int] | None:
         clean = within if within.isascii() else within.encode(errors="replace").decode()
-        found = compiled.search(clean)
-        return None if found is None else found.span()
+        match = compiled.search(clean)
+        return None if match is None else match.span()
 
     return find

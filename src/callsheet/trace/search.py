@@ -165,8 +165,8 @@ def _in_value(row: Event, what: str, path: tuple[str | int, ...], value: JSON, f
             stack += [((*place, at), node[at]) for at in range(len(node) - 1, -1, -1)]
         elif node is not None:
             text = node if isinstance(node, str) else json.dumps(node)
-            found = find(text)
-            if found is not None:
-                start, end = found
+            span = find(text)
+            if span is not None:
+                start, end = span
                 before, after = text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT]
                 yield Match(row.seq, row.step, row.key, what, place, before, text[start:end], after)

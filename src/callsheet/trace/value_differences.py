@@ -43,11 +43,11 @@ def parts(old: JSON, new: JSON) -> Iterator[ValueDifference]:
     """
     stack: list[ValueDifference] = [ValueDifference((), old, new)]
     while stack:
-        here = stack.pop()
-        path, one, other, missing = here
+        frame = stack.pop()
+        path, one, other, missing = frame
         if missing or type(one) is not type(other) or not isinstance(one, dict | list):
             if missing or one != other or type(one) is not type(other):
-                yield here
+                yield frame
         elif isinstance(one, list) and isinstance(other, list):
             most = max(len(one), len(other))
             stack += [_at(path, at, one, other) for at in range(most - 1, -1, -1)]
@@ -80,5 +80,5 @@ def slower(
     [Slower(step='S2', visit=1, old=1.0, new=3.0)]
     """
     both = [Slower(*place, old[place], new[place]) for place in old if place in new]
-    found = [s for s in both if abs(s.new - s.old) > max(LEAST, noise * max(s.old, s.new))]
-    return sorted(found, key=lambda s: -abs(s.new - s.old))
+    slower_steps = [s for s in both if abs(s.new - s.old) > max(LEAST, noise * max(s.old, s.new))]
+    return sorted(slower_steps, key=lambda s: -abs(s.new - s.old))

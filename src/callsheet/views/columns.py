@@ -112,14 +112,14 @@ def cut(text: str, most: int) -> str:
         return text
     if text.isascii():
         return text[: most - 1] + CUT
-    kept: list[str] = []
+    pieces: list[str] = []
     room = most - 1
     for char in text:
         room -= _width_of(char)
         if room < 0:
             break
-        kept.append(char)
-    return "".join(kept) + CUT
+        pieces.append(char)
+    return "".join(pieces) + CUT
 
 
 def fitted(text: str, most: int) -> str:

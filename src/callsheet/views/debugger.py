@@ -111,10 +111,10 @@ class Selected(NamedTuple):
 def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: Times) -> tuple[Row, ...]:
     """Returns the visits of a run as rows; `confidences` has the confidence of writes by number."""
     errors = {failure.visit: failure for failure in lineage.failures}
-    found = blame_of(lineage)
+    blame = blame_of(lineage)
     cause = NONE
-    if found is not None and found.suspects and found.suspects[0].node.write != NONE:
-        cause = lineage.writes[found.suspects[0].node.write].visit
+    if blame is not None and blame.suspects and blame.suspects[0].node.write != NONE:
+        cause = lineage.writes[blame.suspects[0].node.write].visit
     rows: list[Row] = []
     for visit in lineage.visits:
         written = lineage.write_of.get(visit.id, NONE)

@@ -139,10 +139,10 @@ def _after(waited: Sequence[str], room: int) -> str:
     """Returns the dependencies of a step: all if they fit, otherwise the first ones and their number."""
     names = [cut(printable(other), _MOST_INDEX) for other in waited[:_MOST_AFTER]]
     for mark in ("← after: ", "← "):
-        for kept in range(len(names), 0, -1):
-            rest = [f"{CUT} ({len(waited)})"] if kept < len(waited) else []
-            text = mark + ", ".join([*names[:kept], *rest])
-            if width(text) <= room and (kept == len(names) or mark == "← "):
+        for count in range(len(names), 0, -1):
+            rest = [f"{CUT} ({len(waited)})"] if count < len(waited) else []
+            text = mark + ", ".join([*names[:count], *rest])
+            if width(text) <= room and (count == len(names) or mark == "← "):
                 return text
     return cut(f"← {len(waited)} steps" if len(waited) > 1 else f"← {names[0]}", room)
 

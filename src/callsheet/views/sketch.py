@@ -46,14 +46,14 @@ def layout_json(plan: Plan) -> dict[str, Any]:
 
     An arrow is `[start, end, kind, lane]`.
     """
-    made = layout_of(plan)
+    layout = layout_of(plan)
     return {
-        "rows": made.rows,
-        "columns": made.columns,
-        "left": made.left,
-        "right": made.right,
-        "places": [list(place) for place in made.places],
-        "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in made.arrows],
+        "rows": layout.rows,
+        "columns": layout.columns,
+        "left": layout.left,
+        "right": layout.right,
+        "places": [list(place) for place in layout.places],
+        "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in layout.arrows],
     }
 
 

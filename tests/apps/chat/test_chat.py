@@ -45,7 +45,7 @@ def test_a_message_is_answered_by_a_model_that_calls_a_tool(talk):
     assert "calls READ_FILE (path=notes.txt)" in rest
 
 
-def test_what_was_said_before_is_told(talk):
+def test_earlier_messages_are_part_of_the_prompt(talk):
     answers, _ = talk("I am Ada", "and you?", "/forget", "who?")
     second, last = answers.splitlines()[1], answers.splitlines()[-1]
     assert "I am Ada" in second
@@ -61,7 +61,7 @@ def test_a_call_that_may_change_something_is_asked_about(talk, machine):
     assert (machine.folder / "seen.txt").read_text() == "hello\n"
 
 
-def test_nobody_is_asked_with_yes(talk, machine):
+def test_yes_skips_the_questions(talk, machine):
     talk("note it", options=("--yes",))
     assert (machine.folder / "seen.txt").exists()
 
@@ -88,13 +88,13 @@ def test_a_model_makes_a_plan_shows_it_and_runs_it_after_a_yes(talk, machine):
 
 def test_a_plan_that_is_not_wanted_is_not_run(talk, machine):
     answers, _ = talk("report it", "n", options=("--plan-tools",))
-    assert "did not want this plan" in answers
+    assert "refused to run this plan" in answers
     assert not (machine.folder / "report.md").exists()
 
 
 def test_without_plan_tools_the_model_cannot_make_plans(talk):
     answers, _ = talk("report it", "/plan list")
-    assert "no plan is kept" in _
+    assert "no plan is saved" in _
     assert "plan_create_and_execute" not in answers.split("came:")[0]
 
 
@@ -113,7 +113,7 @@ def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
     assert '@READ_FILE (path="notes.txt")' in answers
     assert "dry run of" in answers
     assert "written: noon" in answers
-    assert "report-the-notes is gone\nno plan is kept" in rest
+    assert "report-the-notes is deleted\nno plan is saved" in rest
 
 
 def test_messages_and_plans_use_up_one_budget(talk):
@@ -171,7 +171,7 @@ def test_servers_are_opened_once_for_a_conversation_and_its_plans(talk, machine,
     config = {"mcpServers": {"one": {"command": sys.executable, "args": [str(machine.folder / "server.py")]}}}
     machine.write("servers.json", json.dumps(config))
     _, rest = talk("/tools", "/plan create report the notes", options=("--mcp-config", "servers.json"))
-    assert "is kept" in rest
+    assert "is saved" in rest
     assert log.read_text() == "started\n"
 
 
@@ -220,7 +220,7 @@ def test_a_signal_that_ends_the_program_leaves_the_run_to_be_resumed(machine, ta
     assert [run["status"] for run in machine.json("runs")] == ["interrupted"]
 
 
-def test_what_was_stopped_is_counted(machine, talk, wait_for):
+def test_interrupted_calls_are_counted(machine, talk, wait_for):
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
     with machine.spawn(*line, stdin=subprocess.PIPE) as process:
         process.stdin.write("sleep\n")

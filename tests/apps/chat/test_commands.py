@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.apps.chat.budget import half_of
-from callsheet.apps.chat.commands import Message, Plain, PlanCommand, read_command
-from callsheet.apps.chat.conversation import Exchange, answering_plan, transcript
+from callsheet.apps.chat.answering import Exchange, answering_plan, transcript
+from callsheet.apps.chat.budget import half_bound
+from callsheet.apps.chat.commands import Message, PlanCommand, SimpleCommand, parse_command
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import parse
 
@@ -25,12 +25,12 @@ from callsheet.frontends.ltp import parse
             PlanCommand("run", "a", {"n": 3, "s": "two words"}, True),
         ),
         ("/plan resume", PlanCommand("resume")),
-        ("/exit", Plain("quit")),
-        ("/usage", Plain("usage")),
+        ("/exit", SimpleCommand("quit")),
+        ("/usage", SimpleCommand("usage")),
     ],
 )
 def test_lines_are_read(line, command):
-    assert read_command(line) == command
+    assert parse_command(line) == command
 
 
 @pytest.mark.parametrize(
@@ -39,15 +39,15 @@ def test_lines_are_read(line, command):
         ("/plan rnu a", "did you mean /plan run"),
         ("/hlep", "did you mean /help"),
         ("/plan show", "needs the id of a plan"),
-        ("/plan run a b", "no NAME=VALUE"),
+        ("/plan run a b", "not NAME=VALUE"),
         ("/plan run --dry-run", "needs the id of a plan"),
         ("/plan show a b", "takes one name"),
         ("/plan show 'a", "a quote is not closed"),
     ],
 )
-def test_what_is_no_command_is_told_with_the_way_out(line, told):
+def test_an_unknown_command_is_an_error_with_a_hint(line, told):
     with pytest.raises(CallsheetError) as error:
-        read_command(line)
+        parse_command(line)
     said = error.value.diagnostics[0]
     assert said.code == "CFG210"
     assert told in f"{said.message} {said.help}"
@@ -56,7 +56,7 @@ def test_what_is_no_command_is_told_with_the_way_out(line, told):
 @given(st.text(max_size=60))
 def test_no_line_is_a_bug(line):
     try:
-        read_command(line)
+        parse_command(line)
     except CallsheetError as error:
         codes = [said.code for said in error.diagnostics]
     else:
@@ -83,5 +83,5 @@ def test_the_plan_of_a_message_parses_whatever_the_tools_are(tools, has_past):
 
 @given(st.integers(0, 10**9))
 def test_a_half_is_never_more_than_the_whole_and_never_nothing_of_something(most):
-    assert 0 <= half_of(most) <= most
-    assert bool(half_of(most)) == bool(most)
+    assert 0 <= half_bound(most) <= most
+    assert bool(half_bound(most)) == bool(most)

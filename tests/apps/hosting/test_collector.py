@@ -23,7 +23,7 @@ def state() -> tuple[bool, bool]:
     return gc.isenabled(), bool(gc.get_freeze_count())
 
 
-def test_of_a_large_run_nothing_is_collected_while_it_is_made_and_it_is_left_out_until_its_end():
+def test_collection_stops_while_a_large_run_is_prepared_and_excludes_it_until_its_end():
     hold = CollectorHold(CollectorControl(), LARGE)
     assert state() == (True, False)
     hold.begin()
@@ -62,7 +62,7 @@ def test_a_run_that_is_given_up_lets_go(steps):
     assert state() == (True, False)
 
 
-def test_of_two_the_last_lets_go():
+def test_collection_resumes_when_the_last_of_two_holds_ends():
     control = CollectorControl()
     first, second = CollectorHold(control, LARGE), CollectorHold(control, LARGE)
     first.begin()

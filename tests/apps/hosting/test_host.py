@@ -134,7 +134,7 @@ async def test_requests_that_come_together_count_together(folder):
         assert len(host.journal.runs()) == 2
 
 
-async def test_of_two_who_resume_a_run_at_once_one_does(folder):
+async def test_of_two_concurrent_resumes_one_succeeds(folder):
     async with open_host(folder) as host:
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
@@ -145,7 +145,7 @@ async def test_of_two_who_resume_a_run_at_once_one_does(folder):
         assert len(host.hosted_runs()) == 1
 
 
-async def test_what_was_queued_or_under_way_when_a_host_closed_goes_on_in_the_next_one(folder):
+async def test_queued_and_running_runs_continue_in_the_next_host(folder):
     async with open_host(folder, most_running=1) as host:
         first = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
         second = (await host.start(request("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
@@ -285,7 +285,7 @@ async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_ask
         assert notes() == []
 
 
-async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(folder):
+async def test_the_crash_counter_of_a_run_is_removed_with_the_run(folder):
     async with open_host(folder) as host:
         started = await host.start(request("S1: @ADD (a=1)", run_id="fatal"))
         await host.wait(started.run_id)
@@ -296,7 +296,7 @@ async def test_what_counts_the_servers_that_a_run_has_killed_goes_with_the_run(f
         assert not list(place.run_locks.glob("fatal.*"))
 
 
-async def test_who_resumes_a_run_that_is_carried_is_told_so(folder):
+async def test_resuming_a_run_of_another_host_is_refused(folder):
     async with open_host(folder) as here, open_host(folder) as there:
         await here.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")

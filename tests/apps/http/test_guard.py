@@ -35,7 +35,7 @@ def path_of(endpoint):
 @pytest.mark.parametrize(
     "token", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", TOKEN]
 )
-def test_nobody_gets_in_without_the_token(api, token):
+def test_requests_without_the_token_are_refused(api, token):
     said = api("GET", "/v1/runs", authorization=token)
     assert (said.status, said.code) == (401, "API001")
     assert said.headers["www-authenticate"].startswith("Bearer")
@@ -53,7 +53,7 @@ def test_every_page_but_the_open_ones_needs_the_token(api):
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "", "127.0.0.1.evil"]
 )
-def test_another_host_is_not_served(api, host):
+def test_a_request_for_another_host_is_refused(api, host):
     for path in ("/v1/health", "/v1/runs", "/"):
         said = api("GET", path, host=host)
         assert (said.status, said.code) == (421, "API002")
@@ -76,7 +76,7 @@ def test_pages_of_other_sites_may_not_ask(api, origin):
     assert api("GET", "/v1/runs", origin=api.url).status == 200
 
 
-def test_what_a_browser_marks_as_cross_site_is_refused_but_for_links_to_the_viewer(api):
+def test_cross_site_requests_are_refused_except_links_to_the_viewer(api):
     assert api("GET", "/v1/runs", sec_fetch_site="cross-site").status == 403
     assert api("GET", "/v1/runs", sec_fetch_site="same-site").status == 403
     assert api("GET", "/v1/runs", sec_fetch_site="same-origin").status == 200
@@ -158,7 +158,7 @@ def test_a_head_that_is_too_large_is_refused(api):
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "API008"),
     ],
 )
-def test_what_the_server_cannot_read_is_told_as_a_problem(api, sent, status, code):
+def test_malformed_requests_get_a_problem_document(api, sent, status, code):
     head, _, body = raw(api.url, sent).partition(b"\r\n\r\n")
     told = json.loads(body)
     assert (told["status"], told["code"]) == (status, code)
@@ -197,7 +197,7 @@ def test_clients_behind_a_trusted_proxy_have_a_rate_of_their_own(folder):
         assert statuses == [200, 200, 429]
 
 
-def test_who_asks_too_often_waits(folder):
+def test_requests_above_the_rate_get_429_with_retry_after(folder):
     with running(folder, rate=Rate(0.001, 5)) as api:
         seen = [api("GET", "/v1/health") for _ in range(6)]
         assert [said.status for said in seen] == [200] * 5 + [429]
@@ -205,7 +205,7 @@ def test_who_asks_too_often_waits(folder):
         assert int(seen[-1].headers["retry-after"]) > 1
 
 
-def test_only_so_many_streams_are_open_at_once(folder):
+def test_the_number_of_open_streams_is_limited(folder):
     with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="r")
         stream = api.stream("r")
@@ -341,7 +341,7 @@ def test_a_public_address_without_a_token_is_refused(address):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
-def test_this_machine_is_private(address):
+def test_loopback_addresses_are_private(address):
     assert is_private(address)
     ServeOptions(address=address).check()
 
@@ -426,7 +426,7 @@ def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
     assert "Traceback" not in err
 
 
-def test_what_tools_print_in_the_server_has_no_secret_in_it(folder):
+def test_secrets_are_masked_in_the_output_of_tools(folder):
     (folder / "loud.py").write_text(LOUD)
     with spawn(folder, "--port", "0", "--json", "--tools", "loud.py") as process:
         told = json.loads(process.stdout.readline())

@@ -244,7 +244,7 @@ def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):
     assert api("DELETE", "/v1/runs/r").status == 404
 
 
-def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder):
+def test_the_next_server_decides_and_resumes_runs_of_a_stopped_one(folder):
     with running(folder) as api:
         api.start('S1: @WRITE (name="never") > $x', "S2: @RESPOND ($x)", run_id="r")
         began("never")
@@ -259,7 +259,7 @@ def test_what_a_stopped_server_left_is_decided_and_carried_on_by_the_next(folder
         assert api.ended("r")["response"] == "it was"
 
 
-def test_what_was_queued_or_under_way_goes_on_with_the_next_server(folder):
+def test_queued_and_running_runs_continue_with_the_next_server(folder):
     plan = 'S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)"
     with running(folder, running=1) as api:
         for run_id in ("a", "b", "c"):
@@ -271,7 +271,7 @@ def test_what_was_queued_or_under_way_goes_on_with_the_next_server(folder):
         assert [api.ended(run_id)["response"] for run_id in ("a", "b", "c")] == ["go"] * 3
 
 
-def test_what_waits_for_people_goes_on_with_the_next_server(folder):
+def test_waiting_runs_continue_with_the_next_server(folder):
     with running(folder) as api:
         api.start(
             'S1: @NOTE (line="one") > $x', run_id="late", approve=["NOTE"], approval_timeout={"NOTE": 0.3}
@@ -299,7 +299,7 @@ def test_the_time_for_a_yes_is_said_as_everywhere(folder, time):
 
 
 @pytest.mark.parametrize("time", ["soon", True, 0, [1], {"NOTE": "1 hour"}, {"NOTE": None}])
-def test_what_is_no_time_for_a_yes_is_told_what_one_is(folder, time):
+def test_an_invalid_approval_timeout_is_refused_with_examples(folder, time):
     with running(folder) as api:
         told = api("POST", "/v1/runs", {"plan": 'S1: @RESPOND ("x")', "approval_timeout": time})
     assert told.status == 422

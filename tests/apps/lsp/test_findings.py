@@ -49,7 +49,7 @@ async def test_under_a_policy_an_editor_is_told_what_the_proof_says(editor):
         assert refused[0].severity is lsp.DiagnosticSeverity.Error
 
 
-async def test_only_the_last_of_quick_changes_is_looked_at(editor):
+async def test_only_the_last_of_several_quick_changes_is_checked(editor):
     async with editor() as it:
         it.open("p.ltp", "S1: @RESPOND (")
         await it.findings("p.ltp")

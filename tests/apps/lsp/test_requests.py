@@ -41,7 +41,7 @@ def place(text: str, mark: str) -> lsp.Position:
     return lsp.Position(text.count("\n", 0, offset), offset - text.rfind("\n", 0, offset) - 1)
 
 
-async def test_one_session_of_an_editor(editor):
+async def test_an_editor_session_answers_every_request(editor):
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", PLAN)
         await it.findings("p.ltp")
@@ -110,7 +110,7 @@ async def test_repairs_come_with_their_findings(editor):
         assert edited(text, whole.edit.changes[it.uri("p.ltp")]) == text.replace("True", "true")
 
 
-async def test_what_could_be_written_stands_in_order(editor):
+async def test_completions_are_in_order(editor):
     text = "PLAN_START\nS1: @ADD (a=1) > $one\nS2: @ADD ("
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", text)
@@ -162,7 +162,7 @@ async def test_a_text_that_is_no_plan_has_nothing_but_findings(editor):
 # ---------------------------------------------------------------- connections
 
 
-async def test_what_a_file_of_tools_prints_does_not_disturb_the_editor(editor):
+async def test_output_of_a_tools_file_does_not_disturb_the_protocol(editor):
     async with editor("--tools", "loud.py", prepare={"loud.py": TOOLS + "print('hello')\n"}) as it:
         it.open("p.ltp", PLAN)
         assert [d.code for d in await it.findings("p.ltp")]

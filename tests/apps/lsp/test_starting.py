@@ -25,7 +25,7 @@ def test_without_its_package_it_says_what_to_install(tmp_path):
 @pytest.mark.parametrize(
     "line", [("--stdio", "--tcp", "0"), ("--tcp", "99999"), ("--policy", "nosuch"), ("--tools", "nosuch.py")]
 )
-def test_what_is_wrong_on_the_command_line_is_said_at_once(line):
+def test_wrong_command_lines_are_reported_at_once(line):
     done = CliRunner().invoke(main, ["lsp", "--tcp", "0", *line] if line[0] != "--tcp" else ["lsp", *line])
     assert done.exit_code == 2
     assert "Traceback" not in done.output

@@ -44,7 +44,7 @@ async def test_plans_and_runs_are_resources(room: Room, mode: str) -> None:
         "file:///etc/passwd",
     ],
 )
-async def test_what_is_not_there_is_refused_with_its_diagnostics(room: Room, mode: str, uri: str) -> None:
+async def test_missing_resources_are_refused_with_diagnostics(room: Room, mode: str, uri: str) -> None:
     async with room.client(mode) as client:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(uri)

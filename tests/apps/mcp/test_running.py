@@ -103,7 +103,7 @@ async def test_a_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
     assert runs.structured_content["runs"] == []
 
 
-async def test_what_the_policy_refuses_does_not_run(room: Room, mode: str) -> None:
+async def test_a_plan_that_the_policy_refuses_does_not_run(room: Room, mode: str) -> None:
     async with room.client(mode, policy="strict") as client:
         answer = await execute(
             client, 'S1: @EXEC_CODE (code="print(1)", language="python") > $x\nS2: @SEND (text=$x)'
@@ -198,7 +198,7 @@ async def test_questions_one_after_another_are_asked_and_steps_told_once(room: R
     assert told == [1, 2, 3]
 
 
-async def test_what_a_client_hands_back_is_only_what_it_was_given(room: Room) -> None:
+async def test_a_forged_continuation_of_a_client_is_refused(room: Room) -> None:
     async with room.client("2026-07-28", lambda _: answered(answer="green")) as client:
         asked = await client.session.call_tool("plan_execute", {"ltp_text": ASKS}, allow_input_required=True)
         state = asked.request_state
@@ -258,7 +258,7 @@ async def test_a_call_that_is_cancelled_leaves_a_run_that_goes_on_later(room: Ro
         room.let_go()
         answer = await client.call_tool("resume_run", {"run_id": "last"})
     (form,) = room.asked
-    assert "whether it took place is not known" in form.message
+    assert "whether it took place is unknown" in form.message
     assert answer.structured_content["response"] == "slowly seen tea"
     assert room.calls == ["look tea", "slow seen tea", "slow seen tea"]
 

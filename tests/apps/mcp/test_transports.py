@@ -21,10 +21,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel.server import Server
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.mcp.address import Address
-from callsheet.apps.mcp.serving import serve_http
+from callsheet.apps.mcp.transports import serve_http
 from callsheet.apps.session import Setup, choose_servers
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")
@@ -92,7 +92,7 @@ async def use(client: Client) -> None:
     assert (await client.list_prompts()).prompts
 
 
-async def test_what_tools_print_has_no_secret_in_it(folder: Path) -> None:
+async def test_secrets_are_masked_in_the_output_of_tools(folder: Path) -> None:
     token = "ghp_" + "a1B2" * 9
     (folder / "loud.py").write_text(LOUD)
     plan = f'PLAN_START\nS1: @SAY (text="{token}")\nPLAN_END'
@@ -277,7 +277,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     [
         (["--http", "0.0.0.0:0"], "MCP002", "0.0.0.0 is an address of the network"),
         (["--http", "evil.test:80"], "MCP002", "evil.test"),
-        (["--http", "99999"], "CFG010", "no address to listen on"),
+        (["--http", "99999"], "CFG010", "not an address to listen on"),
         (["--http", "0", "--token-file", "tools.py"], "API019", "tools.py"),
         (["--http", "0", "--token-file", "no-such-file"], "API019", "openssl rand -hex 32 > no-such-file)"),
     ],

@@ -43,7 +43,7 @@ def shelf(tmp_path: Path) -> DeclaredTools:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_a_text_gives_is_as_its_schema_says(text: str, shelf: DeclaredTools) -> None:
+def test_results_for_any_text_match_their_schemas(text: str, shelf: DeclaredTools) -> None:
     read = plan_text(text)
     holds(parse_text(read).to_json(), schemas.PARSED)
     for tools in (None, shelf):

@@ -97,7 +97,7 @@ def test_a_text_becomes_the_list_that_its_schema_asks_for() -> None:
     assert format_plan(plan).splitlines()[2] == 'S1: @READ_FILE (path="[1]", rows=[1, 2]) > $v1'
 
 
-def test_what_follows_the_schema_is_taken_by_it_and_by_llguidance() -> None:
+def test_valid_documents_match_the_schema_and_llguidance() -> None:
     schema = plan_schema([READ], OPTIONS)
     whole = json.loads(WHOLE)
     for step in whole["steps"]:
@@ -120,7 +120,7 @@ def test_what_follows_the_schema_is_taken_by_it_and_by_llguidance() -> None:
         {"tool": "respond", "note": "why"},
     ],
 )
-def test_what_does_not_follow_the_schema_is_refused(step: dict[str, Any]) -> None:
+def test_invalid_documents_do_not_match_the_schema(step: dict[str, Any]) -> None:
     schema = plan_schema([READ], OPTIONS)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"steps": [{"each": "", "when": "", "args": [], "out": "", **step}]}, schema)

@@ -177,7 +177,7 @@ def test_a_good_plan_is_taken(ask: Matcher) -> None:
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_what_is_wrong_is_refused(what: str, ask: Matcher) -> None:
+def test_invalid_plans_are_not_sentences(what: str, ask: Matcher) -> None:
     assert BAD[what] != GOOD
     assert not ask.takes(BAD[what])
 
@@ -272,9 +272,7 @@ def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_what_is_a_sentence_is_decided_here_as_by_llguidance(
-    variant: str, matchers: Mapping[str, Matcher]
-) -> None:
+def test_the_matcher_agrees_with_llguidance(variant: str, matchers: Mapping[str, Matcher]) -> None:
     random, grammar = Random(variant), plan_grammar(TOOLS, VARIANTS[variant])
     sentences = Sentences(grammar, random)
     for _ in range(SENTENCES // 3):
@@ -377,7 +375,7 @@ def test_exports_know_every_operation_and_the_arguments_that_it_has() -> None:
         assert {argument for argument, must in shape.named if must} >= set(KNOWN[name].required)
 
 
-def test_what_may_follow_a_reference_ends_it() -> None:
+def test_no_alphanumeric_character_may_follow_a_reference() -> None:
     from callsheet.frontends.export.scope import _AFTER
 
     assert isinstance(_AFTER, Chars)
@@ -416,7 +414,7 @@ def test_a_grammar_grows_with_the_square_of_the_optional_arguments_at_most() -> 
         ([READ], ExportOptions(max_steps=3, min_results=3), "less than max_steps"),
     ],
 )
-def test_what_no_grammar_can_be_made_of_is_a_mistake_of_the_caller(
+def test_invalid_tools_or_options_raise_value_error(
     tools: list[ToolShape], options: ExportOptions, said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):

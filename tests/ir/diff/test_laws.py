@@ -65,13 +65,13 @@ def test_a_plan_does_not_differ_from_itself(plan: Plan) -> None:
 
 @given(st.tuples(plans(), plans()) | edits())
 @slow
-def test_nothing_differs_exactly_where_both_are_one_plan(pair: tuple[Plan, Plan]) -> None:
+def test_the_difference_is_empty_only_for_equal_plans(pair: tuple[Plan, Plan]) -> None:
     assert diff_plans(*pair).is_same == is_same(*pair)
 
 
 @given(st.tuples(plans(), plans()) | edits())
 @slow
-def test_what_a_difference_says_makes_the_new_plan_of_the_old(pair: tuple[Plan, Plan]) -> None:
+def test_applying_a_difference_to_the_old_plan_gives_the_new_plan(pair: tuple[Plan, Plan]) -> None:
     """apply(diff(a, b), a) == b, up to the numbers of groups whose members are the same."""
     old, new = pair
     made = applied(diff_plans(old, new))

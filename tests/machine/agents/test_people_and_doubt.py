@@ -64,7 +64,7 @@ def test_a_call_that_is_denied_is_told_to_the_model_counts_nothing_and_is_not_as
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.answer("S1.0.1/t1c1", Verdict.DENY, by="Ada", note="not on Friday")
     (seen,) = question(bench).turns[0].seen
-    assert (seen.came, seen.value) == (CallOutcome.REFUSED, "denied by Ada: not on Friday")
+    assert (seen.outcome, seen.value) == (CallOutcome.REFUSED, "denied by Ada: not on Friday")
     assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
     bench.ok("S1.0.1/t2", act("write", x=1))
     assert bench.keys == ["S1.0.1/t3"]
@@ -131,7 +131,7 @@ def test_a_call_in_doubt_may_be_made_again_or_skipped(decision: Decision) -> Non
 def test_a_policy_to_fail_is_what_the_model_sees() -> None:
     bench = writing("give_up")
     bench.feed(Doubted("S1.0.1/t1c1", "lost"))
-    assert question(bench).turns[0].seen[0].came is CallOutcome.LOST
+    assert question(bench).turns[0].seen[0].outcome is CallOutcome.LOST
 
 
 def test_a_probe_looks_for_the_call_first() -> None:
@@ -154,7 +154,7 @@ def test_the_same_keyed_call_after_a_lost_answer_is_another_delivery_of_it() -> 
     assert bench.keys == ["S1.0.1/t4"], "it has failed twice"
 
 
-def test_others_of_a_turn_go_on_while_one_waits_for_a_yes() -> None:
+def test_other_calls_of_a_turn_run_while_one_waits_for_approval() -> None:
     bench = Guarded(
         'S1: @AGENT_SOLVE ("g", tools=["read", "keep"], parallel=2) > $a\nS2: @RESPOND ($a)', ("KEEP",)
     )

@@ -18,7 +18,7 @@ def refining(plan: str = PLAN, limits: Limits | None = None) -> Bench:
     return agent(plan, inputs=dict(GIVEN), limits=limits)
 
 
-def test_each_round_is_asked_with_the_answer_of_the_one_before() -> None:
+def test_each_round_receives_the_answer_of_the_previous_round() -> None:
     bench = refining()
     for number, text in ((1, "a text"), (2, "one"), (3, "two")):
         key = f"S1.0.1/t{number}"
@@ -53,7 +53,7 @@ def test_a_round_that_fails_is_asked_again_and_those_before_stand() -> None:
 
 
 @pytest.mark.parametrize("rounds", ["", ", rounds=1", ', rounds="x"', ", rounds=21"])
-def test_one_round_or_a_number_that_is_none_is_one_operation(rounds: str) -> None:
+def test_one_round_or_an_invalid_number_of_rounds_is_a_single_operation(rounds: str) -> None:
     bench = refining(f'S1: @SELF_REFINE ($t, goal="brief"{rounds}) > $a')
     assert bench.keys == ["S1.0.1"]
     bench.ok("S1.0.1", "one")

@@ -83,7 +83,7 @@ def test_a_tool_that_the_step_does_not_name_is_never_called(tool: str) -> None:
     bench.ok("S1.0.1/t1", act(tool, x=1))
     assert bench.keys == ["S1.0.1/t2"]
     (seen,) = question(bench).turns[0].seen
-    assert (seen.came, seen.key) == (CallOutcome.REFUSED, "")
+    assert (seen.outcome, seen.key) == (CallOutcome.REFUSED, "")
     assert tool in str(seen.value)
     assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
 
@@ -118,7 +118,7 @@ def test_a_failed_call_is_what_the_model_sees_and_the_step_goes_on() -> None:
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.fail("S1.0.1/t1c1", "not there")
     (seen,) = question(bench).turns[0].seen
-    assert (seen.came, seen.value) == (CallOutcome.FAILED, "not there")
+    assert (seen.outcome, seen.value) == (CallOutcome.FAILED, "not there")
 
 
 def test_the_same_call_is_not_made_again_while_nothing_has_changed() -> None:
@@ -168,7 +168,7 @@ def test_calls_of_one_turn_go_side_by_side_where_they_may() -> None:
     assert bench.keys == ["S1.0.1/t2c3"]
 
 
-def test_more_calls_than_a_turn_may_make_are_no_action() -> None:
+def test_a_turn_with_too_many_calls_is_refused() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", acts(act("read", x=1), act("read", x=2)))
     assert "in one turn there may be 1" in question(bench).turns[0].fault

@@ -60,9 +60,7 @@ def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limit
 
 @given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS)
 @settings(max_examples=200, deadline=None)
-def test_what_looks_at_the_world_sees_what_was_written_before_it_and_no_more(
-    text: str, world: int, schedule: int
-) -> None:
+def test_early_reads_see_exactly_the_writes_before_them(text: str, world: int, schedule: int) -> None:
     """Outside of groups, whose members see one another's writes by chance on any schedule."""
     one = told_by_a_changing_world(text, world, schedule, LIMITS)
     assert told_by_a_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one

@@ -31,7 +31,7 @@ def bench(*steps: str, limits: Limits = EARLY) -> Bench:
     return Bench("\n".join(steps), limits=limits, facts=FACTS)
 
 
-def test_what_reads_leaves_with_the_first_step() -> None:
+def test_independent_reads_start_with_the_first_step() -> None:
     run = bench("S1: @READ (1) > $a", "S2: @READ (2) > $b", "S3: @READ ($a) > $c", "S4: @READ ($b) > $d")
     assert run.keys == ["S1.0.1", "S2.0.1"]
     run.ok("S2.0.1", "two")
@@ -40,7 +40,7 @@ def test_what_reads_leaves_with_the_first_step() -> None:
     assert run.machine.variables() == {}
 
 
-def test_what_may_write_leaves_in_its_turn_and_what_looks_waits_for_it() -> None:
+def test_writes_start_in_their_turn_and_reads_wait_for_them() -> None:
     run = bench(
         "S1: @READ (1)", "S2: @WRITE (2)", "S3: @READ (3)", "S4: @PURE (4)", "S5: @LLM_EXTRACT (5, target=1)"
     )
@@ -56,7 +56,7 @@ def test_what_may_write_leaves_in_its_turn_and_what_looks_waits_for_it() -> None
     ["?IF ($a == 1) THEN GOTO S3", '?IF ($a == 1) THEN @RESPOND ("x")', '?IF ($a == 1) THEN TERMINATE ("x")',
      "@READ ($a) ON_FAIL GOTO S3", '?IF ($a == 1) THEN RE-PLAN ("x")'],
 )  # fmt: skip
-def test_nothing_leaves_past_a_step_that_may_lead_elsewhere(control: str) -> None:
+def test_no_step_starts_before_a_possible_jump(control: str) -> None:
     run = bench("S1: @READ (1) > $a", f"S2: {control}", "S3: @PURE (3)")
     assert run.keys == ["S1.0.1"]
 
@@ -159,7 +159,7 @@ def test_at_most_so_many_steps_are_under_way() -> None:
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]
 
 
-def test_no_more_calls_of_a_tool_than_may_be_under_way_leave_early() -> None:
+def test_early_calls_respect_the_concurrency_limit_of_a_tool() -> None:
     limits = replace(EARLY, max_concurrency_by_tool={"read": 2})
     run = bench("S1: @READ (1)", "S2: @READ (2)", "S3: @READ (3)", "S4: @PURE (4)", limits=limits)
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]
@@ -183,7 +183,7 @@ def test_no_call_leaves_early_that_a_limit_would_leave_no_room_for() -> None:
     assert bench(*steps, limits=replace(EARLY, max_steps=2)).keys == ["S1.0.1", "S2.0.1"]
 
 
-def test_what_came_to_nothing_is_counted() -> None:
+def test_wasted_early_calls_are_counted() -> None:
     run = bench("S1: @WRITE (1)", "S2: @PURE (2)", "S3: @LLM_EXTRACT (3, target=1)")
     run.ok("S2.0.1", "a text")
     run.cancel()
@@ -224,7 +224,7 @@ def test_the_note_of_an_early_step_comes_when_its_call_leaves() -> None:
     assert run.story == [(NoteKind.STARTED, "S1"), (NoteKind.EARLY, "S2")]
 
 
-def test_nothing_is_looked_at_where_every_step_waits_for_the_one_before() -> None:
+def test_a_chain_of_dependent_steps_has_no_early_schedule() -> None:
     chain = "S1: @READ (1) > $a\nS2: @READ ($a) > $b\nS3: @WRITE ($b)\nS4: @READ (1)"
     assert machine_of(chain, EARLY).ahead is None
     assert machine_of(f"{chain}\nS5: @PURE (5)", EARLY).ahead is not None

@@ -38,7 +38,7 @@ def test_data_the_world_and_control_are_waited_for() -> None:
     ]
 
 
-def test_what_a_condition_may_leave_as_it_was_is_traced_back() -> None:
+def test_dependencies_through_conditional_writes_are_traced() -> None:
     assert said(
         "S1: @READ (1) > $a",
         "S2: ?IF ($c == 1) THEN @READ (2) > $a",
@@ -75,7 +75,7 @@ def test_members_of_a_group_wait_for_what_stands_before_it() -> None:
         ('RE-PLAN ("x")', "it makes a new plan"),
     ],
 )
-def test_what_starts_in_its_turn_says_why(step: str, why: str) -> None:
+def test_steps_that_start_in_their_turn_have_a_reason(step: str, why: str) -> None:
     assert said("S1: @READ (1)", f"S2: {step}", asks="PURE")[1] == f"S2 waits for all before it: {why}"
 
 
@@ -106,7 +106,7 @@ def test_the_json_says_the_same() -> None:
 
 @given(busy_plans())
 @settings(max_examples=200, deadline=None)
-def test_what_is_said_to_start_at_once_does(text: str) -> None:
+def test_steps_without_dependencies_start_at_once(text: str) -> None:
     """With nothing done and room for all: what waits for nothing leaves, what waits for a sure step not."""
     plan = plan_of(text)
     room = Limits(

@@ -98,7 +98,7 @@ def test_a_known_list_shows_each_of_its_calls_and_its_results_keep_their_places(
     assert arguments(found, "S2") == [{"x": "<READ result.2>"}]
 
 
-def test_of_a_long_list_the_first_calls_are_shown_and_all_are_counted() -> None:
+def test_the_forecast_of_a_long_list_shows_the_first_calls_and_counts_all() -> None:
     found = told(
         "S1: ?FOREACH ($i IN $many) THEN @READ ($i) > $r\nS2: @RESPOND ($r)", {"many": list(range(5_000))}
     )
@@ -137,7 +137,7 @@ def test_a_loop_is_looked_at_once_and_what_it_sets_is_open() -> None:
     assert not step(found, "S4").repeats
 
 
-def test_what_only_a_failure_leads_to_is_on_failure() -> None:
+def test_steps_reached_only_by_a_failure_are_marked_on_failure() -> None:
     found = told(
         'S1: @READ (1) > $a ON_FAIL @RETRY(2) GOTO S3\nS2: @RESPOND ("fine")\n'
         'S3: @WRITE ($a)\nS4: @RESPOND ("x")'
@@ -294,9 +294,7 @@ def test_a_placeholder_tells_its_step_and_place() -> None:
         (', tools=["read", "write"]', 10, Effect.UNSAFE),
     ],
 )
-def test_of_an_agent_that_the_machine_drives_turns_and_tools_are_known(
-    arguments: str, most: int, effect: Effect
-) -> None:
+def test_the_forecast_of_an_agent_has_its_turns_and_tools(arguments: str, most: int, effect: Effect) -> None:
     facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
     plan = plan_of(f'S1: @AGENT_SOLVE ("goal"{arguments}) > $a')
     found = foresee(plan, None, Knowledge(facts=facts, ask_model=lambda *_: ModelUse(1, None, 0, False)))

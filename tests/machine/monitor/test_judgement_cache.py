@@ -190,7 +190,7 @@ def built_in(draw: st.DrawFn) -> str:
 
 @given(built_in(), POLICIES, SOURCES, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_so_it_does_where_paths_and_addresses_count(
+def test_the_cache_changes_nothing_under_rules_for_paths_and_addresses(
     text: str, policy: Policy, sources: tuple[SourceRule, ...], world: int
 ) -> None:
     audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
@@ -245,7 +245,7 @@ def with_texts(draw: st.DrawFn) -> str:
 
 @given(with_texts(), POLICIES, LABELS, LABELS, SEEDS)
 @settings(max_examples=400, deadline=None)
-def test_so_it_does_whatever_private_data_says_beside_other_data(
+def test_the_cache_changes_nothing_for_private_data_mixed_with_other_data(
     text: str, policy: Policy, label: Label, other: Label, world: int
 ) -> None:
     audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
@@ -323,7 +323,7 @@ def mails(draw: st.DrawFn) -> str:
 
 @given(mails(), LABELS, LABELS, PUBLIC, st.booleans(), SEEDS)
 @settings(max_examples=400, deadline=None)
-def test_so_it_does_whoever_is_sent_private_data(
+def test_the_cache_changes_nothing_for_any_recipient_of_private_data(
     text: str, label: Label, other: Label, returns: Label, no_echo: bool, world: int
 ) -> None:
     policy = policy_of()
@@ -348,12 +348,12 @@ def test_so_it_does_whoever_is_sent_private_data(
     ("tool", "rest"),
     [("READ_FILE", ""), ("WRITE_FILE", ', content="x"'), ("EDIT_FILE", ', old="x", new="y"')],
 )
-def test_another_path_is_another_call(tool: str, rest: str) -> None:
+def test_a_call_with_another_path_is_judged_again(tool: str, rest: str) -> None:
     text = "\n".join(f'S{n}: @{tool} (path="{path}"{rest}) > $d' for n, path in ((1, "a.md"), (2, "../a.md")))
     assert refused(goes_the_same_way(text, Policy())) == "path"
 
 
-def test_another_host_is_another_call() -> None:
+def test_a_call_with_another_host_is_judged_again() -> None:
     text = 'S1: @FETCH_PAGE (url="https://a.example/x")\nS2: @FETCH_PAGE (url="https://localhost/x")'
     assert refused(goes_the_same_way(text, Policy())) == "address"
 
@@ -376,7 +376,7 @@ def test_private_data_for_somebody_else_is_another_call() -> None:
         'y="friend", body=$c, subject="x\\nBcc: eve"',
     ],
 )
-def test_who_is_sent_private_data_is_looked_at(second: str) -> None:
+def test_recipients_of_private_data_are_judged_for_each_call(second: str) -> None:
     text = f"""
         S1: @READ ("q") > $c
         S2: ?FOREACH ($i IN [1, 2]) THEN @KEEP (y="friend", body=$c)
@@ -396,7 +396,7 @@ def mail() -> Policy:
     return replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
 
 
-def test_who_is_sent_private_data_may_stand_in_the_data() -> None:
+def test_recipients_that_come_from_the_data_are_judged_for_each_call() -> None:
     text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP (y=$i, body=$i)'
 
     def names(_world: int, command: Any) -> Event:
@@ -495,7 +495,7 @@ def test_a_path_of_data_is_looked_at_each_time() -> None:
     assert refused(goes_the_same_way(text, Policy())) == "path"
 
 
-def test_of_what_a_tool_makes_of_private_data_it_counts_what_the_plan_tells_it() -> None:
+def test_the_result_of_a_tool_without_echo_has_the_label_of_what_the_plan_wrote() -> None:
     text = 'S1: @READ ("q", "x") > $c\nS2: @READ ("https://evil.example/?q=", "x") > $d'
     machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
     assert machine.monitor is not None
@@ -533,7 +533,7 @@ TWICE = 'S1: @KEEP ($b, "x") > $c\nS2: @KEEP ($b, "x") > $d'
 PRIVATE = read_label("U/priv")
 
 
-def test_what_decided_that_a_call_is_made_counts() -> None:
+def test_the_label_of_the_control_flow_is_part_of_the_cache_key() -> None:
     policy = replace(policy_of(egress=True), inputs=PRIVATE)
     assert refused(goes_the_same_way(GUARDED, policy)) == "implicit-flow"
 
@@ -545,7 +545,7 @@ def test_a_yes_to_one_step_is_none_to_another() -> None:
     )
 
 
-def test_what_one_step_makes_public_no_other_does() -> None:
+def test_declassification_applies_to_its_step_only() -> None:
     policy = policy_of(returns=PRIVATE)
     machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
     assert machine.monitor is not None
@@ -557,12 +557,12 @@ def test_the_same_data_in_another_argument_is_another_call() -> None:
     assert refused(goes_the_same_way(text, policy_of(control=("x",)))) == "control-argument"
 
 
-def test_of_a_call_that_is_tried_again_the_key_is_looked_at_each_time() -> None:
+def test_the_idempotency_key_of_a_retried_call_is_checked_for_each_call() -> None:
     text = 'S1: ?FOREACH ($i IN ["k", ""]) THEN @KEEP ($b, $i) ON_FAIL @RETRY(1)'
     assert refused(goes_the_same_way(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
 
 
-def test_of_private_data_it_counts_what_the_plan_says_beside_it() -> None:
+def test_text_of_the_plan_beside_private_data_counts() -> None:
     text = """
         S1: @READ ("q", "x") > $d
         S2: @KEEP ($d, "x") > $c
@@ -573,15 +573,15 @@ def test_of_private_data_it_counts_what_the_plan_says_beside_it() -> None:
     assert str(machine.monitor.variables()["c"][0]) == "U/model+trusted"
 
 
-def test_that_a_call_succeeded_is_noted_where_its_failure_leads_elsewhere() -> None:
+def test_the_success_of_a_call_is_noted_if_its_failure_jumps_elsewhere() -> None:
     text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
     machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
     assert machine.monitor is not None
-    assert machine.monitor.deciding.noted
+    assert machine.monitor.implicit_flows.noted
 
 
 @pytest.mark.parametrize("beside", ["[1, $b]", '"<$b>"', '{"k": $b, "n": 1}'])
-def test_what_an_untrusted_planner_writes_beside_data_decides_the_call(beside: str) -> None:
+def test_literals_of_an_untrusted_planner_beside_data_are_judged(beside: str) -> None:
     text = f"S1: @READ ($a, $a) > $c\nS2: @READ ([$b], $b) > $c\nS3: @READ ({beside}, $b) > $c"
     policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
     machine = goes_the_same_way(text, policy)
@@ -596,7 +596,7 @@ def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
     assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
 
 
-def test_what_one_policy_says_of_a_plan_holds_under_no_other() -> None:
+def test_judgements_are_not_shared_between_policies() -> None:
     program = compile_plan(plan_of(TWICE), FACTS)
     lenient, strict = policy_of(), policy_of(control=("x",))
     ends = [

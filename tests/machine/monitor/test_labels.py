@@ -38,7 +38,7 @@ def test_a_call_tells_the_world_the_label_of_what_it_takes_along() -> None:
     assert (first.label, second.label) == (LITERAL, PRIVATE)
 
 
-def test_what_the_world_reports_is_joined_to_what_the_rules_say() -> None:
+def test_a_reported_label_is_joined_with_that_of_the_rules() -> None:
     bench = Guarded('S1: @SEARCH ("a") > $a')
     bench.feed(Succeeded("S1.0.1", "x", label=read_label("T/secret")))
     assert bench.label("a") == "U/secret"
@@ -92,7 +92,7 @@ def test_a_jump_is_told_by_all_that_it_passes_over_and_by_nothing_behind() -> No
         assert [bench.label(name) for name in "bcd"] == ["U/priv", "U/priv", "T/pub"]
 
 
-def test_after_an_early_end_that_data_decided_everything_tells_of_it() -> None:
+def test_calls_after_a_data_dependent_end_have_the_label_of_that_data() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN TERMINATE ("x")\nS3: @SEND ("hello")')
     bench.ok("S1.0.1", 2)
     assert bench.result.status is Status.REFUSED
@@ -174,7 +174,7 @@ def test_an_agents_calls_may_hold_all_that_its_model_has_seen() -> None:
     assert (bench.result.objection.tool, bench.result.objection.step) == ("SEND", "S1")
 
 
-def test_what_an_agent_found_has_the_label_of_all_that_it_saw() -> None:
+def test_the_result_of_an_agent_has_the_label_of_everything_it_saw() -> None:
     bench = Guarded('S1: @AGENT_SOLVE ("find it") > $a', facts=_AGENT)
     bench.ok("S1.0.1/t1", {"tool": "READ", "args": {"x": "q"}})
     bench.ok("S1.0.1/t1c1", "private")

@@ -30,7 +30,7 @@ def test_a_refusal_says_which_call_which_rule_and_how_the_data_came_there() -> N
     assert result.error == "the policy refuses S2 @SEND: private data would reach the outside"
 
 
-def test_nothing_in_a_plan_catches_it() -> None:
+def test_on_fail_does_not_catch_a_refusal() -> None:
     for then in (" ON_FAIL GOTO S3", " ON_FAIL @RETRY(3)", ' ON_FAIL TERMINATE ("x")'):
         bench = Guarded(LEAK.format("").replace(")\nS3", f"){then}\nS3"))
         bench.ok("S1.0.1", "x")
@@ -97,7 +97,7 @@ def test_the_digest_binds_the_labels() -> None:
     assert len(digests) == 3
 
 
-def test_what_would_be_refused_after_a_yes_is_not_asked() -> None:
+def test_calls_refused_even_with_approval_are_not_asked() -> None:
     bench = Guarded('S1: @SEARCH ("a") > $a\nS2: ?IF ($a == 1) THEN @PAY (5)')
     bench.ok("S1.0.1", 1)
     assert bench.result.status is Status.REFUSED
@@ -143,11 +143,11 @@ def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed
         assert bench.result.status is status
 
 
-def test_of_a_step_that_has_failed_in_a_graph_nothing_is_kept_as_under_way() -> None:
+def test_a_failed_graph_step_leaves_no_open_calls_in_the_monitor() -> None:
     bench = Guarded(graph_of(READS, sends("1")))
     bench.fail("1.0.1", "no")
     assert bench.result.status is Status.FAILED
-    assert bench.monitor.underway.results == {}
+    assert bench.monitor.open_calls.results == {}
 
 
 def test_in_a_graph_what_starts_late_tells_that_nothing_has_ended_it() -> None:

@@ -73,7 +73,7 @@ def test_the_error_of_a_failed_graph_that_may_hold_a_secret_is_withheld() -> Non
     assert "hush" not in f"{result.response} {result.error}"
 
 
-def test_of_the_items_of_a_loop_none_tells_a_secret_in_its_error() -> None:
+def test_errors_of_loop_items_reveal_no_secret() -> None:
     loop = 'S2: ?FOREACH ($x IN ["a", "b"]) THEN @MIX (x=$x, v=$v) > $m ON_FAIL TERMINATE ("no $x")'
     result = ended(plan_of(f"S1: @VAULT () > $v\n{loop}"), {"VAULT": "hush", "MIX": "!bad hush"})
     assert result.response == "no a"
@@ -115,7 +115,7 @@ SAID = {"NOTES": f"42, see {LINK}", "PAGE": f"link to {LINK}", "MIX": f"42 ![x](
         'S4: @COPY (data="x") > $c ON_FAIL TERMINATE ("$m")',
     ],
 )
-def test_what_was_retold_of_private_data_beside_strangers_words_has_no_live_link(ending: str) -> None:
+def test_links_in_text_derived_from_private_and_untrusted_data_are_disabled(ending: str) -> None:
     said = SAID | {"COPY": "!no", "SET_WM": f"kept {SAID['MIX']}"}
     response = ended(plan_of(MADE + ending), said).response
     assert LINK not in response
@@ -128,7 +128,7 @@ def test_the_answer_of_a_graph_that_gives_none_is_shown_the_same_way() -> None:
     assert LINK not in ended(plan, SAID).response
 
 
-def test_what_a_step_has_read_is_shown_as_it_is() -> None:
+def test_results_of_reads_are_shown_unchanged() -> None:
     assert LINK in ended(plan_of("S1: @NOTES () > $n\nS2: @RESPOND ($n)"), SAID).response
 
 
@@ -138,13 +138,13 @@ def test_addresses_of_the_plan_itself_stay_beside_what_was_retold() -> None:
     assert response.startswith("by https://own.example/x: 42 ![x] (https[:]//")
 
 
-def test_what_was_retold_of_the_users_own_words_or_of_the_public_alone_has_its_links() -> None:
+def test_links_in_text_derived_from_user_input_or_public_data_stay_live() -> None:
     own = "S1: @MIX (a=$own) > $m\nS2: @RESPOND ($m)"
     assert LINK in ended(plan_of(own), SAID, own=read_label("T/priv")).response
     public = "S1: @PAGE () > $p\nS2: @MIX (a=$p) > $m\nS3: @RESPOND ($m)"
     assert LINK in ended(plan_of(public), SAID).response
 
 
-def test_who_declassifies_a_step_vouches_for_its_links() -> None:
+def test_links_of_a_declassified_step_stay_live() -> None:
     policy = Policy(tools=POLICY.tools, declassify=frozenset({"S3"}))
     assert LINK in ended(plan_of(MADE + "S4: @RESPOND ($m)"), SAID, policy).response

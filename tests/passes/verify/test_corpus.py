@@ -33,11 +33,11 @@ def as_graph(plan: Plan) -> Plan | None:
 @pytest.mark.parametrize(
     "case", [c for c in held() if not c.must_run], ids=lambda c: c.name.replace("\\", "")
 )
-def test_what_leaks_is_refused_as_a_graph_too(case: Held) -> None:
+def test_leaking_plans_are_refused_as_graphs_too(case: Held) -> None:
     graph = as_graph(case.plan)
     assert graph is None or not verify(graph, case.policy).ok
 
 
-def test_each_case_has_a_name_of_its_own() -> None:
+def test_names_of_cases_are_unique() -> None:
     names = [case.name for case in held()]
     assert len(names) == len(set(names))

@@ -44,7 +44,7 @@ def test_data_of_the_plan_itself_is_not_said_to_be_left_by_a_run() -> None:
         ('@CALC ("1") > $n', "?IF ($n == 1) THEN GOTO S4", WRITE, WRITE, READ, SEARCH),
     ],
 )
-def test_what_the_plan_writes_anew_on_every_way_is_what_it_reads(steps: tuple[str, ...]) -> None:
+def test_files_rewritten_on_every_path_have_the_new_label(steps: tuple[str, ...]) -> None:
     assert proved(*steps).ok
 
 
@@ -64,11 +64,11 @@ def test_a_write_beside_the_read_does_not_come_before_it() -> None:
         (WRITE, '@SEARCH_FILES (pattern="x", path="docs") > $a', SEARCH),
     ],
 )
-def test_what_may_still_be_there_counts(steps: tuple[str, ...]) -> None:
+def test_labels_of_files_that_may_remain_count(steps: tuple[str, ...]) -> None:
     assert not proved(*steps).ok
 
 
-def test_what_code_may_have_written_anywhere_counts_everywhere() -> None:
+def test_a_label_without_a_place_counts_for_every_file() -> None:
     assert not proved(READ, SEARCH, left=PersistedLabels(anywhere=Label(True, frozenset()))).ok
 
 
@@ -105,14 +105,14 @@ def test_a_tool_of_the_operator_reads_what_a_run_has_left_in_a_file() -> None:
     assert proved('@FS__READ_TEXT (path="docs/b.md") > $a', SEARCH, left=PRIVATE, **FILES).ok
 
 
-def test_what_it_copies_takes_along_what_a_run_has_left() -> None:
+def test_copied_files_keep_their_persisted_labels() -> None:
     copied = '@FS__COPY (source="docs/a.md", destination="docs/c.md") > $w'
     read = '@READ_FILE (path="docs/c.md") > $a'
     assert proved(copied, read, SEARCH, left=PersistedLabels(), **FILES).ok
     assert not proved(copied, read, SEARCH, left=PRIVATE, **FILES).ok
 
 
-def test_what_is_left_in_a_folder_is_left_in_its_files() -> None:
+def test_the_label_of_a_folder_applies_to_its_files() -> None:
     folder = PersistedLabels(files={"docs/in": read_label("U/priv")})
     assert not proved('@READ_FILE (path="docs/in/a.md") > $a', SEARCH, left=folder).ok
     assert proved('@READ_FILE (path="docs/inn/a.md") > $a', SEARCH, left=folder).ok

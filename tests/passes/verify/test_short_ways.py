@@ -59,7 +59,7 @@ def test_a_step_of_plain_values_makes_no_links(step: Step):
 
 @settings(max_examples=400)
 @given(STEPS)
-def test_what_stands_apart_is_no_address_with_data_in_it(step: Step):
+def test_separate_values_form_no_address_with_data(step: Step):
     if not stands_apart(step):
         return
     assert isinstance(step.action, Call)

@@ -48,7 +48,7 @@ def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_pla
     assert "denies RE-PLAN" in str(violation)
 
 
-def test_what_decides_is_told_with_its_way() -> None:
+def test_an_implicit_flow_is_reported_with_its_path() -> None:
     verdict = proved(
         'S1: @READ_FILE (path="n.txt") > $a\nS2: ?IF ($a contains "x") THEN GOTO S4\n'
         'S3: @WEB_SEARCH (query="y") > $r\nS4: @RESPOND ("ok")'
@@ -114,14 +114,14 @@ def test_inputs_carry_the_labels_they_are_given() -> None:
     assert violation.flow[0] == "the input $q"
 
 
-def test_each_step_tells_its_labels_and_where_they_come_from() -> None:
+def test_each_step_has_its_labels_and_their_sources() -> None:
     verdict = proved('S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @RESPOND ($b)')
     second = verdict.steps[1]
     assert second.reads == (("a", PRIVATE),)
     assert (second.result, second.because) == (PRIVATE.retold(), ("S1",))
 
 
-def test_nothing_that_leaks_is_accepted_where_a_plan_is_too_odd_for_a_close_look(
+def test_leaking_plans_are_refused_by_the_coarse_analysis(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "_joins", lambda *_: None)
@@ -165,7 +165,7 @@ def test_data_in_the_place_of_a_recipient_is_told_in_one_short_line() -> None:
     assert len(flow) < 200
 
 
-def test_one_tool_that_reads_private_data_and_sends_is_not_one_of_two() -> None:
+def test_a_tool_that_both_reads_private_data_and_sends_gets_its_own_hint() -> None:
     agent = {"agent": {"tools": ["@WEB_SEARCH"], "max_turns": 5}}
     tools = {"@WEB_SEARCH": {"egress": True, "returns": "T/priv"}}
     verdict = proved(
@@ -188,7 +188,7 @@ LINK = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @FORMAT (text="https://colle
 
 @pytest.mark.parametrize("guilty", [1, 255, 256, 257, 300])
 @pytest.mark.parametrize("key", ["AKIAABCDEFGHIJKLMNOP", "ＡKIAABCDEFGHIJKLMNOP"])
-def test_of_many_steps_only_the_one_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
+def test_only_the_step_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
     steps = [f'S{n}: @LLM_ANALYZE ("{key if n == guilty else n}") > $a' for n in range(1, 301)]
     verdict = verify(parse("\n".join(steps)).require(), Policy(forbidden=("AKIA[0-9A-Z]{16}",)))
     assert [(told.step, told.rule) for told in verdict.violations] == [(f"S{guilty}", Rule.FORBIDDEN)]

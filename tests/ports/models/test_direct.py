@@ -296,7 +296,7 @@ def test_a_provider_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch)
     assert "callsheet[models]" in (raised.value.diagnostics[0].help or "")
 
 
-async def test_they_are_of_the_one_protocol() -> None:
+async def test_models_of_providers_satisfy_the_language_model_protocol() -> None:
     with serving() as provider:
         model = model_at("openai-chat:gpt-4o", provider)
         assert isinstance(model, LanguageModel)

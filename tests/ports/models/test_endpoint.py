@@ -356,7 +356,7 @@ def test_a_name_that_nobody_knows_is_told(spec: str) -> None:
         open_model(spec)
 
 
-def test_another_model_than_the_configured_one_has_none_of_its_settings() -> None:
+def test_settings_of_the_configured_model_do_not_apply_to_another_model() -> None:
     settings = ModelSettings(
         url="http://127.0.0.1:1/v1",
         name="a",
@@ -371,7 +371,7 @@ def test_another_model_than_the_configured_one_has_none_of_its_settings() -> Non
     assert settings.naming("http://127.0.0.1:1/v1#a") is settings
 
 
-async def test_all_models_are_of_the_one_protocol() -> None:
+async def test_an_endpoint_model_satisfies_the_language_model_protocol() -> None:
     with serving() as provider:
         model = model_at(provider)
         assert isinstance(model, LanguageModel)

@@ -147,7 +147,7 @@ def _make_old(place: str) -> None:
             os.utime(path, (time.time() - 31 * 86_400,) * 2)
 
 
-def test_who_uses_a_store_has_signed_it(blobs: Blobs) -> None:
+def test_users_of_a_store_are_signed_in_it(blobs: Blobs) -> None:
     assert blobs.signs() == {}
     for _ in range(2):
         blobs.sign("here", b"who")

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from callsheet.ir.labels import Label, read_label
-from callsheet.store.label_transfer import let_go, open_labels
+from callsheet.store.label_transfer import forget_stale, open_labels
 from callsheet.store.labels import LabelStore, Noted, Writing
 from callsheet.store.shared.postgres import PostgresDatabase
 
@@ -78,7 +78,7 @@ def test_pruning_a_journal_takes_nothing_that_other_machines_know(
     journal = tmp_path / "journal.db"
     with open_labels(journal) as store:
         store.add("run elsewhere", ["key"], SECRET)
-    assert let_go(journal, []) == []
+    assert forget_stale(journal, []) == []
     with open_labels(journal) as store:
         assert store.of("run elsewhere", ["key"]) == SECRET
     assert not LabelStore.path_beside(journal).exists()

@@ -32,14 +32,14 @@ def own_server() -> Iterator[Server]:
 
 def test_whether_its_tables_are_there_is_known_without_making_them(own_server: Server) -> None:
     with closing(PostgresDatabase(own_server.address)) as database:
-        assert not database.stands()
-        assert not database.stands()
+        assert not database.has_tables()
+        assert not database.has_tables()
         LabelStore(database).add("/w", ["a"], SECRET)
-        assert database.stands()
+        assert database.has_tables()
     own_server.stop()
     try:
         with closing(PostgresDatabase(own_server.address)) as database, pytest.raises(StoreUnreachable):
-            database.stands()
+            database.has_tables()
     finally:
         own_server.start()
 
@@ -73,7 +73,9 @@ def test_tables_of_a_later_version_are_left_alone(address: str) -> None:
         PostgresDatabase(address).execute("SELECT 1")
 
 
-def test_who_cannot_reach_it_is_told_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_store_is_an_error_with_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", f"postgresql://me:hidden@/plans?host={tmp_path}")
     with pytest.raises(JournalError) as caught:
         open_labels(tmp_path / "journal.db")

@@ -69,7 +69,7 @@ def _code(work: Callable[[], object]) -> str:
     return str(caught.value.diagnostics[0].code)
 
 
-def test_it_is_the_same_library_as_in_a_folder(shared: PlanLibrary, tmp_path: Path) -> None:
+def test_the_shared_library_behaves_like_one_in_a_folder(shared: PlanLibrary, tmp_path: Path) -> None:
     assert life(shared) == life(PlanLibrary(tmp_path / "plans", clock=lambda: 5.0))
 
 

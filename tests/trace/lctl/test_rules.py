@@ -167,7 +167,7 @@ def found_in(docs: list[Block | str]) -> Report:
     return check(blocks, FORK if docs[:1] == [WEB] else None)
 
 
-def test_there_is_an_example_of_each_rule() -> None:
+def test_every_rule_has_an_example() -> None:
     assert list(BREAKING) == list(RULES)
     assert len(RULES) == 99
 

@@ -24,7 +24,8 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.reads import Role
 from callsheet.trace.lineage.slices import Node, backward, flows_into, forward, item_at, value_at
-from callsheet.trace.projection.project import debug_document_of, handoff_of
+from callsheet.trace.projection.post_mortem import debug_document_of
+from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.recording import record_of
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -106,7 +107,7 @@ def followed(
 
 @given(agent_plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_with_agents_which_are_closed_boxes(text: str, world: int, schedule: int) -> None:
+def test_the_lineage_agrees_for_agents(text: str, world: int, schedule: int) -> None:
     """Without retries: a second attempt is told what the first one has said, and has its marks."""
     once = re.sub(r"@RETRY\(\d+\) (?=GOTO|TERMINATE)| ON_FAIL +@RETRY\(\d+\)(?! GOTO| TERMINATE)", "", text)
     is_held(followed(once, world, schedule, AGENT_FACTS))
@@ -114,9 +115,7 @@ def test_so_it_is_with_agents_which_are_closed_boxes(text: str, world: int, sche
 
 @given(plan_texts(), SEEDS, SEEDS, st.sampled_from(POLICIES))
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_under_policies_which_may_end_a_run(
-    text: str, world: int, schedule: int, policy: Policy
-) -> None:
+def test_the_lineage_agrees_under_policies(text: str, world: int, schedule: int, policy: Policy) -> None:
     run = followed(text, world, schedule, policy=policy)
     assert run.start.policy is not None
     is_held(run)
@@ -165,7 +164,7 @@ def graph_of(shape: list[list[int]]) -> Plan:
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_so_it_is_in_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_the_lineage_agrees_for_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
     is_held(recorded(graph_of(shape), world, schedule, {}))
 
 

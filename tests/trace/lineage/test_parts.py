@@ -217,7 +217,7 @@ def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
     a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, share)
     compared = compare_runs(journal, a, b)
     diff, pairs = whole_diff(journal, a, b)
-    assert words([*compared.found]) == words(pairs)
+    assert words([*compared.differences]) == words(pairs)
     assert (repr(compared.inputs), compared.alike) == (repr(diff.inputs), diff.alike)
     assert compared.upto is None
 
@@ -231,8 +231,8 @@ def test_a_comparison_that_ends_early_has_the_first_difference(
     a, b = run_of(journal, plan, world), run_of(journal, plan, world, other, share)
     compared = compare_runs(journal, a, b, most=1)
     diff, pairs = whole_diff(journal, a, b)
-    assert words([*compared.found[:1]]) == words(pairs[:1])
+    assert words([*compared.differences[:1]]) == words(pairs[:1])
     if compared.upto is None:
-        assert (words([*compared.found]), compared.alike) == (words(pairs), diff.alike)
+        assert (words([*compared.differences]), compared.alike) == (words(pairs), diff.alike)
     else:
-        assert len(compared.found) > 1
+        assert len(compared.differences) > 1

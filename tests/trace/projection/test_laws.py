@@ -18,7 +18,8 @@ from callsheet.trace.lctl.confidence import effective
 from callsheet.trace.lctl.model import Handoff
 from callsheet.trace.lctl.reading import parse
 from callsheet.trace.lctl.write import write
-from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record, Visit
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.shown import shown_value

@@ -13,13 +13,8 @@ from callsheet.store import Journal
 from callsheet.trace.lctl.cause import Evidence, root_cause
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.model import DebugDocument, Fact, Handoff
-from callsheet.trace.projection.project import (
-    MOST_FACTS,
-    MOST_VISITS,
-    debug_document_of,
-    handoff_of,
-    has_failed,
-)
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import MOST_FACTS, MOST_VISITS, handoff_of
 from callsheet.trace.projection.recording import record_of
 
 

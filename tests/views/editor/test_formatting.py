@@ -33,7 +33,7 @@ def test_a_text_is_formatted_as_fmt_does(path: Path, tmp_path: Path) -> None:
     assert formatted == (tmp_path / path.name).read_text(encoding="utf-8")
 
 
-def test_of_a_range_only_its_lines_are_formatted() -> None:
+def test_formatting_a_range_changes_only_its_lines() -> None:
     text = "# ltp: 1\nPLAN_START\nS1: respond 'a'\nS2: @A\nS3: respond 'b'\nPLAN_END\n"
     start = text.index("S3")
     (edit,) = formatting(open_document(text), Span(start, start + 2))
@@ -52,7 +52,7 @@ def test_line_edits_make_the_one_text_of_the_other(before, after) -> None:
     assert applied(one, line_edits(one, other)) == other
 
 
-def test_of_texts_that_differ_in_many_lines_only_what_lies_between_is_replaced() -> None:
+def test_texts_with_many_differences_are_replaced_between_their_common_ends() -> None:
     one = "same\n" + "".join(f"a{n}\n" for n in range(5_000)) + "end\n"
     other = "same\n" + "".join(f"b{n}\n" for n in range(5_000)) + "end\n"
     (edit,) = line_edits(one, other)

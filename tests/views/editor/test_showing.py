@@ -12,7 +12,7 @@ from callsheet.ir.flow import feeders
 from callsheet.machine import ToolFacts
 from callsheet.machine.ahead.waits import schedule_of
 from callsheet.views.editor.document import PlanDocument, open_document
-from callsheet.views.editor.hints import About, beside, hints_in
+from callsheet.views.editor.hints import About, concurrent_steps, hints_in
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.outline import folds, outline
@@ -142,7 +142,7 @@ def test_members_of_a_group_run_beside_one_another_and_items_beside_items() -> N
 def test_no_step_runs_beside_one_whose_result_it_reads(plan) -> None:
     """What runs beside what is mutual, and never a step and one that feeds it."""
     document = open_document(format_plan(plan))
-    together = beside(document, known(document))
+    together = concurrent_steps(document, known(document))
     for number, others in enumerate(together):
         assert number not in others
         assert all(number in together[other] for other in others)

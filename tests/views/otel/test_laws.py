@@ -87,5 +87,5 @@ def test_the_spans_of_a_run_are_its_record_whenever_they_are_told(
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_so_are_those_of_a_graph(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_spans_of_a_graph_form_one_tree(shape: list[list[int]], world: int, schedule: int) -> None:
     is_told(recorded(graph_of(shape), world, schedule))

@@ -27,7 +27,7 @@ def runs_in(path: Path) -> list[tuple[str, int]]:
         return [(info.run_id, info.epoch) for info in journal.runs()]
 
 
-def test_each_is_told_as_one_tree_for_each_process_that_carried_it_on(recorded: Path) -> None:
+def test_a_recorded_run_has_one_span_tree_for_each_process(recorded: Path) -> None:
     for run_id, epochs in runs_in(recorded):
         told = tell_run(recorded, run_id)
         is_well_formed(told)

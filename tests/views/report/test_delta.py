@@ -49,7 +49,7 @@ def test_changes_make_the_later_document_of_the_earlier_one(before: Any, after: 
     assert (name_of(one) == name_of(other)) == (before == after)
 
 
-def test_only_rows_that_are_new_or_others_are_told() -> None:
+def test_only_new_or_changed_rows_are_sent() -> None:
     before = {
         "run": {"status": "running"},
         "visits": {"columns": ["a"], "rows": [[1], [2]]},
@@ -65,7 +65,7 @@ def test_only_rows_that_are_new_or_others_are_told() -> None:
     assert changes(print_of(after), print_of(after), after) == {"set": [], "rows": [], "texts": []}
 
 
-def test_of_a_long_text_the_lines_that_are_others_are_told() -> None:
+def test_only_the_changed_lines_of_a_long_text_are_sent() -> None:
     lines = [f"line {n}" for n in range(400)]
     before, after = {"lctl": "\n".join(lines)}, {"lctl": "\n".join([*lines[:300], "new", "", *lines[301:]])}
     told = changes(print_of(before), print_of(after), after)

@@ -62,7 +62,7 @@ def run_of(journal: Journal, plan: Plan, world: int) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan_texts(), st.integers(0, 2**32 - 1))
-def test_of_whatever_run_each_row_points_to_what_is_there(journal, text, world):
+def test_all_references_in_the_document_of_any_run_resolve(journal, text, world):
     run_of(journal, plan_of(text), world)
     made = shown(journal)
     assert [event.seq for event in made.events] == list(range(1, len(made.events) + 1))

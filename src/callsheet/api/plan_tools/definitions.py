@@ -54,12 +54,12 @@ NAMES = tuple(_DEFINITIONS)
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON schema of a tool's arguments."""
-    found = _DEFINITIONS[name]
+    definition = _DEFINITIONS[name]
     return deepcopy(
         {
             "type": "object",
-            "properties": found.properties,
-            "required": found.required,
+            "properties": definition.properties,
+            "required": definition.required,
             "additionalProperties": False,
         }
     )

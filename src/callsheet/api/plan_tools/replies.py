@@ -65,14 +65,14 @@ def _thinned(reply: dict[str, Any], count: int) -> dict[str, Any]:
     """The reply with at most `count` steps and variables."""
     out = dict(reply)
     for name in ("steps", "variables"):
-        held = out.get(name)
-        if isinstance(held, list):
-            rows = cast("list[Any]", held)
+        value = out.get(name)
+        if isinstance(value, list):
+            rows = cast("list[Any]", value)
             out[name] = rows[:count]
             if len(rows) > count:
                 out["steps_left_out"] = len(rows) - count
-        elif isinstance(held, dict):
-            named = cast("dict[str, Any]", held)
+        elif isinstance(value, dict):
+            named = cast("dict[str, Any]", value)
             out[name] = dict(list(named.items())[:count])
             if len(named) > count:
                 out["variables_left_out"] = len(named) - count

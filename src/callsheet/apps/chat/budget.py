@@ -1,6 +1,6 @@
 """Tracks the budget of a conversation across its runs, counting each run once.
 
-In: what runs have used, told as often as they stop. Out: what a run that begins now may use.
+In: the usage of runs, reported each time that they stop. Out: the limits for the next run.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _BOUNDS = ("max_steps", "max_calls", "max_model_calls", "max_tokens", "max_cost"
 class ConversationBudget:
     """The budget of a conversation.
 
-    A run that stops and is carried on is told of with all that it has used: only what is new is counted.
+    A run that is resumed reports its total usage again; only the increase is counted.
 
     >>> budget = ConversationBudget(Limits(max_calls=10))
-    >>> budget.count("r", Usage(calls=2))
-    >>> budget.count("r", Usage(calls=3))
-    >>> budget.used.calls, budget.left()["max_calls"]
+    >>> budget.count_run("r", Usage(calls=2))
+    >>> budget.count_run("r", Usage(calls=3))
+    >>> budget.used.calls, budget.remaining()["max_calls"]
     (3, 7)
     """
 
@@ -35,31 +35,31 @@ class ConversationBudget:
 
     @property
     def used(self) -> Usage:
-        """What was used so far."""
+        """The usage so far."""
         return self._budget.used
 
     @property
-    def is_out_of_questions(self) -> bool:
-        """Whether no model may be asked any more."""
-        left = self.left()
-        return any(left.get(name) == 0 for name in ("max_model_calls", "max_tokens"))
+    def is_model_budget_spent(self) -> bool:
+        """Whether the budget for model calls or tokens is spent."""
+        remaining = self.remaining()
+        return any(remaining.get(name) == 0 for name in ("max_model_calls", "max_tokens"))
 
     def add(self, usage: Usage) -> None:
-        """Count what was used outside of runs."""
+        """Count usage outside of runs."""
         self._budget.add(usage)
 
-    def count(self, run_id: str, usage: Usage) -> None:
-        """Count what a run has used by now, as far as it has not been counted."""
+    def count_run(self, run_id: str, usage: Usage) -> None:
+        """Count the total usage of a run, without the part that was counted before."""
         before = self._counted.get(run_id)
         self._budget.add(usage if before is None else usage.since(before))
         self._counted[run_id] = usage
 
-    def leave_out(self, run_id: str, usage: Usage) -> None:
-        """Count nothing of what a run had used before it became one of this conversation."""
+    def count_from(self, run_id: str, usage: Usage) -> None:
+        """Exclude the usage that a run had before this conversation resumed it."""
         self._counted.setdefault(run_id, usage)
 
-    def left(self) -> Bounds:
-        """What a run that begins now may use: the budget, but for what is set aside for one that goes on."""
+    def remaining(self) -> Bounds:
+        """The limits for the next run: the rest of the budget, without the reserved part."""
         left = self._budget.left()
         bounds = {name: getattr(left, name) for name in _BOUNDS}
         return {
@@ -69,26 +69,26 @@ class ConversationBudget:
         }
 
     def describe(self) -> str:
-        """What is left, in one line.
+        """The rest of the budget, in one line.
 
         >>> ConversationBudget(Limits(max_calls=2_000, max_tokens=None)).describe()[:31]
         '10,000 steps · 2,000 calls · 10'
         """
         remaining = (
-            (name.removeprefix("max_").replace("_", " "), value) for name, value in self.left().items()
+            (name.removeprefix("max_").replace("_", " "), value) for name, value in self.remaining().items()
         )
         return " · ".join(
-            f"cost {number(value)}" if name == "cost" else f"{number(value)} {name}"
+            f"cost {format_number(value)}" if name == "cost" else f"{format_number(value)} {name}"
             for name, value in remaining
         )
 
-    def half(self) -> Bounds:
-        """Half of what is left: for a message whose model may make plans, which have the other half."""
-        return {name: half_of(most) for name, most in self.left().items()}
+    def half_of_remaining(self) -> Bounds:
+        """Half of the rest: for a message whose model may run plans, which get the other half."""
+        return {name: half_bound(most) for name, most in self.remaining().items()}
 
     @contextmanager
     def reserving(self, bounds: Bounds) -> Generator[None]:
-        """Set this aside meanwhile."""
+        """Reserve these amounts during the block."""
         self._reserved = bounds
         try:
             yield
@@ -96,19 +96,19 @@ class ConversationBudget:
             self._reserved = {}
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number for people.
 
-    >>> number(50_000_000), number(86_399.25), number(0.5)
+    >>> format_number(50_000_000), format_number(86_399.25), format_number(0.5)
     ('50,000,000', '86,399.2', '0.5')
     """
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
-def half_of(most: float) -> float | int:
-    """Half of a bound, a whole number of what is counted in whole numbers.
+def half_bound(most: float) -> float | int:
+    """Half of a bound; an integer for an integer bound, and at least 1 unless that is 0.
 
-    >>> half_of(5), half_of(1), half_of(0.5)
+    >>> half_bound(5), half_bound(1), half_bound(0.5)
     (2, 1, 0.25)
     """
     return max(most // 2, min(most, 1)) if isinstance(most, int) else most / 2

@@ -1,6 +1,6 @@
 """Parses a line of a conversation: a message to the model, or a command that begins with `/`.
 
-In: a line. Out: a command as data, or what is wrong with it.
+In: a line. Out: a command as data, or CallsheetError (CFG210).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON
 
 HELP = """\
-/plan create GOAL             have a model make a plan, check it and keep it; nothing is run
-/plan list                    the plans that are kept
-/plan show ID                 a plan as text and as a picture
-/plan run ID [NAME=VALUE …]   run a plan; --dry-run says what it would do
-/plan resume [RUN]            carry a run on that was stopped, waits or is in doubt
-/plan delete ID               take a plan away
-/tools                        what the model may call
-/usage                        what the conversation has used, and what is left
-/forget                       begin anew: what was said is told no more
-/help · /quit                 Ctrl-C stops what is under way, Ctrl-D leaves"""
+/plan create GOAL             create a plan with the model and save it; nothing is run
+/plan list                    list the saved plans
+/plan show ID                 show a plan as text and as a graph
+/plan run ID [NAME=VALUE …]   run a plan; --dry-run predicts what it would do
+/plan resume [RUN]            resume a run that was stopped, waits or is in doubt
+/plan delete ID               delete a plan
+/tools                        list the tools that the model may call
+/usage                        show the usage of the conversation, and the rest of the budget
+/forget                       clear the history of the conversation
+/help · /quit                 Ctrl-C stops the current run, Ctrl-D quits"""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something said to the model."""
+    """A message to the model."""
 
     text: str
 
@@ -45,15 +45,15 @@ class PlanCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
-    """A command that is one word."""
+class SimpleCommand:
+    """A command without arguments."""
 
     name: str
 
 
-Command: TypeAlias = Message | PlanCommand | Plain
+Command: TypeAlias = Message | PlanCommand | SimpleCommand
 
-_PLAIN = ("help", "tools", "usage", "forget", "quit")
+_SIMPLE_COMMANDS = ("help", "tools", "usage", "forget", "quit")
 _VERBS = ("create", "list", "show", "run", "resume", "delete")
 _NEEDS = {
     "create": "a goal",
@@ -63,12 +63,12 @@ _NEEDS = {
 }
 
 
-def read_command(line: str) -> Command | None:
-    """The command of a line, None for an empty one; raises CallsheetError (CFG210) for one that is none.
+def parse_command(line: str) -> Command | None:
+    """Parse a line; None if it is empty. Raises CallsheetError (CFG210) for an invalid command.
 
-    >>> read_command('/plan run triage repo=demo limit=3')
+    >>> parse_command('/plan run triage repo=demo limit=3')
     PlanCommand(verb='run', subject='triage', variables={'repo': 'demo', 'limit': 3}, dry_run=False)
-    >>> read_command("What is in notes.txt?")
+    >>> parse_command("What is in notes.txt?")
     Message(text='What is in notes.txt?')
     """
     text = line.strip()
@@ -80,9 +80,9 @@ def read_command(line: str) -> Command | None:
     if word == "plan":
         return _plan_command(rest.strip())
     name = "quit" if word in ("exit", "q") else word
-    if name not in _PLAIN:
-        raise _unknown(f"/{word}", [f"/{name}" for name in (*_PLAIN, "plan")])
-    return Plain(name)
+    if name not in _SIMPLE_COMMANDS:
+        raise _unknown(f"/{word}", [f"/{name}" for name in (*_SIMPLE_COMMANDS, "plan")])
+    return SimpleCommand(name)
 
 
 def _plan_command(text: str) -> PlanCommand:
@@ -116,15 +116,15 @@ def _words(text: str) -> list[str]:
 def _variable(word: str) -> tuple[str, JSON]:
     name, has_value, value = word.partition("=")
     if not has_value:
-        raise CallsheetError.single("CFG210", f"{word!r} is no NAME=VALUE", help="as in repo=demo")
+        raise CallsheetError.single("CFG210", f"{word!r} is not NAME=VALUE", help="for example repo=demo")
     try:
         return name.removeprefix("$"), json.loads(value)
     except ValueError:
         return name.removeprefix("$"), value
 
 
-def _unknown(given: str, there: Sequence[str]) -> CallsheetError:
-    near = did_you_mean(given, there)
+def _unknown(given: str, known: Sequence[str]) -> CallsheetError:
+    near = did_you_mean(given, known)
     return CallsheetError.single(
         "CFG210",
         f"there is no command {given[:60]}",

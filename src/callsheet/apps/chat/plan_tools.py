@@ -1,7 +1,7 @@
 """The plan tools for the model of a conversation, which create plans and run them.
 
-In: arguments of a call. Out: a reply as JSON of bounded length. A plan is proved and run by the
-conversation's own host; it is no part of the run in which the model asks for it.
+In: arguments of a call. Out: a reply as JSON of bounded length. The host of the conversation proves and runs
+a plan as a separate run, not as part of the run in which the model calls the tool.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from callsheet.store.library import StoredPlan
 PLAN_TOOLS = tuple(map(canonical_tool_name, NAMES))
 """The canonical names."""
 PLAN_CREATE = canonical_tool_name("plan_create")
-"""That of the one that tells a model nothing but a plan."""
+"""The canonical name of the tool that returns only a plan to the model."""
 
 
-class Planning(Protocol):
+class PlanService(Protocol):
     """Makes and runs plans for a model."""
 
-    async def made(self, goal: str) -> StoredPlan:
-        """A plan for a goal, kept; raises CallsheetError where there is none."""
+    async def create_plan(self, goal: str) -> StoredPlan:
+        """Create and save a plan for a goal; raises CallsheetError if that fails."""
         ...
 
-    async def proposed(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
-        """How a plan's run went, None where the person did not want it; raises CallsheetError."""
+    async def run_proposed_plan(self, plan_id: str, variables: Mapping[str, JSON]) -> RunOutcome | None:
+        """Run a plan; None if the user refuses. Raises CallsheetError."""
         ...
 
 
-def plan_tools(planning: Callable[[], Planning]) -> list[Tool]:
-    """The three tools; `planning` gives who carries them out when one is called."""
-    handlers: dict[str, Callable[[Planning, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
+def plan_tools(planning: Callable[[], PlanService]) -> list[Tool]:
+    """The three tools; `planning` returns the service that carries out a call."""
+    handlers: dict[str, Callable[[PlanService, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
         "plan_create": _create,
         "plan_execute": _execute,
         "plan_create_and_execute": _create_and_execute,
@@ -72,9 +72,9 @@ def plan_tools(planning: Callable[[], Planning]) -> list[Tool]:
 
 
 def with_plan_tools(policy: Policy) -> Policy:
-    """The policy of a conversation whose model may make plans: each of these is proved by itself.
+    """The policy, extended by the plan tools; each plan is proved separately.
 
-    What a plan gave counts as untrusted and private, as what any tool gives of which nothing is known.
+    The result of a plan is untrusted and private, like that of any undeclared tool.
     """
     rule = ToolRule(egress=False, destructive=False)
     agent = policy.agent or AgentRule()
@@ -86,28 +86,28 @@ def with_plan_tools(policy: Policy) -> Policy:
     )
 
 
-async def _create(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
-    stored = await planning.made(str(given["goal"]))
+async def _create(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.create_plan(str(given["goal"]))
     steps = [{"index": step.id, "title": step.title or ""} for step in stored.require().steps]
     return {"success": True, "plan_id": stored.id, "steps": steps}
 
 
-async def _execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
+async def _execute(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
     return await _run(planning, str(given["plan_id"]), given)
 
 
-async def _create_and_execute(planning: Planning, given: Mapping[str, Any]) -> dict[str, Any]:
-    stored = await planning.made(str(given["goal"]))
+async def _create_and_execute(planning: PlanService, given: Mapping[str, Any]) -> dict[str, Any]:
+    stored = await planning.create_plan(str(given["goal"]))
     return await _run(planning, stored.id, given)
 
 
-async def _run(planning: Planning, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    outcome = await planning.proposed(plan_id, given.get("variables") or {})
+async def _run(planning: PlanService, plan_id: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    outcome = await planning.run_proposed_plan(plan_id, given.get("variables") or {})
     if outcome is None:
-        return error_reply("the person did not want this plan to be run", plan_id=plan_id)
+        return error_reply("the user refused to run this plan", plan_id=plan_id)
     result = outcome.result
     if result is None:
-        return error_reply("the run waits for a person and goes on later", plan_id=plan_id)
+        return error_reply("the run waits for a person and continues later", plan_id=plan_id)
     data = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
     if result.status is not Status.DONE:
         return error_reply(result.error or result.response or str(result.status), **data)

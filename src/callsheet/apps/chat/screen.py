@@ -9,20 +9,20 @@ from callsheet.machine.notes import Note
 
 
 class Screen(Protocol):
-    """Where a conversation is shown."""
+    """The output of a conversation, and questions to the user."""
 
     def answer(self, text: str) -> None:
-        """Show what was answered."""
+        """Show an answer."""
 
     def show(self, text: str) -> None:
-        """Show anything else: what goes on, what is there, what is left to do."""
+        """Show a message: progress, a list, an instruction."""
 
     def draw(self, plan: Plan) -> None:
-        """Show a plan."""
+        """Show a plan as a graph."""
 
     def note(self, note: Note, *, of_plan: bool) -> None:
-        """Show what happens in a run: of a plan that was made, or of the conversation itself."""
+        """Show an event of a run: of a plan if `of_plan`, otherwise of the conversation itself."""
 
     async def ask(self, question: str) -> str | None:
-        """Ask the person; None where nobody is there to answer."""
+        """Ask the user; None if nobody can answer."""
         ...

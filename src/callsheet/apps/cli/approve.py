@@ -73,7 +73,7 @@ def approve(
     """
     from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
-    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering import questions  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:
@@ -89,7 +89,7 @@ def approve(
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
-    *shown, _ = asks.lines_of(ask)
+    *shown, _ = questions.question_lines(ask)
     for line in shown:
         print_text(line)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"

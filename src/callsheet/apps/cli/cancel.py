@@ -56,7 +56,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
     """Print what has become of the run, and give the exit status."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
-    from callsheet.apps.wording.doubts import left_lines  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.in_doubt import pending_call_lines  # noqa: PLC0415 - brings the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
     result = None if outcome is None else outcome.result
@@ -73,7 +73,7 @@ def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool
     elif not is_cancelled:
         to_stderr(f"the run came to its end before it could be cancelled: {result.status}")
     else:
-        for line in left_lines(left):
+        for line in pending_call_lines(left):
             to_stderr(line)
         why = "" if result.error == str(result.status) else f": {result.error}"
         to_stderr(f"the run is cancelled{why}; callsheet show {run_id}{hint}")

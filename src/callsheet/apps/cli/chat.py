@@ -25,7 +25,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
-    from callsheet.apps.chat.dialogue import ConversationOptions, Dialogue
+    from callsheet.apps.chat.chat_session import ChatSession, ConversationOptions
     from callsheet.apps.session import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
@@ -63,14 +63,14 @@ def chat(
     the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
     and not the conversation; Ctrl-D, or the end of standard input, ends it.
     """
-    from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
-    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if recording.no_journal:
         raise click.UsageError("a conversation is recorded: leave --no-journal out")
-    setup = with_fetched(setup, to_stderr)
+    setup = with_local_model(setup, to_stderr)
     if not setup.names_model:
         raise no_model()
     journal = recording.open(setup.settings.secrets.shapes)
@@ -91,18 +91,18 @@ async def _held(
     manner: ConversationOptions,
     policy: Policy | None,
 ) -> None:
-    from callsheet.apps.chat.dialogue import Dialogue  # noqa: PLC0415 - as above
+    from callsheet.apps.chat.chat_session import ChatSession  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
     from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
-    desks: list[Dialogue] = []
+    desks: list[ChatSession] = []
     tools = plan_tools(lambda: desks[0]) if manner.plan_tools else []
     if policy is not None and manner.plan_tools:
         policy = with_plan_tools(policy)
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
-        desks.append(Dialogue(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        desks.append(ChatSession(host, open_library(plans_folder), _Terminal(reader), manner, policy))
         if is_terminal(sys.stdin):
             to_stderr(
                 f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves"
@@ -110,22 +110,22 @@ async def _held(
         await _converse(desks[0], reader)
 
 
-async def _converse(requests: Dialogue, reader: Reader) -> None:
+async def _converse(requests: ChatSession, reader: Reader) -> None:
     """Read and carry out commands until there are no more."""
-    from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
+    from callsheet.apps.chat.commands import SimpleCommand, parse_command  # noqa: PLC0415 - as above
 
     while (line := await reader.read(_PROMPT)) is not None:
         try:
-            command = read_command(line)
-            if command == Plain("quit"):
+            command = parse_command(line)
+            if command == SimpleCommand("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(requests.take(command))
+                work = asyncio.create_task(requests.execute(command))
                 try:
                     with _stopping(work):
                         await asyncio.wait({work})
                 except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
-                    requests.leave()
+                    requests.close()
                     work.cancel()
                     await asyncio.wait({work})
                     raise

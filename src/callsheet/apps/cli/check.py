@@ -16,8 +16,8 @@ from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_json, rendered
 from callsheet.apps.cli.reading import read_or_tell
 from callsheet.apps.operations.checking import Checked, check_text
+from callsheet.apps.rendering.values import preview
 from callsheet.apps.tool_declarations import DeclaredTools
-from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup

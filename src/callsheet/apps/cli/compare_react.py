@@ -12,7 +12,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import format_seconds, preview
 
 if TYPE_CHECKING:
     from callsheet.apps.attempt_costs import AttemptTotals
@@ -34,19 +34,21 @@ def compare_react(
     All three are carried out for real, with the same model and tools, and what they took is told for each
     goal that was solved. Without --expect or --check every answer counts as solved.
     """
-    from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
+    from callsheet.apps.attempt_costs import total_costs  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
-    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.comparison import compare_methods  # noqa: PLC0415 - as above
+    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compared(goal, with_fetched(setup, to_stderr), _solves(expect, check), times))
-    tallies = [tally(attempts) for attempts in ways]
+    ways = run_to_end(
+        compare_methods(goal, with_local_model(setup, to_stderr), _solves(expect, check), times)
+    )
+    tallies = [total_costs(attempts) for attempts in ways]
     if as_json:
         rows = [
             asdict(way)
-            | {"per_solved": None if way.each is None else way.each._asdict()}
+            | {"per_solved": None if way.per_solved_goal is None else way.per_solved_goal._asdict()}
             | {"attempts": [asdict(attempt) for attempt in attempts]}
             for way, attempts in zip(tallies, ways, strict=True)
         ]
@@ -82,7 +84,9 @@ def _print(way: AttemptTotals) -> None:
     asked += [f"{way.repairs} of them a second time"] if way.repairs else []
     asked += [f"{way.replans} for new plans"] if way.replans else []
     made = f" ({', '.join(asked)})" if asked else ""
-    print_text(f"  model calls {way.model_calls}{made}, tool calls {way.calls}, {seconds(way.seconds)}")
+    print_text(
+        f"  model calls {way.model_calls}{made}, tool calls {way.calls}, {format_seconds(way.seconds)}"
+    )
     print_text(
         f"  tokens read {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
         f" written {way.output_tokens:,}"
@@ -108,9 +112,14 @@ def _table(ways: Sequence[AttemptTotals]) -> list[str]:
 
 
 def _row(way: AttemptTotals) -> tuple[str, ...]:
-    each = way.each
+    each = way.per_solved_goal
     if each is None:
         return (way.name, "not solved")
     counts = (each.tokens_cold, each.tokens_warm)
     calls = (each.model_calls, each.calls)
-    return (way.name, *(f"{n:,.0f}" for n in counts), *(f"{n:.3g}" for n in calls), seconds(each.seconds))
+    return (
+        way.name,
+        *(f"{n:,.0f}" for n in counts),
+        *(f"{n:.3g}" for n in calls),
+        format_seconds(each.seconds),
+    )

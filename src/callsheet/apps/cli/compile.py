@@ -12,7 +12,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     asked. Else the model is asked once, and once more if its plan is wrong.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
+    from callsheet.apps.compiling import compile_for_setup, prompt_of, save_compiled  # noqa: PLC0415 - as above
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
@@ -80,12 +80,12 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
 
     held = options.policy_named(policy, setup)
     library = None if no_library else declared
-    made = run_to_end(compiled_for(goal, context, setup, library, takes, held, to_stderr))
+    made = run_to_end(compile_for_setup(goal, context, setup, library, takes, held, to_stderr))
     if not as_json:
-        print_diagnostics(made.doubts, None)
+        print_diagnostics(made.tool_diagnostics, None)
         _print(made, out)
     path = _written(made, out) if as_json else None
-    saved = None if save_as is None else saved_as(save_as, goal, made, declared)
+    saved = None if save_as is None else save_compiled(save_as, goal, made, declared)
     if as_json:
         kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
         written = {} if path is None else {"path": str(path)}
@@ -106,7 +106,7 @@ def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
 
 def _is_taken(kept: LibraryMatch) -> bool:
     """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
-    to_stderr(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
+    to_stderr(f"the plan library has a plan for a goal that is near:\n  {kept.description}\n{kept.text}")
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         to_stderr(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
         return False
@@ -116,9 +116,9 @@ def _is_taken(kept: LibraryMatch) -> bool:
 def _print(made: CompileOutcome, out: Path | None) -> None:
     """Print the plan on standard output, or write it; all that is said of it goes to standard error."""
     path = _written(made, out)
-    if made.kept is not None:
-        message = "for the same goal" if made.kept.is_exact else "for a goal that is near"
-        to_stderr(f"kept in the plan library {message}, no model was asked: {made.kept.described}")
+    if made.from_library is not None:
+        message = "for the same goal" if made.from_library.is_exact else "for a goal that is near"
+        to_stderr(f"kept in the plan library {message}, no model was asked: {made.from_library.description}")
     if made.result is not None:
         print_diagnostics(made.result.findings.diagnostics, made.result.findings.source)
     if made.text is None:
@@ -168,7 +168,7 @@ def _in_words(accounting: Accounting) -> str:
         f"{usage.input_tokens:,} tokens read"
         + (f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""),
         f"{usage.output_tokens:,} written",
-        seconds(usage.seconds),
+        format_seconds(usage.seconds),
     ]
     if usage.cost:
         parts.append(f"{usage.cost:.4f} USD")

@@ -13,7 +13,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.cli.runs import shown_status
 from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.wording.doubts import doubt_lines
+from callsheet.apps.rendering.in_doubt import doubt_lines
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome

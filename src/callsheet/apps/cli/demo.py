@@ -62,14 +62,14 @@ def demo(
 
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
+    from callsheet.apps.demo.sample import create_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
     asked = "" if goal is None else _model_for(model)
     folder = (folder or default_data() / "demo").absolute()
     cache = user_cache_path("callsheet", appauthor=False) / "servers"
     servers = run_to_end(install_servers(cache, _print))
-    sample = make_sample(folder, servers)
+    sample = create_sample(folder, servers)
     _know_anew(sample.config)
     _print(f"made a repository, a database and a list of offices in {sample.workspace}")
     record = [] if journal is None else ["--journal", str(journal)]
@@ -123,15 +123,15 @@ def _model_for(given: str) -> str:
     """
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - brings the compiler
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
-    from callsheet.ports.models.local import look  # noqa: PLC0415 - as above
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - as above
 
     named = options.model_named(given) or load_settings().model.spec
     if named:
         return named
-    local = look().default
+    local = detect().default
     if local is None:
         raise no_model()
-    _print(f"no model is configured; {local} is on this machine and is taken")
+    _print(f"no model is configured; {local} is on this machine and is used")
     return local
 
 

@@ -12,7 +12,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json
 
 if TYPE_CHECKING:
-    from callsheet.apps.examination import Item
+    from callsheet.apps.health_checks import CheckResult
 
 _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 
@@ -29,9 +29,9 @@ def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_j
     is asked for a few words.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
+    from callsheet.apps.health_checks import run_checks  # noqa: PLC0415 - brings the whole program
 
-    items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
+    items = run_to_end(run_checks(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)
     if as_json:
         print_json({"ok": not broken, "items": [_json(item) for item in items]})
@@ -41,11 +41,11 @@ def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_j
     return Exit.FAILED if broken else Exit.OK
 
 
-def _print(item: Item) -> None:
-    click.echo(f"{_MARKS[item.state]} {item.name:<14} {item.found}")
+def _print(item: CheckResult) -> None:
+    click.echo(f"{_MARKS[item.state]} {item.name:<14} {item.detail}")
     if item.help:
         click.echo(f"  {'':<14} {item.help}")
 
 
-def _json(item: Item) -> dict[str, Any]:
-    return {"name": item.name, "state": item.state, "found": item.found, "help": item.help}
+def _json(item: CheckResult) -> dict[str, Any]:
+    return {"name": item.name, "state": item.state, "found": item.detail, "help": item.help}

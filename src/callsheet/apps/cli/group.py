@@ -98,10 +98,10 @@ class LazyGroup(LazyCommands):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; that a reader has gone, as `head` does, is no error."""
-        from callsheet.apps.config_file import shared_store  # noqa: PLC0415 - not for --help
+        from callsheet.apps.config_file import store_from_config  # noqa: PLC0415 - not for --help
 
         try:
-            with shared_store():
+            with store_from_config():
                 return super().invoke(ctx)
         except click.UsageError as error:
             if error.ctx is None and ctx.invoked_subcommand:  # click's parser of options names no command

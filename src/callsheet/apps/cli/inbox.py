@@ -21,7 +21,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
     from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
-    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering import questions  # noqa: PLC0415 - brings the runtime
 
     refresh(journal)
     found = _asks(journal)
@@ -35,7 +35,7 @@ def inbox(journal: Path | None, as_json: bool) -> None:
             for number, ask in enumerate(found):
                 if number:
                     click.echo()
-                for line in asks.lines_of(ask, hint):
+                for line in questions.question_lines(ask, hint):
                     print_text(line)
 
 

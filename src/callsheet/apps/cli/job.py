@@ -85,7 +85,7 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with job.masker.over_prints(), job.progress:
+        with job.masker.masking_output(), job.progress:
             outcome, diagnostics = run_to_end(_run(job))
     except KeyboardInterrupt as stop:
         return journals.interrupted(stop, _recorded(job), hint, is_there=job.engine is not None)
@@ -128,7 +128,7 @@ def _recorded(job: Job) -> str | None:
 
 
 async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
-    from callsheet.apps.models import asked_by  # noqa: PLC0415 - as above
+    from callsheet.apps.models import models_for_plan  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
@@ -137,16 +137,16 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.store.label_transfer import noted_before  # noqa: PLC0415
 
     present = Respondents(waits=job.waits)
-    asked = asked_by(job.setup, job.plan, job.limits)
-    plan = None if asked.knows_all_tools(job.plan) else job.plan
+    asked = models_for_plan(job.setup, job.plan, job.limits)
+    plan = None if asked.may_call_any_tool(job.plan) else job.plan
     async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
-        job.masker.know(toolbox.known)
+        job.masker.add_secrets(toolbox.known)
         diagnostics = _check(job, toolbox, asked)
         compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
         policy = _proved(job, toolbox)
         launch = _launch(job, toolbox, asked, policy)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
-        watch = Watch(observer=job.masker.observing(job.progress.note))
+        watch = Watch(observer=job.masker.masked_observer(job.progress.note))
         if job.done is None:
             job.progress.begin()
         outcome: RunOutcome | None
@@ -192,7 +192,7 @@ async def _taken_over(
     from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
-    adopt_run(job.plan, known, launch, journal, job.run_id, done)
+    adopt_run(job.plan, known, launch, journal, job.run_id, done, ports.workspace)
     watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present)
 
@@ -237,7 +237,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.apps.session import guarantees_of  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
@@ -253,7 +253,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         can_ask=job.journal is not None,
         left=left_before(_labels_beside(job), job.setup.folder),
     )
-    proof = proof.under(undertaking(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)

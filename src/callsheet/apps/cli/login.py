@@ -11,7 +11,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import PendingLogin
@@ -81,19 +81,19 @@ def logout(server: str, mcp_configs: tuple[Any, ...], as_json: bool) -> int:
 
     done = run_to_end(log_out(options.setup_from(mcp_configs=mcp_configs), server))
     if as_json:
-        print_json({"server": server, "forgotten": done.was_there, "revoked": done.is_revoked})
-    elif not done.was_there:
+        print_json({"server": server, "forgotten": done.existed, "revoked": done.is_revoked})
+    elif not done.existed:
         to_stderr(f"there is no login with {server}")
     else:
         ended = "its authorization server has ended it" if done.is_revoked else "its tokens end by themselves"
         to_stderr(f"the login with {server} is forgotten; {ended}")
-    return Exit.OK if done.was_there else Exit.FAILED
+    return Exit.OK if done.existed else Exit.FAILED
 
 
 def _list(as_json: bool) -> int:
-    from callsheet.apps.login import kept  # noqa: PLC0415 - brings the SDK
+    from callsheet.apps.login import stored_logins  # noqa: PLC0415 - brings the SDK
 
-    file, logins = kept()
+    file, logins = stored_logins()
     if as_json:
         print_json({"path": str(file.path), "logins": [_json(login) for login in logins]})
         return Exit.OK

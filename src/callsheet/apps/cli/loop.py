@@ -16,7 +16,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
-from callsheet.api.threads import to_the_end
+from callsheet.api.threads import run_before_close
 from callsheet.apps.cli.exits import Exit
 
 _T = TypeVar("_T")
@@ -63,7 +63,7 @@ def _take_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
 
 async def _with_signals(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
     _take_signals(asyncio.get_running_loop(), received)
-    return await to_the_end(work)
+    return await run_before_close(work)
 
 
 def leave(status: int) -> None:

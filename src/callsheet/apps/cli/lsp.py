@@ -41,7 +41,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
     given = parse_variables(variables)
     try:
-        from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
+        from callsheet.apps.lsp.transports import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
@@ -52,11 +52,11 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.analysis import AnalysisContext  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.tools import tools_here  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.tools import local_tools_of  # noqa: PLC0415 - as above
 
-    out = take_output() if port is None else None
+    out = reserve_stdout() if port is None else None
     here = AnalysisContext(
-        setup, tools_here(setup), options.policy_named(policy, setup), tuple(given), setup.means
+        setup, local_tools_of(setup), options.policy_named(policy, setup), tuple(given), setup.means
     )
     if out is not None:
         serve_stdio(make_server(here), out)

@@ -17,7 +17,7 @@ from callsheet.apps.cli.screen import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.mcp.serving import HttpEndpoint
+    from callsheet.apps.mcp.transports import HttpEndpoint
     from callsheet.apps.session import Setup
     from callsheet.machine.limits import Limits
 
@@ -70,7 +70,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     under way when it ends are in the journal: `callsheet resume` carries them on.
     """
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.mcp.serving import ServerConfig, serve  # noqa: PLC0415
+    from callsheet.apps.mcp.transports import ServerConfig, serve  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
@@ -94,7 +94,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         policy=options.policy_named(policy, setup),
         library=open_library(plans_folder),
         journal=journal,
-        lets_clients_answer=client_answers,
+        clients_may_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
@@ -105,7 +105,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
 def _web(http: str, token_file: Path | None) -> HttpEndpoint:
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - as above
     from callsheet.apps.mcp.address import listen, read_address  # noqa: PLC0415 - as above
-    from callsheet.apps.mcp.serving import HttpEndpoint  # noqa: PLC0415 - as above
+    from callsheet.apps.mcp.transports import HttpEndpoint  # noqa: PLC0415 - as above
 
     address = read_address(http)
     token, is_new = chosen_token(token_file)

@@ -10,8 +10,8 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.limiting import way_out
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
@@ -57,7 +57,7 @@ def report(
             _print_result(result)
             if failed and result.status is Status.DONE:
                 to_stderr(_failed_line(failed))
-            for line in left_lines(outcome.in_doubt):
+            for line in pending_call_lines(outcome.in_doubt):
                 to_stderr(without_controls(line))
             to_stderr(f"used {outcome.usage.describe()}")
             if journal is not None:
@@ -122,12 +122,12 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
 
 
 def _print_asks(outcome: RunOutcome, hint: str) -> None:
-    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - only where people are asked
+    from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - only where people are asked
 
     if outcome.waiting:
         to_stderr("the run waits for people:")
     for ask in outcome.waiting:
-        for line in lines_of(ask, hint):
+        for line in question_lines(ask, hint):
             to_stderr(f"  {line}")
     if outcome.waiting:
         to_stderr(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")

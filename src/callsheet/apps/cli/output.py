@@ -15,13 +15,13 @@ from typing import Any, cast
 import click
 
 from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.wording.values import unobeyed, without_controls
+from callsheet.apps.rendering.values import escape_terminal_text, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
 
 def print_json(value: object) -> None:
     """One JSON value on standard output; characters that a terminal would obey are escaped in it."""
-    click.echo(unobeyed(_laid_out(value)).encode("utf-8", "backslashreplace"))
+    click.echo(escape_terminal_text(_laid_out(value)).encode("utf-8", "backslashreplace"))
 
 
 def _laid_out(value: object) -> str:

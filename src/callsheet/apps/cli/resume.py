@@ -18,7 +18,7 @@ from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import Stage
 from callsheet.apps.cli.trace import beside
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 
@@ -203,7 +203,7 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
-        with job.masker.over_prints(), job.progress:
+        with job.masker.masking_output(), job.progress:
             outcome = run_to_end(_resume(job))
     except KeyboardInterrupt as stop:
         return journals.interrupted(stop, job.run_id, hint, is_there=job.engine is not None)
@@ -219,7 +219,7 @@ async def _resume(job: Resumption) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
 
-        observer = job.masker.observing(job.progress.note)
+        observer = job.masker.masked_observer(job.progress.note)
         job.progress.begin()
         return await resume_there(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
@@ -244,11 +244,11 @@ async def _resume(job: Resumption) -> RunOutcome:
         return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
 
     watch = Watch(
-        observer=job.masker.observing(job.progress.note),
+        observer=job.masker.masked_observer(job.progress.note),
         hears_all=False,
         on_driver=job.progress.begin,
         on_decided=job.progress.begin,
-        on_declared=job.masker.know,
+        on_declared=job.masker.add_secrets,
     )
     return await resume_run(
         job.journal,
@@ -271,14 +271,14 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
-    from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415
-    from callsheet.apps.session import open_toolbox, undertaking  # noqa: PLC0415
+    from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
+    from callsheet.apps.session import guarantees_of, open_toolbox  # noqa: PLC0415
 
-    setup = with_fetched(carried_on(job.moved.setup(start), job.model), to_stderr, plan)
-    asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
-    needed = None if asked.knows_all_tools(plan) else plan
+    setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
+    asked = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
+    needed = None if asked.may_call_any_tool(plan) else plan
     async with open_toolbox(setup, needed, asked.agents) as toolbox:
-        job.masker.know(toolbox.known)
+        job.masker.add_secrets(toolbox.known)
         check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
@@ -291,5 +291,7 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
             is_bound_anew=job.policy is not None,
         )
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = ResumeContext(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
+        here = ResumeContext(
+            job.journal, job.run_id, guarantees_of(setup, toolbox.registry), toolbox.workspace
+        )
         yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))

@@ -217,7 +217,7 @@ def _checked(arguments: RunArguments) -> TemporalSettings | None:
 def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
     """The job that the command line asks for; of a run `elsewhere` secrets are told by their names."""
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
-    from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
+    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
@@ -239,7 +239,7 @@ def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings |
         text=text,
         plan=require_plan(text, setup, inputs),
         inputs=inputs,
-        setup=with_fetched(setup, to_stderr, text.require()),
+        setup=with_local_model(setup, to_stderr, text.require()),
         limits=arguments.limits,
         run_id=_run_id(start.run_id),
         journal=arguments.recording.open(shapes),
@@ -274,7 +274,7 @@ def _masker(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> 
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 
     masker = Masker(shapes, shows_all=shows_all)
-    masker.know(Known.of(held.values(), DECLARED))
+    masker.add_secrets(Known.of(held.values(), DECLARED))
     return masker
 
 

@@ -13,7 +13,7 @@ from callsheet.apps.cli import journals
 from callsheet.apps.cli.doubts import DECISIONS
 from callsheet.apps.cli.output import may_stay_unread, print_json
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 

@@ -13,7 +13,7 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal

@@ -175,7 +175,7 @@ def _serve(
     token: str | None,
     as_json: bool,
 ) -> None:
-    from callsheet.api.threads import to_the_end  # noqa: PLC0415 - as above
+    from callsheet.api.threads import run_before_close  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import serve as serving  # noqa: PLC0415
 
     def announce(ready: Serving) -> None:
@@ -186,7 +186,7 @@ def _serve(
             if token is not None:
                 to_stderr(f"token (shown once): {token}")
             to_stderr("Ctrl-C stops it")
-        prints.enter_context(ready.masker.over_prints())  # after this token, which is to be read
+        prints.enter_context(ready.masker.masking_output())  # after this token, which is to be read
 
     with journals.open_journal(journal) as opened, ExitStack() as prints:
         work = serving(
@@ -197,6 +197,6 @@ def _serve(
             on_ready=announce,
             say=to_stderr,
         )
-        asyncio.run(to_the_end(work))
+        asyncio.run(run_before_close(work))
     if not as_json:
         to_stderr("stopped; what was under way goes on with the next server, or by `callsheet resume`")

@@ -16,7 +16,7 @@ from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, t
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
-from callsheet.apps.wording.events import event_json, event_line
+from callsheet.apps.rendering.events import event_json, event_line
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_text, to_stderr
-from callsheet.apps.wording.events import event_json, event_line
+from callsheet.apps.rendering.events import event_json, event_line
 
 
 @click.command()

@@ -10,7 +10,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup, Toolbox

@@ -15,8 +15,8 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.upkeep import chosen
-from callsheet.apps.wording.events import in_events
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
         {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
-        f"{len(infos)} run{'s' * (len(infos) != 1)} in {out}, {amount(size)}",
+        f"{len(infos)} run{'s' * (len(infos) != 1)} in {out}, {format_bytes(size)}",
         as_json=as_json and str(out) != "-",
     )
     return Exit.OK
@@ -79,7 +79,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
     _report(
         rows,
-        "\n".join(f"{run.run_id:<22} {run.status:<10} {in_events(run.events)}" for run in taken),
+        "\n".join(f"{run.run_id:<22} {run.status:<10} {count_events(run.events)}" for run in taken),
         as_json=as_json,
     )
     return Exit.OK
@@ -119,7 +119,7 @@ _MORE = "there may have been more runs: the list of them is damaged, or was cut 
 
 
 def _description(run: Salvaged) -> str:
-    saved = f"{in_events(run.events)} saved" if run.lines else "nothing saved"
+    saved = f"{count_events(run.events)} saved" if run.lines else "nothing saved"
     return f"{run.run_id:<22} {saved}" + ("" if run.lost is None else f"; lost from {run.lost}")
 
 

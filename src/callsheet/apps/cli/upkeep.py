@@ -11,8 +11,8 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import format_bytes
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
@@ -193,7 +193,7 @@ def prune(
     is 30d, 12h, 8w, 1y or never.
     """
     from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
-    from callsheet.store.label_transfer import let_go  # noqa: PLC0415 - as above
+    from callsheet.store.label_transfer import forget_stale  # noqa: PLC0415 - as above
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
 
     kept = {
@@ -206,7 +206,7 @@ def prune(
         due = retention.due_now(opened.parts, kept, values_only=values_only)
         pruned = retention.prune(opened.parts, due, dry_run=dry_run)
         left = {info.run_id for info in opened.runs()} - (set(pruned.runs) if dry_run else set())
-        labels = let_go(opened.path, left, dry_run=dry_run)
+        labels = forget_stale(opened.path, left, dry_run=dry_run)
     with may_stay_unread():
         if as_json:
             gone = [{"root": n.root, "name": n.name, "label": str(n.label)} for n in labels]
@@ -224,7 +224,7 @@ def _report(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
         click.echo(f"{run_id:<22} its large values {would}")
     runs, values = len(pruned.runs), pruned.blobs
     text = f"{runs} run{'s' * (runs != 1)} and {values} large value{'s' * (values != 1)}"
-    text += f" ({amount(pruned.bytes)}) {would}"
+    text += f" ({format_bytes(pruned.bytes)}) {would}"
     if pruned.orphans:
         text += f", {pruned.orphans} leftovers that nothing names"
     if labels:

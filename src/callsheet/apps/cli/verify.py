@@ -10,7 +10,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit, status_of
 from callsheet.apps.cli.given import parse_variables
 from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json, rendered
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The demonstration: real MCP servers on a sample repository and database that it makes."""
+"""`callsheet demo`: real MCP servers on a generated sample repository and database."""

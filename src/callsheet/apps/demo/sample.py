@@ -1,6 +1,6 @@
 """The sample data of the demonstration: a git repository, a database, a list of offices, a plan.
 
-Everything has fixed contents and dates, so two runs of the same plan see the same world.
+All contents and dates are fixed, so that every run of the plan has the same data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CREATE TABLE decisions (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 
 
 class Sample(NamedTuple):
-    """Where the parts of the sample lie."""
+    """The paths of the parts of the sample."""
 
     workspace: Path
     repository: Path
@@ -44,9 +44,9 @@ class Sample(NamedTuple):
 
     @property
     def about(self) -> str:
-        """What a model has to know of it to make a plan."""
+        """The description of the sample in the prompt of a model."""
         return (
-            f"The git repository is {self.repository}. offices.json holds city and zone of each office."
+            f"The git repository is {self.repository}. offices.json has city and zone of each office."
             " The database has the tables tickets (id, title, state) and decisions (id, text)."
         )
 
@@ -56,10 +56,10 @@ def plan_text() -> str:
     return (resources.files("callsheet.apps.demo") / "plan.ltp").read_text(encoding="utf-8")
 
 
-def make_sample(folder: Path, servers: dict[str, Path]) -> Sample:
-    """Make the sample anew under `folder`; what an earlier demonstration left there goes.
+def create_sample(folder: Path, servers: dict[str, Path]) -> Sample:
+    """Create the sample under `folder`, replacing an earlier one.
 
-    Raises CallsheetError (CFG202) where there is no git.
+    `servers` has the path of each server's command, by package. Raises CallsheetError (CFG202) without git.
     """
     workspace = folder / "workspace"
     shutil.rmtree(workspace, ignore_errors=True)
@@ -97,18 +97,18 @@ def _make_repository(path: Path) -> None:
 
 
 def _git(path: Path, *arguments: str, date: str = "") -> None:
-    who = "Ada Example", "ada@example.test"
+    author = "Ada Example", "ada@example.test"
     environment = {"PATH": _search_path(), "HOME": str(path), "GIT_CONFIG_NOSYSTEM": "1"}
     for role in ("AUTHOR", "COMMITTER"):
-        environment |= {f"GIT_{role}_NAME": who[0], f"GIT_{role}_EMAIL": who[1]}
+        environment |= {f"GIT_{role}_NAME": author[0], f"GIT_{role}_EMAIL": author[1]}
         if date:
             environment[f"GIT_{role}_DATE"] = date
-    done = subprocess.run(
+    result = subprocess.run(
         ["git", *arguments], cwd=path, env=environment, capture_output=True, text=True, check=False
     )
-    if done.returncode:
+    if result.returncode:
         raise CallsheetError.single(
-            "CFG202", f"git could not make the sample repository: {done.stderr.strip()}"
+            "CFG202", f"git could not make the sample repository: {result.stderr.strip()}"
         )
 
 
@@ -117,14 +117,14 @@ def _search_path() -> str:
     if git is None:
         raise CallsheetError.single(
             "CFG202",
-            "the demonstration needs git, and there is none on this machine",
+            "the demonstration needs git, which is not installed",
             help="install git with the system's package manager",
         )
     return str(Path(git).parent)
 
 
 def _configuration(sample: Sample, servers: dict[str, Path]) -> dict[str, object]:
-    """The servers in the form that desktop clients use, and what an operator says of their tools."""
+    """The server configuration in the format of desktop clients, with the effects of the tools."""
     read = "read"
     return {
         "mcpServers": {

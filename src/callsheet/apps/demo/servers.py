@@ -1,7 +1,7 @@
-"""Installs the MCP servers of the demonstration, each in an environment of its own.
+"""Installs the MCP servers of the demonstration, each in its own virtual environment.
 
-They pin other versions of the MCP SDK than callsheet does, so they share nothing with it. An
-environment is made once and kept in the user's cache.
+They need other versions of the MCP SDK than callsheet. An environment is created once and kept in the user's
+cache.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from callsheet.diagnostics import CallsheetError
 REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "mcp-server-git": ("mcp-server-git>=2026.10,<2027",),
     "mcp-server-time": ("mcp-server-time>=2026.10,<2027",),
-    # Made for the first version of the MCP SDK; its own requirements do not say so.
+    # Needs version 1 of the MCP SDK, which its own requirements do not specify.
     "mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=1.6,<2"),
 }
 
 
-async def install_servers(folder: Path, say: Callable[[str], None]) -> dict[str, Path]:
-    """The command of each server by its package, installed under `folder` where it is missing.
+async def install_servers(folder: Path, notify: Callable[[str], None]) -> dict[str, Path]:
+    """Install the missing servers under `folder`; returns the path of each command by package.
 
-    Where this is cancelled, or one cannot be installed, what installs the others is ended. Raises
-    CallsheetError (CFG201) with what pip said.
+    If this is cancelled or one installation fails, the others are stopped. Raises CallsheetError (CFG201)
+    with the last message of pip.
     """
-    tasks = [asyncio.create_task(_installed(folder, package, say)) for package in REQUIREMENTS]
+    tasks = [asyncio.create_task(_installed(folder, package, notify)) for package in REQUIREMENTS]
     try:
         return dict(zip(REQUIREMENTS, await asyncio.gather(*tasks), strict=True))
     finally:
@@ -43,12 +43,12 @@ async def install_servers(folder: Path, say: Callable[[str], None]) -> dict[str,
 
 
 async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> Path:
-    wanted = repr((sys.version_info[:3], REQUIREMENTS[package]))
-    environment = folder / f"{package}-{hashlib.sha256(wanted.encode()).hexdigest()[:8]}"
+    specification = repr((sys.version_info[:3], REQUIREMENTS[package]))
+    environment = folder / f"{package}-{hashlib.sha256(specification.encode()).hexdigest()[:8]}"
     command = environment / ("Scripts" if os.name == "nt" else "bin") / package
     if (environment / "complete").exists() and command.exists():
         return command
-    say(f"installing {package} into an environment of its own")
+    say(f"installing {package} into its own environment")
     shutil.rmtree(environment, ignore_errors=True)
     try:
         environment.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> 
 
 
 async def _run(package: str, *command: str) -> None:
-    """Carry out a command, which is ended with all that it has started where nobody waits for it any more."""
+    """Run a command; if this is cancelled, the command and its children are killed."""
     process = await asyncio.create_subprocess_exec(
         *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from callsheet.diagnostics import CallsheetError
 from callsheet.store import Journal, retention
 from callsheet.store.journal_paths import place_of
-from callsheet.store.label_transfer import let_go
+from callsheet.store.label_transfer import forget_stale
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 
@@ -28,7 +28,7 @@ def delete_run(journal: Journal, run: RunInfo) -> None:
         raise CallsheetError.single(
             "API030", f"run {run.run_id} cannot be deleted: a process has resumed it meanwhile"
         )
-    let_go(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
+    forget_stale(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
 
 
 def _needed(journal: Journal, run: RunInfo) -> str:

@@ -125,7 +125,7 @@ class Host:
         hold.begin()
         try:
             prepared = await prepare(request, self.config)
-            self.masker.know(prepared.launch.known + prepared.known)
+            self.masker.add_secrets(prepared.launch.known + prepared.known)
             with self._queue.reserved():
                 launch, known = prepared.launch, prepared.known
                 await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
@@ -150,7 +150,7 @@ class Host:
         if edits.changes_plan:
             draft = await self.beside(lambda: forking.drafted(self.journal, run_id, edits, known))
             check_policy(draft.policy, self.config.policy)
-            revision = await revised(draft, self.tools)
+            revision = await revised(draft, self.tools, self.journal.path)
         made = await self.beside(
             lambda: forking.fork(self.journal, run_id, request.at, edits, revision, known)
         )

@@ -18,9 +18,9 @@ from callsheet.api.proving import prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.requests import RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import RunModels, asked_by, with_fetched
+from callsheet.apps.models import RunModels, models_for_plan, with_local_model
 from callsheet.apps.operations.library import bound, other_tools
-from callsheet.apps.session import Setup, Toolbox, setup_of_run, undertaking
+from callsheet.apps.session import Setup, Toolbox, guarantees_of, setup_of_run
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
@@ -68,9 +68,9 @@ async def prepare(request: RunRequest, config: HostConfig) -> Prepared:
     limits = _limits(request, config.limits)
 
     def looked_at() -> tuple[Setup, RunModels, Plan | None]:
-        setup = with_fetched(config.tools.setup, config.say, plan)
-        asked = asked_by(setup, plan, limits)
-        return setup, asked, None if asked.knows_all_tools(plan) else plan
+        setup = with_local_model(config.tools.setup, config.say, plan)
+        asked = models_for_plan(setup, plan, limits)
+        return setup, asked, None if asked.may_call_any_tool(plan) else plan
 
     setup, asked, needed = await config.beside(looked_at)
     toolbox = await config.tools.for_plan(needed, asked.agents)
@@ -174,7 +174,7 @@ def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagn
     proof = prove(
         plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=request.approved, left=left
     )
-    proof = proof.under(undertaking(setup, toolbox.registry))
+    proof = proof.under(guarantees_of(setup, toolbox.registry))
     proof.raise_if_refused(source)
     return proof.policy, tuple(proof.diagnostics)
 

@@ -17,7 +17,7 @@ from callsheet.apps.hosting.collector import CollectorHold
 from callsheet.apps.hosting.preparing import HostConfig
 from callsheet.apps.hosting.requests import ResumeOptions
 from callsheet.apps.masking import Masker
-from callsheet.apps.models import RunModels, asked_by, carried_on, with_fetched
+from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Limits
@@ -53,14 +53,14 @@ async def resume_in_host(
         limits: Limits = start.limits if terms.limits is None else terms.limits(start.limits)
 
         def looked_at() -> tuple[Setup, RunModels, Plan | None]:
-            setup = with_fetched(carried_on(Setup.from_note(start.launch), ""), say, plan)
-            asked = asked_by(setup, plan, limits, must_plan=False)
-            return setup, asked, None if asked.knows_all_tools(plan) else plan
+            setup = with_local_model(setup_for_resume(Setup.from_note(start.launch), ""), say, plan)
+            asked = models_for_plan(setup, plan, limits, must_plan=False)
+            return setup, asked, None if asked.may_call_any_tool(plan) else plan
 
         setup, asked, needed = await beside(looked_at)
         async with tools.for_run(setup, needed, asked.agents) as toolbox:
             registry = toolbox.registry
-            masker.know(toolbox.known)
+            masker.add_secrets(toolbox.known)
             await beside(lambda: _check(start, plan, toolbox, asked, terms))
             compiler = asked.compiler(registry, setup.settings.on_in_doubt)
             hold.built(len(plan.steps))
@@ -73,9 +73,9 @@ async def resume_in_host(
     observer = terms.listeners.observer
     watch = replace(
         watch,
-        observer=None if observer is None else _on_loop(masker.observing(observer)),
+        observer=None if observer is None else _on_loop(masker.masked_observer(observer)),
         hears_all=observer is not None,
-        on_declared=masker.know,
+        on_declared=masker.add_secrets,
     )
     return await resume_run(
         journal,
@@ -85,7 +85,7 @@ async def resume_in_host(
         watch=watch,
         present=terms.listeners.present,
         limits=terms.limits,
-        beside=held,
+        offload=held,
     )
 
 

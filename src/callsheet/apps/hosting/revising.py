@@ -5,18 +5,21 @@ In: an edited plan, or a run about to branch off. Out: the facts about the plan'
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import check_plan
 from callsheet.api.proving import prove
-from callsheet.api.requirements import facts_of, pins_of
+from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.models import RunModels, asked_by, carried_on
-from callsheet.apps.session import Setup, Toolbox, undertaking
+from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume
+from callsheet.apps.session import Setup, Toolbox, guarantees_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.policy.differences import is_of
 from callsheet.policy.model import Policy
 from callsheet.runtime.forking import Draft, Forking, Revision
+from callsheet.runtime.remaining import left_before
 from callsheet.store import JournalError
 from callsheet.store.records import secret_labels
 
@@ -54,19 +57,20 @@ def consented(forking: Forking, *, agreed: bool) -> None:
         raise NeedsConsent(forking)
 
 
-async def revised(draft: Draft, tools: SharedTools) -> Revision:
+async def revised(draft: Draft, tools: SharedTools, journal: Path) -> Revision:
     """Check the edited plan of a fork with the tools of its run, and collect its tools' facts.
 
-    Raises CallsheetError for a plan with errors, PolicyRefused for one that the run's policy refuses.
+    The labels of files that earlier runs wrote are those beside the `journal`. Raises CallsheetError for a
+    plan with errors, PolicyRefused for one that the run's policy refuses.
     """
-    setup = carried_on(Setup.from_note(draft.start.launch), "")
-    asked = asked_by(setup, draft.plan, draft.start.limits, must_plan=False)
-    needed = None if asked.knows_all_tools(draft.plan) else draft.plan
+    setup = setup_for_resume(Setup.from_note(draft.start.launch), "")
+    asked = models_for_plan(setup, draft.plan, draft.start.limits, must_plan=False)
+    needed = None if asked.may_call_any_tool(draft.plan) else draft.plan
     async with tools.for_run(setup, needed, asked.agents) as toolbox:
-        return revision_on(draft, setup, asked, toolbox)
+        return revision_on(draft, setup, asked, toolbox, journal)
 
 
-def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox) -> Revision:
+def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox, journal: Path) -> Revision:
     """Like `revised`, with tools that are open."""
     plan, start, registry = draft.plan, draft.start, toolbox.registry
     found = (
@@ -79,10 +83,13 @@ def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox) 
     policy = None
     if draft.policy is not None:
         labels = secret_labels(draft.policy, start.secret)
-        proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels)
-        proof = proof.under(undertaking(setup, registry, keeps_labels=True))
+        left = left_before(journal, setup.folder)
+        proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels, left=left)
+        proof = proof.under(guarantees_of(setup, registry, keeps_labels=True))
         proof.raise_if_refused()
         policy = proof.policy
     on_in_doubt = OnInDoubt(setup.settings.on_in_doubt)
     facts = facts_of(plan, registry, on_in_doubt, asked.agents)
-    return Revision(plan, facts, pins_of(plan, registry, asked.agents), policy)
+    pins = pins_of(plan, registry, asked.agents)
+    servers = servers_of(plan, registry, toolbox.servers, asked.agents, policy)
+    return Revision(plan, facts, pins, policy, servers)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from callsheet.apps.http.problems import json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schemas import Schema
-from callsheet.apps.wording.ways_out import HTTP
+from callsheet.apps.rendering.help_text import HTTP
 
 JSON_TYPE = "application/json"
 
@@ -83,5 +83,5 @@ class Endpoint:
 
 def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A response with data as JSON."""
-    body = HTTP.rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
+    body = HTTP.rewrite_rows(cast("Mapping[str, Any]", data)) if isinstance(data, Mapping) else data
     return Response(json_bytes(body), status, dict(headers or {}), JSON_TYPE)

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.responses import Response
 
 from callsheet.api.proving import PolicyRefused
-from callsheet.apps.wording.ways_out import HTTP
+from callsheet.apps.rendering.help_text import HTTP
 from callsheet.diagnostics import CODES, CallsheetError, Diagnostic, to_json
 from callsheet.store.errors import JournalWriteFailed
 
@@ -98,7 +98,7 @@ def problem_json(error: CallsheetError, status: int) -> dict[str, Any]:
         "status": status,
         "detail": first.message,
         "code": first.code,
-        "diagnostics": to_json(HTTP.rewritten_all(error.diagnostics), error.source),
+        "diagnostics": to_json(HTTP.rewrite_all(error.diagnostics), error.source),
     }
 
 

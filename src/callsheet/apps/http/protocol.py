@@ -10,9 +10,9 @@ from typing import Any
 
 import h11
 
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.http.guard import SECURITY
 from callsheet.apps.http.problems import Problem, problem_json, problem_response
-from callsheet.apps.slow_clients import HeadTimeoutProtocol
 
 MOST_UNREAD = 32 * 1024
 """The maximum size in bytes of request headers that are not complete."""

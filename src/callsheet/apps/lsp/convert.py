@@ -48,7 +48,7 @@ def position(places: Places, offset: int) -> lsp.Position:
 
 
 def range_of(places: Places, span: Span) -> lsp.Range:
-    """The range of a stretch."""
+    """The range of a span."""
     return lsp.Range(position(places, span.start), position(places, span.end))
 
 
@@ -58,21 +58,21 @@ def offset_of(places: Places, at: lsp.Position) -> int:
 
 
 def span_of(places: Places, given: lsp.Range) -> Span:
-    """The stretch of a range."""
+    """The span of a range."""
     return Span(offset_of(places, given.start), offset_of(places, given.end))
 
 
-def diagnostic(places: Places, found: Diagnostic) -> lsp.Diagnostic:
-    """A finding; one without a place stands at the beginning of the text."""
-    message = found.message if not found.help else f"{found.message}\n{found.help}"
-    span = _visible(places.text, found.span or Span(0, 0))
+def diagnostic(places: Places, finding: Diagnostic) -> lsp.Diagnostic:
+    """A diagnostic; one without a span is at the beginning of the text."""
+    message = finding.message if not finding.help else f"{finding.message}\n{finding.help}"
+    span = _visible_span(places.text, finding.span or Span(0, 0))
     return lsp.Diagnostic(
-        range_of(places, span), message, _SEVERITIES[found.severity], code=found.code, source=SOURCE
+        range_of(places, span), message, _SEVERITIES[finding.severity], code=finding.code, source=SOURCE
     )
 
 
-def _visible(text: str, span: Span) -> Span:
-    """A stretch of which an editor can show something: an empty one gets the character at it."""
+def _visible_span(text: str, span: Span) -> Span:
+    """The span, extended by a character if it is empty, since editors do not show empty ranges."""
     if span.start < span.end or span.end >= len(text) or text[span.end] in "\r\n":
         return span
     return Span(span.start, span.end + 1)
@@ -83,72 +83,75 @@ def text_edits(places: Places, edits: Iterable[Edit]) -> list[lsp.TextEdit]:
     return [lsp.TextEdit(range_of(places, edit.span), edit.text) for edit in edits]
 
 
-def symbol(places: Places, found: Symbol) -> lsp.DocumentSymbol:
-    """An entry of the outline with what is inside it."""
+def symbol(places: Places, entry: Symbol) -> lsp.DocumentSymbol:
+    """An entry of the outline with its children."""
     return lsp.DocumentSymbol(
-        found.name or "step",
-        _SYMBOLS[found.shape],
-        range_of(places, found.span),
-        range_of(places, found.name_span),
-        detail=found.detail,
-        children=[symbol(places, child) for child in found.children],
+        entry.name or "step",
+        _SYMBOLS[entry.shape],
+        range_of(places, entry.span),
+        range_of(places, entry.name_span),
+        detail=entry.detail,
+        children=[symbol(places, child) for child in entry.children],
     )
 
 
-def fold(places: Places, found: Fold) -> lsp.FoldingRange:
-    """A stretch that folds to its first line."""
-    kind = lsp.FoldingRangeKind.Comment if found.is_comment else lsp.FoldingRangeKind.Region
-    start, end = places.place(found.span.start), places.place(found.span.end)
+def fold(places: Places, folding: Fold) -> lsp.FoldingRange:
+    """A range that can be folded to its first line."""
+    kind = lsp.FoldingRangeKind.Comment if folding.is_comment else lsp.FoldingRangeKind.Region
+    start, end = places.place(folding.span.start), places.place(folding.span.end)
     return lsp.FoldingRange(start.line, end.line, kind=kind)
 
 
 def location(uri: str, places: Places, span: Span) -> lsp.Location:
-    """A stretch of a text by its uri."""
+    """A span of the text with this URI."""
     return lsp.Location(uri, range_of(places, span))
 
 
-def highlight(places: Places, found: Occurrence) -> lsp.DocumentHighlight:
-    """A place of the name under the cursor."""
-    kind = lsp.DocumentHighlightKind.Write if found.role is Role.WRITE else lsp.DocumentHighlightKind.Read
-    return lsp.DocumentHighlight(range_of(places, found.span), kind)
+def highlight(places: Places, occurrence: Occurrence) -> lsp.DocumentHighlight:
+    """An occurrence of the name under the cursor."""
+    kind = (
+        lsp.DocumentHighlightKind.Write if occurrence.role is Role.WRITE else lsp.DocumentHighlightKind.Read
+    )
+    return lsp.DocumentHighlight(range_of(places, occurrence.span), kind)
 
 
-def takes_snippets(capabilities: lsp.ClientCapabilities) -> bool:
-    """Whether an editor takes proposals with places to go on at."""
+def supports_snippets(capabilities: lsp.ClientCapabilities) -> bool:
+    """Whether an editor supports snippets: completions with tab stops."""
     text = capabilities.text_document
     completion = None if text is None else text.completion
     item = None if completion is None else completion.completion_item
     return item is not None and bool(item.snippet_support)
 
 
-def proposal(places: Places, found: Proposal, number: int, takes_snippet: bool) -> lsp.CompletionItem:
-    """What could be written; `number` keeps the order."""
-    is_snippet = takes_snippet and bool(found.snippet)
-    text = found.snippet if is_snippet else found.insert
+def proposal(places: Places, candidate: Proposal, number: int, takes_snippet: bool) -> lsp.CompletionItem:
+    """A completion item; `number` is its position in the list."""
+    is_snippet = takes_snippet and bool(candidate.snippet)
+    text = candidate.snippet if is_snippet else candidate.insert
+    about = lsp.MarkupContent(lsp.MarkupKind.Markdown, candidate.about) if candidate.about else None
     return lsp.CompletionItem(
-        found.label,
-        kind=_ITEMS[found.sort],
-        detail=found.detail or None,
-        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, found.about) if found.about else None,
+        candidate.label,
+        kind=_ITEMS[candidate.sort],
+        detail=candidate.detail or None,
+        documentation=about,
         sort_text=f"{number:05}",
-        filter_text=found.label,
-        text_edit=lsp.TextEdit(range_of(places, found.span), text),
+        filter_text=candidate.label,
+        text_edit=lsp.TextEdit(range_of(places, candidate.span), text),
         insert_text_format=lsp.InsertTextFormat.Snippet if is_snippet else lsp.InsertTextFormat.PlainText,
     )
 
 
-def hint(places: Places, found: Hint) -> lsp.InlayHint:
-    """A few words beside the text."""
-    kind = lsp.InlayHintKind.Type if found.about is About.LABEL else None
-    at = position(places, found.offset)
-    return lsp.InlayHint(at, found.text, kind=kind, tooltip=found.tip, padding_left=True)
+def hint(places: Places, inlay: Hint) -> lsp.InlayHint:
+    """An inlay hint."""
+    kind = lsp.InlayHintKind.Type if inlay.about is About.LABEL else None
+    at = position(places, inlay.offset)
+    return lsp.InlayHint(at, inlay.text, kind=kind, tooltip=inlay.tip, padding_left=True)
 
 
-def token_data(places: Places, found: Iterable[Token]) -> list[int]:
-    """Tokens as the protocol packs them: five numbers each, places relative to the token before."""
+def token_data(places: Places, tokens: Iterable[Token]) -> list[int]:
+    """Tokens in the encoding of the protocol: five numbers each, positions relative to the last token."""
     data: list[int] = []
     line = character = 0
-    for token in found:
+    for token in tokens:
         start, end = places.place(token.span.start), places.place(token.span.end)
         bits = sum(1 << MODIFIERS.index(modifier) for modifier in token.modifiers)
         since = start.character - (character if start.line == line else 0)

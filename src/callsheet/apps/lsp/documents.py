@@ -1,7 +1,7 @@
 """The open documents of an editor, each parsed once per version, with their analyses.
 
-In: uris, texts, versions. Out: documents and analyses. What a text is follows from the language that the
-editor names, else from the suffix of its file.
+In: URIs, texts, versions. Out: documents and analyses. The syntax of a text is that of the language id that
+the editor sends, otherwise that of the file name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LANGUAGES = {
     "callsheet-dag": Syntax.DAG,
     "callsheet-policy": None,
 }
-"""The languages that an editor may name; None is a policy."""
+"""The syntax for each language id; None is a policy."""
 _SUFFIXES = {
     ".ltp": Syntax.LTP,
     ".micro": Syntax.MICRO,
@@ -51,85 +51,85 @@ class DocumentVersion:
 
     @property
     def source(self) -> Source:
-        """The text with the name that messages show."""
+        """The text with the file name, for messages."""
         return Source(self.path.name, self.text)
 
 
 @dataclass(slots=True)
 class OpenDocuments:
-    """The open texts, what they are held against, and the last analysis of each."""
+    """The open texts, the context of their analyses, and the last analysis of each."""
 
-    here: AnalysisContext
+    context: AnalysisContext
     units: Units = Units.UTF16
-    _sheets: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    _versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
     _analyses: dict[str, Analysis] = field(default_factory=dict[str, Analysis])
-    _seen: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
-    """The version that each of the analyses is of."""
+    _analysed_versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
+    """The version that each analysis belongs to."""
 
-    def put(
+    def add_version(
         self, uri: str, path: str, text: str, version: int | None, language: str | None
     ) -> DocumentVersion:
-        """Take in a version of a text."""
+        """Parse a new version of a text and return it."""
         place = Path(path)
-        spelling = language_of(place, language)
-        plan = None if spelling is None else open_document(text, place.name, spelling, self.here.inputs)
-        sheet = DocumentVersion(uri, version, place, Places(text, self.units), plan)
-        self._sheets[uri] = sheet
-        return sheet
+        spelling = syntax_of(place, language)
+        plan = None if spelling is None else open_document(text, place.name, spelling, self.context.inputs)
+        snapshot = DocumentVersion(uri, version, place, Places(text, self.units), plan)
+        self._versions[uri] = snapshot
+        return snapshot
 
-    def sheet(self, uri: str) -> DocumentVersion | None:
-        """The newest version of a text that is open."""
-        return self._sheets.get(uri)
+    def newest(self, uri: str) -> DocumentVersion | None:
+        """The newest version of a text; None if it is not open."""
+        return self._versions.get(uri)
 
-    def plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
-        """The newest version of a text that is open, if it is a plan."""
-        sheet = self._sheets.get(uri)
-        return None if sheet is None or sheet.plan is None else (sheet, sheet.plan)
+    def newest_plan(self, uri: str) -> tuple[DocumentVersion, PlanDocument] | None:
+        """The newest version of a text, and its plan; None if it is not open or a policy."""
+        snapshot = self._versions.get(uri)
+        return None if snapshot is None or snapshot.plan is None else (snapshot, snapshot.plan)
 
-    def open(self) -> tuple[DocumentVersion, ...]:
+    def all_open(self) -> tuple[DocumentVersion, ...]:
         """All open texts."""
-        return tuple(self._sheets.values())
+        return tuple(self._versions.values())
 
-    def analysed(self, sheet: DocumentVersion) -> Analysis:
-        """Look at a version of a text. Nothing here changes, so this may go on in a thread."""
-        if sheet.plan is None:
-            return Analysis(tuple(analyse_policy(sheet.text, sheet.path)))
-        return analyse(sheet.plan, self.here)
+    def analyse(self, snapshot: DocumentVersion) -> Analysis:
+        """Analyse a version of a text. Changes no state, so it may run in a thread."""
+        if snapshot.plan is None:
+            return Analysis(tuple(analyse_policy(snapshot.text, snapshot.path)))
+        return analyse(snapshot.plan, self.context)
 
-    def keep(self, sheet: DocumentVersion, analysis: Analysis) -> bool:
-        """Remember what was found out about a version, if it is still the newest; says whether it is."""
-        if self._sheets.get(sheet.uri) is not sheet:
+    def store_analysis(self, snapshot: DocumentVersion, analysis: Analysis) -> bool:
+        """Store the analysis of a version if that is still the newest; return whether it is."""
+        if self._versions.get(snapshot.uri) is not snapshot:
             return False
-        self._analyses[sheet.uri] = analysis
-        self._seen[sheet.uri] = sheet
+        self._analyses[snapshot.uri] = analysis
+        self._analysed_versions[snapshot.uri] = snapshot
         return True
 
-    def analysis(self, sheet: DocumentVersion) -> Analysis:
-        """What was found out last about a text, perhaps about a version before; else that of now."""
-        found = self._analyses.get(sheet.uri)
-        if found is None:
-            found = self._analyses[sheet.uri] = self.analysed(sheet)
-        return found
+    def latest_analysis(self, snapshot: DocumentVersion) -> Analysis:
+        """The last analysis of a text, which may be of an older version; analyses it if there is none."""
+        stored = self._analyses.get(snapshot.uri)
+        if stored is None:
+            stored = self._analyses[snapshot.uri] = self.analyse(snapshot)
+        return stored
 
-    def analysed_now(self, sheet: DocumentVersion) -> Analysis:
-        """What was found out about this very version; places in an older one would be wrong."""
-        found = self._analyses.get(sheet.uri)
-        if found is None or self._seen.get(sheet.uri) is not sheet:
-            found = self.analysed(sheet)
-            self.keep(sheet, found)
-        return found
+    def current_analysis(self, snapshot: DocumentVersion) -> Analysis:
+        """The analysis of exactly this version, since positions in an older one would be wrong."""
+        stored = self._analyses.get(snapshot.uri)
+        if stored is None or self._analysed_versions.get(snapshot.uri) is not snapshot:
+            stored = self.analyse(snapshot)
+            self.store_analysis(snapshot, stored)
+        return stored
 
     def close(self, uri: str) -> None:
-        """Forget a text."""
-        self._sheets.pop(uri, None)
+        """Remove a text."""
+        self._versions.pop(uri, None)
         self._analyses.pop(uri, None)
-        self._seen.pop(uri, None)
+        self._analysed_versions.pop(uri, None)
 
 
-def language_of(path: Path, named: str | None) -> Language:
-    """The spelling of a plan; None for a policy, which is a TOML file.
+def syntax_of(path: Path, named: str | None) -> Language:
+    """The syntax of a plan; None for a policy, which is a TOML file.
 
-    >>> str(language_of(Path("a.dag.json"), "json")), language_of(Path("policy.toml"), None)
+    >>> str(syntax_of(Path("a.dag.json"), "json")), syntax_of(Path("policy.toml"), None)
     ('dag', None)
     """
     if named in LANGUAGES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 
-from callsheet.apps.lsp import convert, showing, writing
+from callsheet.apps.lsp import annotations, convert, edits
 from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
 from callsheet.views.editor.formatting import formatting
@@ -21,65 +21,65 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
     """Register the handlers of all requests."""
     _register_places(server, documents)
     _register_text(server, documents)
-    writing.register(server, documents)
-    showing.register(server, documents)
+    edits.register(server, documents)
+    annotations.register(server, documents)
 
 
 def _register_places(server: LanguageServer, documents: OpenDocuments) -> None:
-    """What is asked about a place: hover, definition, references, highlights."""
+    """Requests about a position: hover, definition, references, highlights."""
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return None
-        sheet, plan = opened
-        known = documents.analysis(sheet).knowledge
-        found = hover_at(plan, convert.offset_of(sheet.places, params.position), known)
+        snapshot, plan = opened
+        known = documents.latest_analysis(snapshot).knowledge
+        found = hover_at(plan, convert.offset_of(snapshot.places, params.position), known)
         if found is None:
             return None
         content = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.markdown)
-        return lsp.Hover(content, convert.range_of(sheet.places, found.span))
+        return lsp.Hover(content, convert.range_of(snapshot.places, found.span))
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> list[lsp.Location]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        found = definitions_at(plan, convert.offset_of(sheet.places, params.position))
-        return [convert.location(sheet.uri, sheet.places, span) for span in found]
+        snapshot, plan = opened
+        found = definitions_at(plan, convert.offset_of(snapshot.places, params.position))
+        return [convert.location(snapshot.uri, snapshot.places, span) for span in found]
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        offset = convert.offset_of(sheet.places, params.position)
+        snapshot, plan = opened
+        offset = convert.offset_of(snapshot.places, params.position)
         found = references_at(plan, offset, with_definitions=params.context.include_declaration)
-        return [convert.location(sheet.uri, sheet.places, o.span) for o in found]
+        return [convert.location(snapshot.uri, snapshot.places, o.span) for o in found]
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        found = references_at(plan, convert.offset_of(sheet.places, params.position))
-        return [convert.highlight(sheet.places, o) for o in found]
+        snapshot, plan = opened
+        found = references_at(plan, convert.offset_of(snapshot.places, params.position))
+        return [convert.highlight(snapshot.places, o) for o in found]
 
 
 def _register_text(server: LanguageServer, documents: OpenDocuments) -> None:
-    """What is asked about a text as a whole: its form, its outline, what folds."""
+    """Requests about a whole text: formatting, outline, folding ranges."""
 
     def formatted(uri: str, within: lsp.Range | None) -> list[lsp.TextEdit]:
-        opened = documents.plan(uri)
+        opened = documents.newest_plan(uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        span: Span | None = None if within is None else convert.span_of(sheet.places, within)
-        return convert.text_edits(sheet.places, formatting(plan, span))
+        snapshot, plan = opened
+        span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
+        return convert.text_edits(snapshot.places, formatting(plan, span))
 
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
@@ -91,16 +91,16 @@ def _register_text(server: LanguageServer, documents: OpenDocuments) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        return [convert.symbol(sheet.places, found) for found in outline(plan)]
+        snapshot, plan = opened
+        return [convert.symbol(snapshot.places, found) for found in outline(plan)]
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
     def _(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
-        opened = documents.plan(params.text_document.uri)
+        opened = documents.newest_plan(params.text_document.uri)
         if opened is None:
             return []
-        sheet, plan = opened
-        return [convert.fold(sheet.places, found) for found in folds(plan)]
+        snapshot, plan = opened
+        return [convert.fold(snapshot.places, found) for found in folds(plan)]

@@ -1,8 +1,7 @@
 """The language server: receives documents and publishes diagnostics.
 
-In: what plans are held against. Out: a pygls server that is ready to be connected. Findings follow a change
-after a short pause in which none came; they are made in a thread, and those of a text that has changed
-meanwhile are dropped.
+In: the context of analyses. Out: a pygls server. A text is analysed in a thread, after a short pause without
+changes; the result is dropped if the text has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from callsheet import __version__
 from callsheet.apps.lsp import convert, features
 from callsheet.apps.lsp.analysis import AnalysisContext
 from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments
-from callsheet.apps.lsp.tools import tools_here, tools_of_servers
+from callsheet.apps.lsp.tools import local_tools_of, server_tools_of
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.views.editor.positions import Units
 
 PAUSE = 0.15
-"""Seconds without a change after which findings are made."""
+"""The pause without changes after which a text is analysed, in seconds."""
 RELOAD = "callsheet.reloadTools"
-"""The command that looks again at Python files and servers."""
+"""The command that reloads the tools of Python files and servers."""
 
 
 @dataclass(slots=True)
@@ -34,73 +33,77 @@ class ServerState:
     server: LanguageServer
     documents: OpenDocuments
     pause: float = PAUSE
-    _waiting: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
-    _others: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
+    _analysis_tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict[str, "asyncio.Task[None]"])
+    _other_tasks: set[asyncio.Task[None]] = field(default_factory=set["asyncio.Task[None]"])
 
-    def take(self, uri: str, *, at_once: bool = False) -> None:
-        """Take in what the editor has of a text, and look at it after the pause."""
+    def text_changed(self, uri: str, *, at_once: bool = False) -> None:
+        """Parse the editor's version of a text, and analyse it after the pause."""
         document = self.server.workspace.get_text_document(uri)
         path = document.path or uri
-        sheet = self.documents.put(uri, path, document.source, document.version, document.language_id)
-        self._look(sheet, 0.0 if at_once else self.pause)
+        snapshot = self.documents.add_version(
+            uri, path, document.source, document.version, document.language_id
+        )
+        self._schedule_analysis(snapshot, 0.0 if at_once else self.pause)
 
     def close(self, uri: str) -> None:
-        """Forget a text, and its findings in the editor."""
-        task = self._waiting.pop(uri, None)
+        """Remove a text, and its diagnostics in the editor."""
+        task = self._analysis_tasks.pop(uri, None)
         if task is not None:
             task.cancel()
         self.documents.close(uri)
         self.server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
 
-    def look_again(self) -> None:
-        """Look at all open texts, because something else has changed."""
-        for sheet in self.documents.open():
-            self._look(sheet, 0.0)
+    def analyse_all(self) -> None:
+        """Analyse all open texts, because the tools have changed."""
+        for snapshot in self.documents.all_open():
+            self._schedule_analysis(snapshot, 0.0)
 
-    def start(self, work: asyncio.Task[None]) -> None:
-        """Keep a task until it is done."""
-        self._others.add(work)
-        work.add_done_callback(self._others.discard)
+    def add_task(self, work: asyncio.Task[None]) -> None:
+        """Keep a reference to a task until it is done."""
+        self._other_tasks.add(work)
+        work.add_done_callback(self._other_tasks.discard)
 
-    def _look(self, sheet: DocumentVersion, pause: float) -> None:
-        before = self._waiting.get(sheet.uri)
+    def _schedule_analysis(self, snapshot: DocumentVersion, pause: float) -> None:
+        before = self._analysis_tasks.get(snapshot.uri)
         if before is not None:
             before.cancel()
-        self._waiting[sheet.uri] = asyncio.get_running_loop().create_task(self._publish(sheet, pause))
+        self._analysis_tasks[snapshot.uri] = asyncio.get_running_loop().create_task(
+            self._publish(snapshot, pause)
+        )
 
-    async def _publish(self, sheet: DocumentVersion, pause: float) -> None:
+    async def _publish(self, snapshot: DocumentVersion, pause: float) -> None:
         await asyncio.sleep(pause)
-        found = await asyncio.to_thread(self.documents.analysed, sheet)
-        if not self.documents.keep(sheet, found):
+        analysis = await asyncio.to_thread(self.documents.analyse, snapshot)
+        if not self.documents.store_analysis(snapshot, analysis):
             return
-        diagnostics = [convert.diagnostic(sheet.places, d) for d in found.diagnostics]
+        diagnostics = [convert.diagnostic(snapshot.places, d) for d in analysis.diagnostics]
         self.server.text_document_publish_diagnostics(
-            lsp.PublishDiagnosticsParams(sheet.uri, diagnostics, version=sheet.version)
+            lsp.PublishDiagnosticsParams(snapshot.uri, diagnostics, version=snapshot.version)
         )
         self._refresh_hints()
 
     def _refresh_hints(self) -> None:
-        """Ask the editor to fetch hints again: labels and schedules are known only now."""
+        """Ask the editor to request hints again, since labels and schedules have changed."""
         workspace = self.server.client_capabilities.workspace
         hints = None if workspace is None else workspace.inlay_hint
         if hints is not None and hints.refresh_support:
             self.server.workspace_inlay_hint_refresh(None)
 
     async def load_tools(self) -> None:
-        """Look again at the tools; servers are asked where their configuration was named."""
-        setup = self.documents.here.setup
+        """Reload the tools; servers are queried only if their configuration was named."""
+        setup = self.documents.context.setup
         try:
-            tools = tools_here(setup)
-            found: tuple[Diagnostic, ...] = ()
+            tools = local_tools_of(setup)
+            diagnostics: tuple[Diagnostic, ...] = ()
             if setup.mcp_configs:
-                tools, found = await tools_of_servers(setup)
+                tools, diagnostics = await server_tools_of(setup)
         except CallsheetError as error:
-            found = error.diagnostics
+            diagnostics = error.diagnostics
         else:
-            self.documents.here = replace(self.documents.here, tools=tools)
-        for diagnostic in found:
+            self.documents.context = replace(self.documents.context, tools=tools)
+        for diagnostic in diagnostics:
             self._show(diagnostic)
-        self.look_again()
+        self.analyse_all()
 
     def _show(self, diagnostic: Diagnostic) -> None:
         kind = lsp.MessageType.Error if diagnostic.severity is Severity.ERROR else lsp.MessageType.Warning
@@ -112,41 +115,43 @@ class ServerState:
             self.server.window_log_message(lsp.LogMessageParams(kind, text))
 
 
-def make_server(here: AnalysisContext, *, pause: float = PAUSE) -> LanguageServer:
+def make_server(context: AnalysisContext, *, pause: float = PAUSE) -> LanguageServer:
     """A server for one editor."""
     server = LanguageServer(
         "callsheet", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full, max_workers=2
     )
-    work = ServerState(server, OpenDocuments(here), pause)
-    _follow_texts(server, work)
-    features.register(server, work.documents)
+    state = ServerState(server, OpenDocuments(context), pause)
+    _register_synchronization(server, state)
+    features.register(server, state.documents)
     return server
 
 
-def _follow_texts(server: LanguageServer, work: ServerState) -> None:
+def _register_synchronization(server: LanguageServer, state: ServerState) -> None:
     @server.feature(lsp.INITIALIZED)
     def _(params: lsp.InitializedParams) -> None:
         agreed = server.server_capabilities.position_encoding
-        work.documents.units = Units(agreed.value if isinstance(agreed, lsp.PositionEncodingKind) else agreed)
-        if work.documents.here.setup.mcp_configs:
-            work.start(asyncio.get_running_loop().create_task(work.load_tools()))
+        state.documents.units = Units(
+            agreed.value if isinstance(agreed, lsp.PositionEncodingKind) else agreed
+        )
+        if state.documents.context.setup.mcp_configs:
+            state.add_task(asyncio.get_running_loop().create_task(state.load_tools()))
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def _(params: lsp.DidOpenTextDocumentParams) -> None:
-        work.take(params.text_document.uri, at_once=True)
+        state.text_changed(params.text_document.uri, at_once=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def _(params: lsp.DidChangeTextDocumentParams) -> None:
-        work.take(params.text_document.uri)
+        state.text_changed(params.text_document.uri)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     def _(params: lsp.DidSaveTextDocumentParams) -> None:
-        work.take(params.text_document.uri, at_once=True)
+        state.text_changed(params.text_document.uri, at_once=True)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def _(params: lsp.DidCloseTextDocumentParams) -> None:
-        work.close(params.text_document.uri)
+        state.close(params.text_document.uri)
 
     @server.command(RELOAD)
     async def _() -> None:
-        await work.load_tools()
+        await state.load_tools()

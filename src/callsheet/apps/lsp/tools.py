@@ -1,7 +1,7 @@
 """The tools that edited plans are checked against: local ones, and those of named servers.
 
-In: a setup. Out: a registry, and who was not asked. Servers are started only where their configuration is
-named on the command line, and end as soon as they have said what they offer.
+In: a setup. Out: a registry, and which servers were not queried. Servers are started only if their
+configuration is named on the command line, and stopped once they have listed their tools.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from callsheet.ports.tools import Registry
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """A registry, and where else a tool might be that nobody has asked, in words."""
+    """A registry, and a phrase for the servers that were not queried, if any."""
 
     registry: Registry
-    not_asked: str | None = None
+    not_queried: str | None = None
 
-    def not_asked_for(self, plan: Plan, setup: Setup) -> str | None:
-        """Who was not asked, if the plan calls a tool that is not in the registry."""
-        return self.not_asked if absent_tools(plan, self.registry, setup.agents) else None
+    def not_queried_for(self, plan: Plan, setup: Setup) -> str | None:
+        """The phrase for servers that were not queried, if a tool of the plan is not in the registry."""
+        return self.not_queried if absent_tools(plan, self.registry, setup.agents) else None
 
 
-def tools_here(setup: Setup) -> Tools:
+def local_tools_of(setup: Setup) -> Tools:
     """The tools that need no server. Raises CallsheetError for a file that cannot be loaded."""
     from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - brings the servers' client
 
@@ -36,7 +36,7 @@ def tools_here(setup: Setup) -> Tools:
     return Tools(registry, f"a server of {files[0]}" if files else None)
 
 
-async def tools_of_servers(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
-    """All tools, also those of the named servers, and what was wrong. Raises CallsheetError as above."""
+async def server_tools_of(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
+    """All tools, including those of the named servers, and diagnostics; raises CallsheetError as above."""
     async with open_toolbox(setup) as toolbox:
         return Tools(toolbox.registry), toolbox.diagnostics

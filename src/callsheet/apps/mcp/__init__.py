@@ -1,5 +1,5 @@
 """callsheet as an MCP server: its tools, resources and prompts, over stdio or streamable HTTP.
 
-In: requests of an MCP client. Out: answers, with text for people and data for programs. What a tool does
-stands in `apps.operations` and `apps.hosting`; nothing here knows the language or the journal's form.
+In: requests of an MCP client. Out: results with text for people and data for programs. The operations of the
+tools are in `apps.operations` and `apps.hosting`; this package depends on neither syntax nor journal format.
 """

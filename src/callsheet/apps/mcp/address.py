@@ -1,6 +1,6 @@
 """Resolves the address on which the MCP server listens over HTTP.
 
-In: what a command line says. Out: an address of this machine, a bound socket; or CallsheetError.
+In: an option of the command line. Out: a loopback address and a bound socket, or CallsheetError.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*):)?(?P<port>\d{
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host of this machine and a port; port 0 stands for any that is free."""
+    """A loopback host and a port; port 0 stands for any free port."""
 
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        """Host and port as a URL has them."""
+        """Host and port as in a URL."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Where clients find the server."""
+        """The URL of the server."""
         return f"http://{self.authority}/mcp"
 
 
 def read_address(text: str) -> Address:
-    """The address that `[HOST:]PORT` says.
+    """Parse `[HOST:]PORT`.
 
-    Raises CallsheetError: CFG010 for what is none, MCP002 for a host that is not a loopback address.
+    Raises CallsheetError: CFG010 for an invalid address, MCP002 for a host that is not a loopback address.
 
     >>> read_address("8321"), read_address("[::1]:0").url
     (Address(host='127.0.0.1', port=8321), 'http://[::1]:0/mcp')
     """
-    found = _ADDRESS.fullmatch(text.strip())
-    if found is None or int(found["port"]) > 65_535:
-        message = f"{text[:60]!r} is no address to listen on"
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match["port"]) > 65_535:
+        message = f"{text[:60]!r} is not an address to listen on"
         raise CallsheetError.single("CFG010", message, help="write a port (8321), or 127.0.0.1:8321")
-    host = (found["host"] or "127.0.0.1").strip("[]")
+    host = (match["host"] or "127.0.0.1").strip("[]")
     if host != "localhost" and not _is_loopback(host):
         raise CallsheetError.single(
             "MCP002",
-            f"callsheet mcp listens on this machine alone, and {host} is an address of the network",
-            help=f"write --http {found['port']}; from elsewhere it is reached by ssh -L, or a proxy with TLS",
+            f"callsheet mcp listens on loopback addresses, and {host} is an address of the network",
+            help=f"write --http {match['port']}; for other machines use ssh -L or a proxy with TLS",
         )
-    return Address("127.0.0.1" if host == "localhost" else host, int(found["port"]))
+    return Address("127.0.0.1" if host == "localhost" else host, int(match["port"]))
 
 
 def _is_loopback(host: str) -> bool:
@@ -63,15 +63,15 @@ def _is_loopback(host: str) -> bool:
 
 
 def listen(address: Address) -> tuple[socket.socket, Address]:
-    """A socket that listens there, and its address with the port that it has.
+    """Return a listening socket, and its address with the actual port.
 
-    Raises CallsheetError (MCP003) where it cannot.
+    Raises CallsheetError (MCP003) if the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         bound = socket.create_server((address.host, address.port), family=family, backlog=128)
     except OSError as error:
-        message = f"{address.authority} cannot be listened on: {error.strerror or error}"
-        way_out = "name another port, or 0 for any that is free"
+        message = f"{address.authority} cannot be used: {error.strerror or error}"
+        way_out = "name another port, or 0 for any free port"
         raise CallsheetError.single("MCP003", message, help=way_out) from error
     return bound, Address(address.host, bound.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The argument types of the MCP tools, which give their JSON Schemas and parse what clients send."""
+"""The argument types of the MCP tools: their JSON Schemas, and parsing and validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ToolArguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-_NAMES = Field(default=(), description="The names of variables that a run will get.", max_length=1_000)
+_NAMES = Field(default=(), description="The names of the variables that a run receives.", max_length=1_000)
 
 
 SyntaxName = Annotated[
@@ -305,7 +305,7 @@ def schema_of(model: type[ToolArguments]) -> dict[str, Any]:
 
 
 def _untitled(schema: Any) -> Any:
-    """A schema without the titles that pydantic makes of names."""
+    """A schema without the titles that pydantic generates from names."""
     if isinstance(schema, list):
         return [_untitled(each) for each in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

@@ -13,12 +13,19 @@ from typing import Any
 from callsheet.apps.hosting import RunRequest
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.plan_tools import made_plan
+from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.plan_tools import create_plan
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.tool import ACTS, Answer, ToolDefinition
-from callsheet.apps.mcp.waiting import ToolRun, continue_run, go_on, plan_in, started_reply, wait_for_run
+from callsheet.apps.mcp.tool import DESTRUCTIVE, Answer, ToolDefinition
+from callsheet.apps.mcp.waiting import (
+    ToolRun,
+    continue_run,
+    plan_in,
+    resume_if_stopped,
+    started_reply,
+    wait_for_run,
+)
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.reading import PlanText, plan_text
@@ -26,46 +33,50 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 
 
-async def _execute(server_context: ServerContext, args: given.ExecuteArguments, caller: Caller) -> Answer:
-    if caller.state is not None:
-        return await continue_run(server_context, caller)
-    text = await asyncio.to_thread(plan_given, server_context, args, "plan_execute")
-    to_run = _PlanToRun(text, args.variables, args.secrets)
-    return await _started(server_context, caller, to_run, waits=args.wait)
-
-
-async def _create_and_execute(
-    server_context: ServerContext, args: given.CreateAndExecuteArguments, caller: Caller
+async def _execute(
+    server_context: ServerContext, args: given.ExecuteArguments, caller: ClientRequest
 ) -> Answer:
     if caller.state is not None:
         return await continue_run(server_context, caller)
-    stored = await made_plan(server_context, args.goal, args.context)
+    text = await asyncio.to_thread(plan_from_arguments, server_context, args, "plan_execute")
+    to_run = _PlanToRun(text, args.variables, args.secrets)
+    return await _start_run(server_context, caller, to_run, waits=args.wait)
+
+
+async def _create_and_execute(
+    server_context: ServerContext, args: given.CreateAndExecuteArguments, caller: ClientRequest
+) -> Answer:
+    if caller.state is not None:
+        return await continue_run(server_context, caller)
+    stored = await create_plan(server_context, args.goal, args.context)
     text = await asyncio.to_thread(text_of_stored, stored, args.variables)
-    return await _started(server_context, caller, _PlanToRun(text, args.variables, ()), waits=args.wait)
+    return await _start_run(server_context, caller, _PlanToRun(text, args.variables, ()), waits=args.wait)
 
 
-async def _resume(server_context: ServerContext, args: given.ResumeArguments, caller: Caller) -> Answer:
+async def _resume(
+    server_context: ServerContext, args: given.ResumeArguments, caller: ClientRequest
+) -> Answer:
     if caller.state is not None:
         return await continue_run(server_context, caller)
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
     run = ToolRun(server_context, caller, info.run_id, Progress(plan_in(server_context, info.run_id)))
-    await go_on(run)
+    await resume_if_stopped(run)
     return await wait_for_run(run) if args.wait else started_reply(run)
 
 
 @dataclass(frozen=True, slots=True)
 class _PlanToRun:
-    """A plan that is to be run, and what it is given."""
+    """A plan to run, with its variables and the names of secret ones."""
 
     text: PlanText
     variables: dict[str, Any]
     secrets: Iterable[str]
 
 
-def plan_given(
+def plan_from_arguments(
     server_context: ServerContext, args: given.ExecuteArguments | given.DryRunArguments, tool: str
 ) -> PlanText:
-    """The plan that a call of a tool names; raises CallsheetError (MCP001) unless it names one."""
+    """The plan that the arguments name; raises CallsheetError (MCP001) unless they name exactly one."""
     if bool(args.plan_id) == bool(args.ltp_text):
         message = f"{tool} needs either plan_id or ltp_text"
         raise CallsheetError.single("MCP001", message, help="list_plans lists the ids of plans")
@@ -75,8 +86,8 @@ def plan_given(
     return plan_text(args.ltp_text, syntax=syntax, variables=args.variables)
 
 
-async def _started(
-    server_context: ServerContext, caller: Caller, to_run: _PlanToRun, *, waits: bool
+async def _start_run(
+    server_context: ServerContext, caller: ClientRequest, to_run: _PlanToRun, *, waits: bool
 ) -> Answer:
     progress = Progress(to_run.text.require())
     request = RunRequest(
@@ -94,24 +105,22 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "plan_execute",
         "Run a plan",
-        "Run a plan of the library by its id, or a plan as text: checked, proved against the policy, "
-        "then step by "
-        "step. Gives the answer, the variables, and what it used. A run that waits for a person says for "
-        "what.",
+        "Run a plan of the library by its id, or a plan as text. It is checked and proved against the policy "
+        "first. Returns the answer, the variables and the usage; for a run that waits for a person, the "
+        "questions.",
         given.ExecuteArguments,
         schemas.OUTCOME,
-        ACTS,
+        DESTRUCTIVE,
         _execute,
     ),
     ToolDefinition(
         "plan_create_and_execute",
         "Compile a goal and run its plan",
-        "Make a plan for a goal that takes several coordinated tool calls, and run it at once. For a "
-        "single call "
-        "use the tool itself. Gives the answer, the variables, and what it used.",
+        "Create a plan for a goal that takes several coordinated tool calls, and run it. For a single call "
+        "use the tool itself. Returns the answer, the variables and the usage.",
         given.CreateAndExecuteArguments,
         schemas.OUTCOME,
-        ACTS,
+        DESTRUCTIVE,
         _create_and_execute,
     ),
     ToolDefinition(
@@ -121,7 +130,7 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "repeated; for a run that has ended, its result is returned.",
         given.ResumeArguments,
         schemas.OUTCOME,
-        ACTS,
+        DESTRUCTIVE,
         _resume,
     ),
 )

@@ -1,7 +1,7 @@
 """Parses a line from a client into a message, or into the error to answer with.
 
-In: the bytes of a line. Out: a message for the session; or Unreadable, with the answer of JSON-RPC 2.0
-(section 5.1): -32700 for what is no JSON, -32600 for what is no message.
+In: the bytes of a line. Out: a message for the session; or InvalidMessage with the error response of JSON-RPC
+2.0 (section 5.1): -32700 for invalid JSON, -32600 for an invalid message.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from pydantic import ValidationError
 from callsheet.ir.strict_json import NotJson, read_json
 
 MOST_BYTES = 64 * 1024 * 1024
-"""A line is refused that is longer: it would have to be held in memory as a whole."""
+"""The maximum length of a line in bytes, since a line is in memory as a whole."""
 _FORM = 'a message is {"jsonrpc": "2.0", "id": a number or a text, "method": a text, "params": an object}'
 
 
-class Unreadable(Exception):
-    """The line is no message; `answer` says why."""
+class InvalidMessage(Exception):
+    """The line is not a valid message; `response` is the error response."""
 
     def __init__(self, code: int, message: str, request: RequestId | None = None) -> None:
         super().__init__(message)
-        self.answer = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
+        self.response = JSONRPCError(jsonrpc="2.0", id=request, error=ErrorData(code=code, message=message))
 
 
-def read_message(line: bytes) -> JSONRPCMessage | None:
-    """The message that a line is; None for an empty line. Raises Unreadable.
+def parse_message(line: bytes) -> JSONRPCMessage | None:
+    """Parse a line; None if it is empty. Raises InvalidMessage.
 
-    A response that is none becomes an error for whoever waits for it: nobody answers an answer.
+    An invalid response becomes an error for the request that waits for it, since responses are not answered.
 
-    >>> read_message(b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}').method
+    >>> parse_message(b'{"jsonrpc": "2.0", "id": 7, "method": "ping"}').method
     'ping'
-    >>> read_message(b"ping")
+    >>> parse_message(b"ping")
     Traceback (most recent call last):
-    callsheet.apps.mcp.messages.Unreadable: the line is no JSON: expecting value (character 1)
+    callsheet.apps.mcp.messages.InvalidMessage: the line is not JSON: expecting value (character 1)
     """
     if len(line) > MOST_BYTES:
-        raise Unreadable(INVALID_REQUEST, f"no message may have more than {MOST_BYTES:,} bytes")
+        raise InvalidMessage(INVALID_REQUEST, f"a message may have at most {MOST_BYTES:,} bytes")
     if not line.strip():
         return None
     value = _json(line)
     if isinstance(value, list):
-        raise Unreadable(INVALID_REQUEST, "there are no batches: send each message on a line of its own")
+        raise InvalidMessage(INVALID_REQUEST, "batches are not supported: send each message on its own line")
     if not isinstance(value, dict):
-        raise Unreadable(INVALID_REQUEST, f"this is no message: {_FORM}")
+        raise InvalidMessage(INVALID_REQUEST, f"this is not a message: {_FORM}")
     return _message(cast("dict[str, Any]", value))
 
 
@@ -62,29 +62,29 @@ def _json(line: bytes) -> Any:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise Unreadable(PARSE_ERROR, f"the line is no UTF-8 text (byte {error.start + 1})") from None
+        raise InvalidMessage(PARSE_ERROR, f"the line is not UTF-8 (byte {error.start + 1})") from None
     try:
         value = read_json(text)
     except NotJson as error:
         where = "" if error.at is None else f" (character {error.at + 1})"
-        raise Unreadable(PARSE_ERROR, f"the line is no JSON: {error}{where}") from None
+        raise InvalidMessage(PARSE_ERROR, f"the line is not JSON: {error}{where}") from None
     if b"\\ud" in line or b"\\uD" in line:
-        _refuse_halves(value)
+        _refuse_lone_surrogates(value)
     return value
 
 
-def _refuse_halves(value: Any) -> None:
-    """Raise Unreadable for half of a surrogate pair: no answer that repeats it could be sent."""
-    left: list[Any] = [value]
-    while left:
-        each = left.pop()
+def _refuse_lone_surrogates(value: Any) -> None:
+    """Raise InvalidMessage for a lone surrogate, since a response that contains it could not be encoded."""
+    stack: list[Any] = [value]
+    while stack:
+        each = stack.pop()
         if isinstance(each, dict):
             table = cast("dict[str, Any]", each)
-            left += (*table, *table.values())
+            stack += (*table, *table.values())
         elif isinstance(each, list):
-            left += cast("list[Any]", each)
+            stack += cast("list[Any]", each)
         elif isinstance(each, str) and not _is_unicode(each):
-            raise Unreadable(PARSE_ERROR, "the line has half of a surrogate pair in a text")
+            raise InvalidMessage(PARSE_ERROR, "the line has a lone surrogate in a text")
 
 
 def _is_unicode(text: str) -> bool:
@@ -98,12 +98,12 @@ def _is_unicode(text: str) -> bool:
 def _message(table: dict[str, Any]) -> JSONRPCMessage | None:
     name, is_call = _id_of(table), "method" in table
     is_nameless = "id" in table and name is None
-    if not (is_call and is_nameless):  # the SDK would take it for a notification
+    if not (is_call and is_nameless):  # the SDK would treat it as a notification
         with suppress(ValidationError):
             return jsonrpc_message_adapter.validate_python(table, by_name=False)
     if is_call or not ("result" in table or "error" in table):
-        raise Unreadable(INVALID_REQUEST, f"{_wrong_in(table)}: {_FORM}", name)
-    error = ErrorData(code=INVALID_REQUEST, message="the client's response is none of JSON-RPC")
+        raise InvalidMessage(INVALID_REQUEST, f"{_first_error(table)}: {_FORM}", name)
+    error = ErrorData(code=INVALID_REQUEST, message="the client's response is not valid JSON-RPC")
     return None if name is None else JSONRPCError(jsonrpc="2.0", id=name, error=error)
 
 
@@ -112,8 +112,8 @@ def _id_of(table: dict[str, Any]) -> RequestId | None:
     return name if isinstance(name, str | int) and not isinstance(name, bool) else None
 
 
-def _wrong_in(table: dict[str, Any]) -> str:
-    """The first field that is not as it has to be."""
+def _first_error(table: dict[str, Any]) -> str:
+    """The error of the first invalid field."""
     if table.get("jsonrpc") != "2.0":
         return 'jsonrpc has to be "2.0"'
     if not isinstance(table.get("method"), str):

@@ -1,6 +1,6 @@
 """Sends the progress of a run to the client as progress notifications.
 
-In: notes of the machine, as they come. Out: progress notifications, in their order, all before the answer.
+In: notes of the machine. Out: progress notifications in the same order, sent before the result of the call.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.describe import describe_action
 
 _log = logging.getLogger("callsheet.mcp")
 _MOST_WAITING = 1_000
-"""A client that reads slowly is told no more than so many steps at once."""
+"""The maximum number of queued notifications; further ones are dropped for a slow client."""
 
 
 class Progress:
-    """Counts the steps that have ended; hears notes from where the run is driven, and never waits there.
+    """Counts the finished steps of a run and reports them to the client.
 
-    Of steps that were `told` in an earlier round nothing is said again.
+    `note` never blocks the run. The first `reported` steps, which an earlier call has reported, are skipped.
     """
 
     def __init__(self, plan: Plan, reported: int = 0) -> None:
@@ -32,9 +32,9 @@ class Progress:
         self._updates: asyncio.Queue[tuple[int, str] | None] = asyncio.Queue()
 
     def note(self, note: Note) -> None:
-        """Hear what happened; a run that is taken up tells what happened before once more."""
+        """Queue a notification for a finished step; a resumed run repeats the notes from its start."""
         if note.kind is NoteKind.REPLANNED and self._plan.order is not Order.DAG:
-            self._actions = {}  # the new plan has steps of these ids that do something else
+            self._actions = {}  # the new plan has other steps with the same ids
         outcome = note.outcome
         if outcome is None or not note.step:
             return
@@ -47,21 +47,21 @@ class Progress:
 
     @property
     def reported(self) -> int:
-        """How many steps the client has heard of."""
+        """The number of steps that were reported to the client."""
         return self._reported
 
-    def from_start(self) -> None:
-        """Expect to hear everything from the start of the run again."""
+    def restart(self) -> None:
+        """Reset the count, because a resumed run repeats its notes."""
         self._ended, self._actions = 0, _actions(self._plan)
 
-    def follow(self, plan: Plan) -> None:
-        """Tell of another plan from now on."""
+    def set_plan(self, plan: Plan) -> None:
+        """Report the steps of another plan from now on."""
         self._plan, self._actions = plan, _actions(plan)
 
     @asynccontextmanager
-    async def telling(self, caller: Caller) -> AsyncGenerator[None]:
-        """Tell the client within; what has been heard is told before this ends."""
-        task = asyncio.create_task(self._tell_all(caller))
+    async def reporting(self, caller: ClientRequest) -> AsyncGenerator[None]:
+        """Send notifications during the block; queued ones are sent before it ends."""
+        task = asyncio.create_task(self._report_all(caller))
         try:
             yield
             self._updates.put_nowait(None)
@@ -69,14 +69,14 @@ class Progress:
         finally:
             task.cancel()
 
-    async def _tell_all(self, caller: Caller) -> None:
+    async def _report_all(self, caller: ClientRequest) -> None:
         total = len(self._plan.steps)
         while (update := await self._updates.get()) is not None:
             ended, message = update
             try:
                 await caller.report_progress(ended, total if ended <= total else None, message)
-            except Exception as error:  # nothing depends on whether the client hears it
-                _log.debug("the client cannot be told how far it is: %s", error)
+            except Exception as error:  # notifications are best effort
+                _log.debug("the client cannot be notified of progress: %s", error)
 
 
 def _actions(plan: Plan) -> dict[str, str]:

@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from mcp_types.version import is_version_at_least
 
 from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
-from callsheet.apps.wording.ways_out import MCP
+from callsheet.apps.rendering.help_text import MCP
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
 
 _LINKS = "2025-06-18"
@@ -18,7 +18,7 @@ _LINKS = "2025-06-18"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; `links` are resources that tell more."""
+    """A result; `links` are resources with further information."""
 
     text: str
     data: Mapping[str, Any]
@@ -26,27 +26,29 @@ class Reply:
     links: Sequence[ResourceLink] = ()
 
     def result(self, protocol: str) -> CallToolResult:
-        """The answer as a version of the protocol has it; links came with that of 2025-06-18."""
+        """The result in a protocol version; links exist since 2025-06-18."""
         links = self.links if is_version_at_least(protocol, _LINKS) else ()
         content: list[ContentBlock] = [TextContent(text=self.text), *links]
-        return CallToolResult(content=content, structured_content=MCP.rows(self.data), is_error=self.is_error)
+        return CallToolResult(
+            content=content, structured_content=MCP.rewrite_rows(self.data), is_error=self.is_error
+        )
 
 
-def refusal(error: CallsheetError) -> Reply:
-    """The answer where there is nothing but what is wrong."""
-    diagnostics = MCP.rewritten_all(error.diagnostics)
+def error_reply(error: CallsheetError) -> Reply:
+    """The result for an error, with its diagnostics."""
+    diagnostics = MCP.rewrite_all(error.diagnostics)
     rows = to_json(diagnostics, error.source)
     return Reply(render_all(diagnostics, error.source), {"ok": False, "diagnostics": rows}, True)
 
 
-def with_findings(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
-    """A text with what is to be said of it below."""
-    rendered = render_all(MCP.rewritten_all(diagnostics), source)
+def with_diagnostics(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+    """The text, followed by the rendered diagnostics."""
+    rendered = render_all(MCP.rewrite_all(diagnostics), source)
     return "\n\n".join(part for part in (text.rstrip(), rendered) if part)
 
 
 def run_links(run_id: str) -> tuple[ResourceLink, ...]:
-    """Where more is to be read of a run."""
+    """The links to the resources of a run."""
     return (
         ResourceLink(
             uri=f"callsheet://runs/{run_id}/report",
@@ -57,9 +59,12 @@ def run_links(run_id: str) -> tuple[ResourceLink, ...]:
     )
 
 
-def with_refusals(schema: Schema) -> Schema:
-    """The form of an answer, which may also be nothing but what is wrong."""
-    properties = schema["properties"] | {"ok": flag("whether nothing is wrong"), "diagnostics": DIAGNOSTICS}
+def or_error(schema: Schema) -> Schema:
+    """The schema of a result, extended by that of an error."""
+    properties = schema["properties"] | {
+        "ok": flag("whether there are no errors"),
+        "diagnostics": DIAGNOSTICS,
+    }
     return {
         "type": "object",
         "properties": properties,

@@ -1,6 +1,6 @@
 """Plans and runs as MCP resources: `callsheet://plans/ID`, `callsheet://runs/ID/VIEW`.
 
-In: an address. Out: a text with its kind; or CallsheetError (MCP005) for what is not there.
+In: a URI. Out: a text with its media type, or CallsheetError (MCP005) for an unknown URI.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from callsheet.apps.mcp.run_tools import details_of
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.run_details import run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
@@ -29,7 +29,7 @@ _ADDRESS = re.compile(r"callsheet://(?P<kind>plans|runs)/(?P<id>[A-Za-z0-9@._-]{
 _MOST_LISTED = 50
 _MOST_COMPLETED = 100
 _MOST_BYTES = 200_000
-"""A value of a report is shortened that is longer."""
+"""Longer values are truncated in a report."""
 
 
 class _View(NamedTuple):
@@ -63,14 +63,16 @@ def _lctl(server_context: ServerContext, run_id: str) -> str:
 
 
 _VIEWS = {
-    "summary": _View("Summary", "what happened, in lines", "text/plain", _summary),
+    "summary": _View("Summary", "what happened, as text", "text/plain", _summary),
     "journal": _View("Journal", "what happened, as JSON", "application/json", _journal),
     "report": _View("Report", "the run as one HTML page", "text/html", _report),
-    "lctl": _View("LCTL", "the run as an LCTL block, its facts with their worth", "application/yaml", _lctl),
+    "lctl": _View(
+        "LCTL", "the run as an LCTL block, with the confidence of its facts", "application/yaml", _lctl
+    ),
 }
 
 
-def listed(server_context: ServerContext) -> list[Resource]:
+def list_resources(server_context: ServerContext) -> list[Resource]:
     """The plans of the library, and the newest runs."""
     plans = [
         Resource(
@@ -95,9 +97,9 @@ def listed(server_context: ServerContext) -> list[Resource]:
 
 
 def versions(server_context: ServerContext) -> Mapping[str, object]:
-    """What is listed, and all views of the newest runs, with values that change when they do."""
+    """The plans and all views of the newest runs, with a value that changes with their content."""
     folder = server_context.library.folder
-    written = {} if folder is None else _written(folder)
+    written = {} if folder is None else _modification_times(folder)
     plans: dict[str, object] = {
         f"callsheet://plans/{name}": written.get(name, ()) for name in server_context.library.ids()
     }
@@ -109,17 +111,17 @@ def versions(server_context: ServerContext) -> Mapping[str, object]:
     return plans | runs
 
 
-def _written(folder: Path) -> dict[str, list[int]]:
-    """When the files of a folder were written, by their names without the last suffix."""
-    found: dict[str, list[int]] = {}
+def _modification_times(folder: Path) -> dict[str, list[int]]:
+    """The modification times of the files of a folder, by their names without the last suffix."""
+    times: dict[str, list[int]] = {}
     with suppress(OSError):  # there may be no plans yet
         for path in sorted(folder.iterdir()):
-            found.setdefault(path.stem, []).append(path.stat().st_mtime_ns)
-    return found
+            times.setdefault(path.stem, []).append(path.stat().st_mtime_ns)
+    return times
 
 
-def templates() -> list[ResourceTemplate]:
-    """The forms of addresses."""
+def list_templates() -> list[ResourceTemplate]:
+    """The templates of URIs."""
     plan = ResourceTemplate(
         uri_template="callsheet://plans/{plan_id}",
         name="plan",
@@ -140,12 +142,12 @@ def templates() -> list[ResourceTemplate]:
     return [plan, *views]
 
 
-def read(server_context: ServerContext, uri: str) -> TextResourceContents:
-    """What stands at an address; raises CallsheetError, MCP005 for an address of another form."""
-    found = _ADDRESS.fullmatch(uri)
-    if found is None:
+def read_resource(server_context: ServerContext, uri: str) -> TextResourceContents:
+    """The content of a resource; raises CallsheetError (MCP005) for an unknown URI."""
+    match = _ADDRESS.fullmatch(uri)
+    if match is None:
         raise _missing(uri)
-    kind, name, view = found["kind"], found["id"], found["view"]
+    kind, name, view = match["kind"], match["id"], match["view"]
     if kind == "plans" and view is None:
         return TextResourceContents(
             uri=uri, text=server_context.library.load(name).text, mime_type="text/plain"
@@ -156,16 +158,16 @@ def read(server_context: ServerContext, uri: str) -> TextResourceContents:
     return TextResourceContents(uri=uri, text=shown.render(server_context, name), mime_type=shown.mime_type)
 
 
-def completed(server_context: ServerContext, argument: str, started_reply: str) -> list[str]:
-    """The ids of plans or runs that begin so."""
+def complete_id(server_context: ServerContext, argument: str, prefix: str) -> list[str]:
+    """The ids of plans or runs with this prefix."""
     known: list[str] = []
     if argument == "plan_id":
         known = list(server_context.library.ids())
     elif argument == "run_id":
         known = [info.run_id for info in server_context.host.journal.runs(500)]
-    return [name for name in known if name.startswith(started_reply)][:_MOST_COMPLETED]
+    return [name for name in known if name.startswith(prefix)][:_MOST_COMPLETED]
 
 
 def _missing(uri: str) -> CallsheetError:
     message = f"there is no resource {uri[:120]}"
-    return CallsheetError.single("MCP005", message, help="resources/list has the newest ones")
+    return CallsheetError.single("MCP005", message, help="resources/list returns the newest ones")

@@ -8,17 +8,17 @@ from typing import Any
 
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.mcp import arguments as given
-from callsheet.apps.mcp.asking import waits_for
-from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.replies import Reply, run_links, with_findings
+from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.elicitation import pending_lines
+from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.tool import ACTS, ENDS, LOOKS, ToolDefinition
+from callsheet.apps.mcp.tool import DESTRUCTIVE, DESTRUCTIVE_IDEMPOTENT, READ_ONLY, ToolDefinition
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer
@@ -32,7 +32,7 @@ def details_of(server_context: ServerContext, run: str) -> RunDetails:
     return run_details(journal, info, journal.verify(info.run_id))
 
 
-async def _explain(server_context: ServerContext, args: given.RunArguments, caller: Caller) -> Reply:
+async def _explain(server_context: ServerContext, args: given.RunArguments, caller: ClientRequest) -> Reply:
     details = await server_context.host.beside(lambda: details_of(server_context, args.run_id))
     data = await asyncio.to_thread(run_details_json, details)
     text = "\n".join(map(without_controls, run_detail_lines(details, server_context.hint)))
@@ -40,7 +40,7 @@ async def _explain(server_context: ServerContext, args: given.RunArguments, call
     return Reply(text, data | {"status": state}, links=run_links(details.info.run_id))
 
 
-async def _list(server_context: ServerContext, args: given.ListRunsArguments, caller: Caller) -> Reply:
+async def _list(server_context: ServerContext, args: given.ListRunsArguments, caller: ClientRequest) -> Reply:
     journal = server_context.host.journal
 
     def look() -> list[dict[str, Any]]:
@@ -52,11 +52,11 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
     return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": rows})
 
 
-async def _cancel(server_context: ServerContext, args: given.CancelArguments, caller: Caller) -> Reply:
+async def _cancel(server_context: ServerContext, args: given.CancelArguments, caller: ClientRequest) -> Reply:
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
     outcome = await server_context.host.cancel(info.run_id, args.reason)
     if outcome is None:
-        text = f"run {info.run_id} was asked to end and has not yet; explain_run tells when it has"
+        text = f"run {info.run_id} was requested to end and has not ended yet; explain_run shows its status"
         data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
             "status": "running"
         }
@@ -65,29 +65,31 @@ async def _cancel(server_context: ServerContext, args: given.CancelArguments, ca
     return Reply(f"run {info.run_id} has ended: {data['status']}", data, links=run_links(info.run_id))
 
 
-async def _answer(server_context: ServerContext, args: given.AnswerArguments, caller: Caller) -> Reply:
+async def _answer(server_context: ServerContext, args: given.AnswerArguments, caller: ClientRequest) -> Reply:
     host = server_context.host
     info = await host.beside(lambda: host.journal.find_run(args.run_id))
     if args.verdict in ("retry", "skip", "fail", "took_place"):
-        is_told = args.verdict == "took_place"
-        verdict: Resolution = TookPlace(args.value) if is_told else Decision(args.verdict)
+        took_place = args.verdict == "took_place"
+        verdict: Resolution = TookPlace(args.value) if took_place else Decision(args.verdict)
         await host.decide(info.run_id, [args.key], verdict)
     else:
-        answer = Answer(Verdict(args.verdict), args.value, caller.name, args.note)
+        answer = Answer(Verdict(args.verdict), args.value, caller.client_name, args.note)
         await host.answer(info.run_id, answer, args.key)
     details = await host.beside(lambda: details_of(server_context, info.run_id))
     asks = tuple(ask for ask in details.asks if not ask.is_answered)
     outcome = host.masker.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
     data = outcome_json(outcome, host.journal.path)
-    left = "\n".join(waits_for(outcome, server_context.hint))
-    text = f"taken; resume_run carries run {info.run_id} on" + (
-        f"\nit still waits for:\n{left}" if left else ""
+    still_open = "\n".join(pending_lines(outcome, server_context.hint))
+    text = f"recorded; resume_run continues run {info.run_id}" + (
+        f"\nit still waits for:\n{still_open}" if still_open else ""
     )
     return Reply(without_controls(text), data, links=run_links(info.run_id))
 
 
-async def _delete(server_context: ServerContext, args: given.DeleteRunsArguments, caller: Caller) -> Reply:
-    host, gone, wrong = server_context.host, list[str](), list[Diagnostic]()
+async def _delete(
+    server_context: ServerContext, args: given.DeleteRunsArguments, caller: ClientRequest
+) -> Reply:
+    host, deleted, errors = server_context.host, list[str](), list[Diagnostic]()
 
     def delete(run_id: str) -> None:
         delete_run(host.journal, host.info(run_id))
@@ -95,24 +97,23 @@ async def _delete(server_context: ServerContext, args: given.DeleteRunsArguments
     for run_id in dict.fromkeys(args.run_ids):
         try:
             await host.beside(partial(delete, run_id))
-            gone.append(run_id)
+            deleted.append(run_id)
         except CallsheetError as error:
-            wrong += error.diagnostics
-    text = f"deleted: {', '.join(gone)}" if gone else "no run was deleted"
-    data = {"deleted": gone, "diagnostics": to_json(wrong)}
-    return Reply(with_findings(text, wrong, None), data, is_error=bool(wrong))
+            errors += error.diagnostics
+    text = f"deleted: {', '.join(deleted)}" if deleted else "no run was deleted"
+    data = {"deleted": deleted, "diagnostics": to_json(errors)}
+    return Reply(with_diagnostics(text, errors, None), data, is_error=bool(errors))
 
 
 RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
     ToolDefinition(
         "explain_run",
         "Explain a run",
-        "Tell what happened in a run, from its journal: each step with its outcome and time, what it "
-        "waits for, "
-        "the variables, the answer or the error.",
+        "Report what happened in a run, from its journal: each step with its outcome and duration, open "
+        "questions, the variables, the answer or the error.",
         given.RunArguments,
         schemas.RUN_DETAILS,
-        LOOKS,
+        READ_ONLY,
         _explain,
     ),
     ToolDefinition(
@@ -121,26 +122,25 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "List the runs of the journal, the newest first, with their status.",
         given.ListRunsArguments,
         schemas.table({"runs": schemas.rows(schemas.RUN_ROW)}),
-        LOOKS,
+        READ_ONLY,
         _list,
     ),
     ToolDefinition(
         "cancel_run",
-        "End a run",
-        "End a run for good, wherever it is: under way, waiting, interrupted. It cannot be resumed "
-        "afterwards.",
+        "Cancel a run",
+        "Cancel a run, whether it is running, waiting or interrupted. It cannot be resumed afterwards.",
         given.CancelArguments,
         schemas.OUTCOME,
-        ENDS,
+        DESTRUCTIVE_IDEMPOTENT,
         _cancel,
     ),
     ToolDefinition(
         "delete_runs",
         "Delete runs",
-        "Delete runs that have ended, with all that their journal knows of them. There is no way back.",
+        "Delete runs that have ended, with all their events. This cannot be undone.",
         given.DeleteRunsArguments,
         schemas.table({"deleted": schemas.rows(schemas.text()), "diagnostics": schemas.DIAGNOSTICS}),
-        ENDS,
+        DESTRUCTIVE_IDEMPOTENT,
         _delete,
     ),
 )
@@ -149,12 +149,11 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
 ANSWER_TOOL: ToolDefinition[Any] = ToolDefinition(
     "answer_run",
     "Answer for a person",
-    "Answer what a run asks a person: yes or no to a call, the answer to a question, what becomes of a "
-    "call in "
-    "doubt. Answer only what a person has told you to.",
+    "Answer an open question of a run for a person: approve or deny a call, answer a question, or resolve a "
+    "call in doubt. Give only answers that a person has told you.",
     given.AnswerArguments,
     schemas.OUTCOME,
-    ACTS,
+    DESTRUCTIVE,
     _answer,
 )
-"""The tool of clients that cannot ask a person with a form, where the operator allows it."""
+"""The tool for clients without forms, if the operator allows it."""

@@ -1,7 +1,7 @@
 """The MCP server: its tools, resources and prompts, and the handling of each request.
 
-In: a server context. Out: a server that a transport serves. What goes wrong in a tool is an answer of that
-tool, with diagnostics; a bug is one as well, and goes to the log with its traceback.
+In: a server context. Out: a server for a transport. An error of a tool is returned as its result, with
+diagnostics; so is an unexpected exception, which is also logged with its traceback.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from mcp_types import (
 from callsheet import __version__
 from callsheet.apps.mcp import prompts, resources
 from callsheet.apps.mcp.branch_tools import BRANCH_TOOLS
-from callsheet.apps.mcp.calling import Caller, offers_forms
-from callsheet.apps.mcp.changes import Changes
+from callsheet.apps.mcp.client_request import ClientRequest, client_supports_forms
 from callsheet.apps.mcp.execute_tools import EXECUTE_TOOLS
 from callsheet.apps.mcp.plan_tools import PLAN_TOOLS
-from callsheet.apps.mcp.replies import Reply, refusal
+from callsheet.apps.mcp.replies import Reply, error_reply
 from callsheet.apps.mcp.run_tools import ANSWER_TOOL, RUN_TOOLS
 from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.subscriptions import ChangeNotifier
 from callsheet.apps.mcp.text_tools import TEXT_TOOLS
 from callsheet.apps.mcp.tool import ToolDefinition
 from callsheet.diagnostics import CallsheetError, to_json
@@ -55,12 +55,12 @@ NAME = "callsheet"
 INSTRUCTIONS = (
     "callsheet runs plans: short texts of tool calls that are checked before they run, run step by step "
     "without a model in between, and can be resumed after any interruption. Use it for tasks of several "
-    "coordinated calls; for a single call use the tool itself. Write a plan (the prompt write_plan has the "
-    "language and the tools), validate it with validate_plan, then run it with plan_execute; or give "
-    "plan_create_and_execute a goal. Where a run waits for a person, say so and leave the answer to them."
+    "coordinated calls; for a single call use the tool itself. Write a plan (the prompt write_plan describes "
+    "the language and the tools), check it with validate_plan, then run it with plan_execute; or give "
+    "plan_create_and_execute a goal. If a run waits for a person, say so and leave the answer to them."
 )
 _ANSWER_AFTER = 600.0
-"""Seconds in which a question to a person can be answered by the same call; later only by `resume_run`."""
+"""The time for answering a question in the same call, in seconds."""
 _log = logging.getLogger("callsheet.mcp")
 _Context: TypeAlias = "ServerRequestContext[Any, Any]"
 _T = TypeVar("_T")
@@ -68,12 +68,12 @@ _T = TypeVar("_T")
 
 def make_server(server_context: ServerContext) -> Server[Any]:
     """The MCP server for a server context."""
-    changes = Changes(server_context)
+    changes = ChangeNotifier(server_context)
     handlers = _Handlers(server_context, changes)
 
     @asynccontextmanager
     async def watching(server: Server[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
-        async with changes.watching():
+        async with changes.polling():
             yield {}
 
     server = _Server(
@@ -98,7 +98,7 @@ def make_server(server_context: ServerContext) -> Server[Any]:
 
 
 class _Server(Server[dict[str, Any]]):
-    """A server that says to older clients as well that it tells them of other resources."""
+    """A server that declares notifications of resource changes to older clients too."""
 
     def create_initialization_options(
         self,
@@ -106,7 +106,7 @@ class _Server(Server[dict[str, Any]]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """What an older client is told at the beginning."""
+        """The options of the initialization, for older clients."""
         options = notification_options or NotificationOptions(resources_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
@@ -114,7 +114,7 @@ class _Server(Server[dict[str, Any]]):
 class _Handlers:
     """The request handlers of the server."""
 
-    def __init__(self, server_context: ServerContext, changes: Changes) -> None:
+    def __init__(self, server_context: ServerContext, changes: ChangeNotifier) -> None:
         self._server_context = server_context
         self._changes = changes
         self._tools: tuple[ToolDefinition[Any], ...] = (
@@ -124,77 +124,85 @@ class _Handlers:
             *BRANCH_TOOLS,
             *RUN_TOOLS,
         )
-        allowed = (ANSWER_TOOL,) if server_context.lets_clients_answer else ()
+        allowed = (ANSWER_TOOL,) if server_context.clients_may_answer else ()
         self._by_name = {offer.name: offer for offer in (*self._tools, *allowed)}
 
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        """All tools; the one that answers for people only where the client cannot ask them."""
-        offers = self._tools if offers_forms(context) else tuple(self._by_name.values())
+        """All tools; `answer_run` only for a client without forms."""
+        offers = self._tools if client_supports_forms(context) else tuple(self._by_name.values())
         return ListToolsResult(tools=[offer.declaration() for offer in offers])
 
     async def call_tool(
         self, context: _Context, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """The answer of a tool; what is wrong is one, too."""
+        """The result of a tool call; errors are results too."""
         offer = self._by_name.get(params.name)
         if offer is None:
             raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
         try:
-            answer = await offer.call(self._server_context, params.arguments or {}, Caller(context, params))
+            answer = await offer.call(
+                self._server_context, params.arguments or {}, ClientRequest(context, params)
+            )
         except CallsheetError as error:
-            answer = refusal(self._server_context.host.masker.error(error))
+            answer = error_reply(self._server_context.host.masker.error(error))
         except MCPError:
             raise
         except Exception as error:
-            _log.exception("the tool %s has met a bug", offer.name)
+            _log.exception("the tool %s failed with an unexpected exception", offer.name)
             text = f"a bug of callsheet: {type(error).__name__}: {error}"
-            wrong = CallsheetError.single("MCP009", text, help="please report it; the server goes on")
-            answer = refusal(wrong)
+            bug = CallsheetError.single("MCP009", text, help="please report it; the server continues")
+            answer = error_reply(bug)
         return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer
 
     async def list_resources(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        """Plans and the newest runs; who asks is told from now on when there are others."""
-        await self._changes.remember(context.session)
-        found = await _known(self._beside(partial(resources.listed, self._server_context)))
-        return ListResourcesResult(resources=found)
+        """Plans and the newest runs; the client is notified of changes of the list from now on."""
+        await self._changes.register_legacy_client(context.session)
+        listed = await _or_protocol_error(
+            self._in_thread(partial(resources.list_resources, self._server_context))
+        )
+        return ListResourcesResult(resources=listed)
 
     async def list_templates(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        """The forms of addresses."""
-        return ListResourceTemplatesResult(resource_templates=resources.templates())
+        """The templates of resource URIs."""
+        return ListResourceTemplatesResult(resource_templates=resources.list_templates())
 
     async def read_resource(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
-        """A plan or a run."""
-        read = await _known(self._beside(partial(resources.read, self._server_context, params.uri)))
+        """The content of a plan or run."""
+        read = await _or_protocol_error(
+            self._in_thread(partial(resources.read_resource, self._server_context, params.uri))
+        )
         return ReadResourceResult(contents=[read])
 
     async def list_prompts(
         self, context: _Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """All prompts."""
-        return ListPromptsResult(prompts=prompts.listed())
+        return ListPromptsResult(prompts=prompts.list_prompts())
 
     async def get_prompt(self, context: _Context, params: GetPromptRequestParams) -> GetPromptResult:
-        """A prompt with its arguments."""
-        return await _known(prompts.made(self._server_context, params.name, params.arguments or {}))
+        """A rendered prompt."""
+        return await _or_protocol_error(
+            prompts.get_prompt(self._server_context, params.name, params.arguments or {})
+        )
 
     async def complete(self, context: _Context, params: CompleteRequestParams) -> CompleteResult:
-        """The ids that begin so."""
-        name, started_reply = params.argument.name, params.argument.value
-        found = await _known(
-            self._beside(partial(resources.completed, self._server_context, name, started_reply))
+        """The ids with the given prefix."""
+        name, prefix = params.argument.name, params.argument.value
+        ids = await _or_protocol_error(
+            self._in_thread(partial(resources.complete_id, self._server_context, name, prefix))
         )
-        return CompleteResult(completion=Completion(values=found, total=len(found), has_more=False))
+        return CompleteResult(completion=Completion(values=ids, total=len(ids), has_more=False))
 
-    def _beside(self, look: Callable[[], _T]) -> Awaitable[_T]:
+    def _in_thread(self, look: Callable[[], _T]) -> Awaitable[_T]:
         return asyncio.to_thread(look)
 
 
-async def _known(work: Awaitable[_T]) -> _T:
-    """What is worked out; what is wrong is an error of the protocol, with the diagnostics as its data."""
+async def _or_protocol_error(work: Awaitable[_T]) -> _T:
+    """Await the result; a CallsheetError becomes a protocol error with the diagnostics as its data."""
     try:
         return await work
     except CallsheetError as error:

@@ -1,4 +1,4 @@
-"""What the MCP tools work with: the host of runs, the plan library, the operator's settings."""
+"""The context of all MCP requests: the host of runs, the plan library, the operator's settings."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from callsheet.store.library import PlanLibrary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
-    """The operator's settings for all requests; without a `policy` there is none.
+    """The host, the library and the operator's settings for all requests.
 
-    With `lets_clients_answer` a client that cannot ask a person may answer for one. `hint` is what a command
-    needs to find the journal (` --journal PATH`).
+    With `clients_may_answer`, a client without forms may answer for a person. `hint` is the option of
+    commands that names the journal (` --journal PATH`).
     """
 
     host: Host
     library: PlanLibrary
     policy: Policy | None = None
-    lets_clients_answer: bool = False
+    clients_may_answer: bool = False
     hint: str = ""
 
     @property
@@ -36,7 +36,7 @@ class ServerContext:
         """All available tools."""
         return await self.host.tools.for_plan(None)
 
-    async def shelf_for(self, text: PlanText) -> DeclaredTools:
+    async def declared_tools_for(self, text: PlanText) -> DeclaredTools:
         """The tools to check a plan against; servers are opened for unknown ones."""
         plan = text.plan or text.partial
         if plan is None:

@@ -9,58 +9,60 @@ from typing import Any, Generic, TypeAlias
 from mcp_types import InputRequiredResult, Tool, ToolAnnotations
 
 from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
-from callsheet.apps.mcp.calling import Caller
-from callsheet.apps.mcp.replies import Reply, with_refusals
+from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.replies import Reply, or_error
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.operations.schemas import Schema
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
 
-LOOKS = ToolAnnotations(
+READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-"""It looks at what it is given, and at tools and journal at most."""
-ASKS_MODEL = ToolAnnotations(
+"""Only reads its arguments, the tools and the journal."""
+READ_ONLY_OPEN_WORLD = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-"""It changes nothing, and asks a model."""
-KEEPS = ToolAnnotations(
+"""Changes nothing, and calls a model."""
+ADDS = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-"""It adds to what is kept, and changes nothing that is there."""
-ACTS = ToolAnnotations(
+"""Adds to the library, and changes nothing existing."""
+DESTRUCTIVE = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
-"""It calls tools, which may do anything."""
-ENDS = ToolAnnotations(
+"""Calls tools, whose effects are unknown."""
+DESTRUCTIVE_IDEMPOTENT = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False
 )
-"""It ends something that cannot be brought back, and no more."""
+"""Ends or deletes runs; a repetition changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition(Generic[Arguments]):
-    """A tool: its name, what is said of it, its arguments, the form of its answer, what carries it out."""
+    """A tool: its name and description, the types of its arguments and result, its handler."""
 
     name: str
     title: str
     description: str
     arguments: type[Arguments]
-    answers: Schema
+    result_schema: Schema
     hints: ToolAnnotations
-    carry_out: Callable[[ServerContext, Arguments, Caller], Awaitable[Answer]]
+    handler: Callable[[ServerContext, Arguments, ClientRequest], Awaitable[Answer]]
 
     def declaration(self) -> Tool:
-        """What clients are told."""
+        """The declaration for clients."""
         return Tool(
             name=self.name,
             title=self.title,
             description=self.description,
             input_schema=schema_of(self.arguments),
-            output_schema=with_refusals(self.answers),
+            output_schema=or_error(self.result_schema),
             annotations=self.hints,
         )
 
-    async def call(self, server_context: ServerContext, given: Mapping[str, Any], caller: Caller) -> Answer:
-        """Carry it out; raises CallsheetError for arguments that are wrong, and what it raises itself."""
-        return await self.carry_out(server_context, read_arguments(self.name, self.arguments, given), caller)
+    async def call(
+        self, server_context: ServerContext, given: Mapping[str, Any], caller: ClientRequest
+    ) -> Answer:
+        """Call the handler; raises CallsheetError for invalid arguments, and what the handler raises."""
+        return await self.handler(server_context, read_arguments(self.name, self.arguments, given), caller)

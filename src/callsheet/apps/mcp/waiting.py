@@ -1,7 +1,7 @@
 """Waits for a run within a tool call, until it ends or has a question for the person at the client.
 
-In: a run on a server context, and who calls. Out: the answer of the call. A call that is cancelled, or whose
-client goes away, interrupts its run: the journal carries it on.
+In: a run, the request of a client. Out: the result of the call. A call that is cancelled, or whose client
+disconnects, interrupts its run, which can be resumed from the journal.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from mcp_types import InputRequiredResult
 
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
-from callsheet.apps.mcp.asking import forms_of, take_answers, waits_for
-from callsheet.apps.mcp.calling import Caller
+from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.elicitation import forms_of, pending_lines, record_answers
 from callsheet.apps.mcp.progress import Progress
-from callsheet.apps.mcp.replies import Reply, run_links, with_findings
+from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.wording.doubts import doubt_lines, unanswered_lines
-from callsheet.apps.wording.values import without_controls
+from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
 from callsheet.ir import Plan
 from callsheet.machine import Status
@@ -33,10 +33,10 @@ from callsheet.runtime.doubt import RunOutcome
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A run that a call carries: who calls, what is told of how far it is, what is to be said beside it."""
+    """The run of a tool call, with the request, the progress reports, and diagnostics for the result."""
 
     server_context: ServerContext
-    caller: Caller
+    caller: ClientRequest
     run_id: str
     progress: Progress
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -48,51 +48,59 @@ def plan_in(server_context: ServerContext, run_id: str) -> Plan:
     return journal.plan(journal.find_run(run_id).plan_hash)[0]
 
 
-# ---------------------------------------------------------------- to its end, or to a question
+# ---------------------------------------------------------------- waiting
 
 
-async def continue_run(server_context: ServerContext, caller: Caller) -> Answer:
-    """Continue the run of an earlier result of this call, with the replies of the person."""
+async def continue_run(server_context: ServerContext, caller: ClientRequest) -> Answer:
+    """Continue the run of an earlier result of this call, with the answers of the person."""
     state = json.loads(caller.state or "{}")
     run_id = str(state["run_id"])
-    taken, wrong = await take_answers(server_context.host, run_id, caller.answers, caller.name)
-    run = ToolRun(
-        server_context, caller, run_id, Progress(plan_in(server_context, run_id), int(state["told"])), wrong
+    has_recorded, diagnostics = await record_answers(
+        server_context.host, run_id, caller.answers, caller.client_name
     )
-    if taken:
-        await go_on(run)
+    run = ToolRun(
+        server_context,
+        caller,
+        run_id,
+        Progress(plan_in(server_context, run_id), int(state["told"])),
+        diagnostics,
+    )
+    if has_recorded:
+        await resume_if_stopped(run)
         return await wait_for_run(run)
     return _reply(run, await server_context.host.outcome(run_id))
 
 
 async def wait_for_run(run: ToolRun) -> Answer:
     """Wait for a run and pass its questions to the person at the client, as long as they answer."""
-    async with run.progress.telling(run.caller):
+    async with run.progress.reporting(run.caller):
         while True:
-            outcome = await _stopped(run)
-            forms = forms_of(outcome) if outcome.result is None and run.caller.can_be_asked else {}
+            outcome = await _wait_until_stopped(run)
+            forms = forms_of(outcome) if outcome.result is None and run.caller.supports_forms else {}
             if not forms:
                 return _reply(run, outcome)
-            if run.caller.is_modern:
+            if run.caller.has_input_required:
                 requests = {name: form.request() for name, form in forms.items()}
                 state = json.dumps({"run_id": run.run_id, "told": run.progress.reported})
                 return InputRequiredResult(input_requests=dict(requests), request_state=state)
-            results = {name: await run.caller.ask(form) for name, form in forms.items()}
-            taken, wrong = await take_answers(run.server_context.host, run.run_id, results, run.caller.name)
-            if not taken:
-                return _reply(run, await run.server_context.host.outcome(run.run_id), wrong)
-            await go_on(run)
+            results = {name: await run.caller.elicit(form) for name, form in forms.items()}
+            has_recorded, diagnostics = await record_answers(
+                run.server_context.host, run.run_id, results, run.caller.client_name
+            )
+            if not has_recorded:
+                return _reply(run, await run.server_context.host.outcome(run.run_id), diagnostics)
+            await resume_if_stopped(run)
 
 
-async def go_on(run: ToolRun) -> None:
+async def resume_if_stopped(run: ToolRun) -> None:
     """Resume a run, unless it is running."""
     host = run.server_context.host
     if host.hosted(run.run_id) is None:
-        run.progress.from_start()
+        run.progress.restart()
         await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
 
 
-async def _stopped(run: ToolRun) -> RunOutcome:
+async def _wait_until_stopped(run: ToolRun) -> RunOutcome:
     """Wait until the run has stopped; cancelling the wait interrupts the run."""
     host = run.server_context.host
     try:
@@ -106,7 +114,7 @@ async def _stopped(run: ToolRun) -> RunOutcome:
     return await host.outcome(run.run_id)
 
 
-# ---------------------------------------------------------------- in words
+# ---------------------------------------------------------------- replies
 
 
 def started_reply(run: ToolRun) -> Reply:
@@ -115,23 +123,23 @@ def started_reply(run: ToolRun) -> Reply:
         "status": "running"
     }
     data["diagnostics"] = to_json(run.diagnostics)
-    text = f"run {run.run_id} goes on; explain_run tells how it stands, cancel_run ends it"
-    return Reply(with_findings(text, run.diagnostics, None), data, links=run_links(run.run_id))
+    text = f"run {run.run_id} is running; explain_run shows its state, cancel_run cancels it"
+    return Reply(with_diagnostics(text, run.diagnostics, None), data, links=run_links(run.run_id))
 
 
-def _reply(run: ToolRun, outcome: RunOutcome, wrong: tuple[Diagnostic, ...] = ()) -> Reply:
+def _reply(run: ToolRun, outcome: RunOutcome, further: tuple[Diagnostic, ...] = ()) -> Reply:
     """The reply with the state of a run; an error if its plan has failed."""
-    diagnostics = (*run.diagnostics, *wrong)
+    diagnostics = (*run.diagnostics, *further)
     data = outcome_json(outcome, run.server_context.host.journal.path, to_json(diagnostics))
-    text = "\n".join(map(without_controls, _lines(run, outcome)))
+    text = "\n".join(map(without_controls, _result_lines(run, outcome)))
     has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
-    return Reply(with_findings(text, diagnostics, None), data, has_failed, run_links(run.run_id))
+    return Reply(with_diagnostics(text, diagnostics, None), data, has_failed, run_links(run.run_id))
 
 
-def _lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+def _result_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     result, hint = outcome.result, run.server_context.hint
     if result is None:
-        yield from _waiting(run, outcome)
+        yield from _pending_lines(run, outcome)
         return
     if result.response:
         yield result.response
@@ -143,20 +151,20 @@ def _lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     yield f"run {run.run_id}: {result.status}{where}{why}"
     if result.objection is not None and result.objection.help is not None:
         yield f"help: {result.objection.help}"
-    yield f"explain_run tells what happened; on a command line: callsheet show {run.run_id}{hint}"
+    yield f"explain_run shows what happened; on the command line: callsheet show {run.run_id}{hint}"
 
 
-def _waiting(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     hint = run.server_context.hint
     if outcome.waiting:
         yield f"run {run.run_id} waits for a person:"
-        yield from waits_for(outcome, hint)
+        yield from pending_lines(outcome, hint)
     if outcome.in_doubt:
-        yield f"run {run.run_id} stands still:"
+        yield f"run {run.run_id} has calls in doubt:"
         yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
     if outcome.unanswered:
         yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
     if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
         yield f"run {run.run_id} was interrupted"
-    answer = "answer_run takes the answers here; then " if run.server_context.lets_clients_answer else ""
-    yield f"{answer}resume_run carries it on"
+    answer = "answer_run records answers; then " if run.server_context.clients_may_answer else ""
+    yield f"{answer}resume_run continues it"

@@ -91,7 +91,7 @@ def _of_plan(
         return check_plan(plan, None, inputs)
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     found = check_plan(plan, registry, inputs, not_asked=not_asked, means=declared.means)
-    return (*before, *found, *declared.wrong_tools(plan, registry, not_asked))
+    return (*before, *found, *declared.agent_tool_diagnostics(plan, registry, not_asked))
 
 
 def _of_readable(

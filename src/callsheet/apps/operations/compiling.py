@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compiled_on
+from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compile_with_toolbox
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.policy.model import Policy
@@ -43,8 +43,8 @@ class Compilation:
         """The text, its origin and the model usage, as data."""
         made = self.made
         data: dict[str, Any] = {"ok": self.ok, "goal": self.goal, "text": made.text, "from": "model"}
-        if made.kept is not None:
-            data |= {"from": "library", "id": made.kept.id, "hash": Plan(made.kept.plan).hash}
+        if made.from_library is not None:
+            data |= {"from": "library", "id": made.from_library.id, "hash": Plan(made.from_library.plan).hash}
         data["near"] = [{"id": kept.id, "goal": kept.goal, "score": kept.score} for kept in self.near]
         return data if made.result is None else data | _of_result(made.result)
 
@@ -79,5 +79,5 @@ async def compile_text(
         near.append(kept)
         return False
 
-    made = await compiled_on(toolbox, goal, context, setup, library, takes, policy)
+    made = await compile_with_toolbox(toolbox, goal, context, setup, library, takes, policy)
     return Compilation(goal, made, tuple(near))

@@ -9,7 +9,7 @@ from callsheet.api.checking import check_plan
 from callsheet.api.compiling import offered
 from callsheet.api.planning import GraphPlanner
 from callsheet.api.requirements import pins_for_library
-from callsheet.apps.models import required_planner, with_fetched
+from callsheet.apps.models import required_planner, with_local_model
 from callsheet.apps.session import Setup, Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
@@ -53,7 +53,7 @@ async def plan_for(goal: str, context: str, setup: Setup) -> Created:
 
 async def plan_on(toolbox: Toolbox, goal: str, context: str, setup: Setup) -> Created:
     """Like `plan_for`, with open tools; without a configured model a downloaded local one is asked."""
-    return await _made(required_planner(with_fetched(setup, lambda _: None)), goal, context, toolbox)
+    return await _made(required_planner(with_local_model(setup, lambda _: None)), goal, context, toolbox)
 
 
 async def _made(planner: GraphPlanner, goal: str, context: str, toolbox: Toolbox) -> Created:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.wording.origin import Origin, origin_of
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
@@ -28,20 +28,22 @@ def diff_json(journal: Journal, a: RunInfo, b: RunInfo) -> dict[str, Any]:
     return compared_json(a, b, origins_of(journal, a, b), compare_runs(journal, a, b, None))
 
 
-def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[Origin | None]:
+def origins_of(journal: Journal, a: RunInfo, b: RunInfo) -> list[ForkOrigin | None]:
     """Where two runs come from; None for one that did not branch off."""
     return [origin_of(next(iter(journal.events(info.run_id))).body) for info in (a, b)]
 
 
-def compared_json(a: RunInfo, b: RunInfo, origins: list[Origin | None], compared: Compared) -> dict[str, Any]:
+def compared_json(
+    a: RunInfo, b: RunInfo, origins: list[ForkOrigin | None], compared: Compared
+) -> dict[str, Any]:
     """The differences of two runs, as data."""
     froms = [None if origin is None else origin.to_json() for origin in origins]
-    pairs = [_pair_json(one) for one in compared.found]
+    pairs = [_pair_json(one) for one in compared.differences]
     return {
         "a": a.run_id,
         "b": b.run_id,
         "same_plan": a.plan_hash == b.plan_hash,
-        "equal": not (compared.inputs or compared.found),
+        "equal": not (compared.inputs or compared.differences),
         "from": {"a": froms[0], "b": froms[1]},
         "inputs": {name: {"a": mine, "b": theirs} for name, (mine, theirs) in compared.inputs.items()},
         "alike": compared.alike,
@@ -54,10 +56,10 @@ def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
         yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
-    if not compared.found:
+    if not compared.differences:
         yield f"alike   {compared.alike} visits of steps did the same"
         return
-    first, *rest = compared.found
+    first, *rest = compared.differences
     yield from _pair_lines(first, "first")
     for one in rest[:MAX_LINES]:
         yield from _pair_lines(one, "follows" if one.pair.follows else "apart")

@@ -118,7 +118,7 @@ def _proof(
 ) -> Proof:
     """Prove the plan against the policy."""
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import undertaking  # noqa: PLC0415 - as above
+    from callsheet.apps.session import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
@@ -135,7 +135,7 @@ def _proof(
         can_ask=is_recorded,
         left=left,
     )
-    return proof.under(undertaking(setup, registry, keeps_labels=is_recorded))
+    return proof.under(guarantees_of(setup, registry, keeps_labels=is_recorded))
 
 
 def _checked(
@@ -154,7 +154,7 @@ def _checked(
     found = (
         *before,
         *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
-        *declared.wrong_tools(plan, registry, not_asked),
+        *declared.agent_tool_diagnostics(plan, registry, not_asked),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)

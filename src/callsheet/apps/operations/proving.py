@@ -10,7 +10,7 @@ from typing import Any
 from callsheet.api.checking import check_plan
 from callsheet.api.proving import Proof, prove
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import undertaking
+from callsheet.apps.session import guarantees_of
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
 from callsheet.ir import Plan
@@ -81,7 +81,7 @@ def prove_text(
         left=left,
         not_asked=not_asked,
     )
-    proof = proof.under(undertaking(declared.setup, registry))
+    proof = proof.under(guarantees_of(declared.setup, registry))
     return Proved(text, proof, (*errors, *proof.diagnostics))
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.origin import Origin, origin_of
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk
@@ -37,7 +37,7 @@ class RunDetails:
     asks: tuple[PendingAsk, ...]
     """The questions and approvals that the run has not continued from."""
     in_doubt: tuple[DoubtfulCall, ...]
-    origin: Origin | None = None
+    origin: ForkOrigin | None = None
     children: tuple[RunInfo, ...] = ()
     """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import INTERRUPTED
-from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
-from callsheet.apps.wording.events import in_events
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.views.columns import cut, pad
 from callsheet.views.describe import describe_action
 
@@ -31,8 +31,9 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield f"run      {info.run_id}"
     yield f"status   {details.status}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    yield f"time     {iso(info.created)} to {iso(info.updated)} ({seconds(info.updated - info.created)})"
-    yield f"journal  {details.journal}, {in_events(info.events)}, {chain_in_words(details.bad)}"
+    duration = format_seconds(info.updated - info.created)
+    yield f"time     {iso(info.created)} to {iso(info.updated)} ({duration})"
+    yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
     for child in details.children:
@@ -67,7 +68,11 @@ def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
-    took = "" if visit.ended is None or visit.outcome == "skipped" else seconds(visit.ended - visit.started)
+    took = (
+        ""
+        if visit.ended is None or visit.outcome == "skipped"
+        else format_seconds(visit.ended - visit.started)
+    )
     message = (
         f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     )
@@ -112,7 +117,7 @@ def _beside(visit: StepAccount) -> str:
 def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
     yield from _asks(details, hint)
     is_stopped = details.status in (INTERRUPTED, "in_doubt")
-    lines = left_lines(details.in_doubt)
+    lines = pending_call_lines(details.in_doubt)
     if details.in_doubt and is_stopped:
         lines = doubt_lines(details.in_doubt, details.info.run_id, hint)
     if details.unanswered:
@@ -122,15 +127,15 @@ def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
         yield from lines
     elif is_stopped or any(ask.is_answered for ask in details.asks):
         yield ""
-        yield f"it goes on with: callsheet resume {details.info.run_id}{hint}"
+        yield f"continue with: callsheet resume {details.info.run_id}{hint}"
 
 
 def _asks(details: RunDetails, hint: str) -> Iterator[str]:
-    from callsheet.apps.wording.asks import lines_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - brings the runtime
 
     for ask in details.asks:
         yield ""
-        yield from lines_of(ask, hint)
+        yield from question_lines(ask, hint)
 
 
 def _end(details: RunDetails) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import doubt_json
-from callsheet.apps.wording.moments import iso
+from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall

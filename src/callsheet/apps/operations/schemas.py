@@ -1,6 +1,6 @@
 """JSON Schemas (2020-12) of the results, for applications that declare their outputs.
 
-Each describes the data that the result's `to_json` gives; every key that may stand there is named.
+Each describes the data that `to_json` of a result returns, with all possible keys.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ Schema: TypeAlias = "dict[str, Any]"
 
 
 def text(description: str = "") -> Schema:
-    """A text."""
+    """A string."""
     return _described({"type": "string"}, description)
 
 
 def optional(schema: Schema) -> Schema:
-    """What a schema says, or null."""
+    """The schema, or null."""
     bare = {key: value for key, value in schema.items() if key != "description"}
     return _described({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
 
 
 def flag(description: str = "") -> Schema:
-    """True or false."""
+    """A boolean."""
     return _described({"type": "boolean"}, description)
 
 
 def count(description: str = "") -> Schema:
-    """A whole number from 0."""
+    """An integer from 0."""
     return _described({"type": "integer", "minimum": 0}, description)
 
 
 def rows(items: Schema, description: str = "") -> Schema:
-    """A list."""
+    """An array."""
     return _described({"type": "array", "items": items}, description)
 
 
@@ -43,7 +43,7 @@ def any_object(description: str = "") -> Schema:
 
 
 def table(properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = "") -> Schema:
-    """An object with these keys, of which some may be left out."""
+    """An object with these keys; those in `optional` may be missing."""
     required = [name for name in properties if name not in optional]
     return _described({"type": "object", "properties": dict(properties), "required": required}, description)
 
@@ -54,19 +54,19 @@ def _described(schema: Schema, description: str) -> Schema:
 
 ANY_JSON: Schema = {
     "anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")],
-    "description": "any JSON",
+    "description": "any JSON value",
 }
-"""Any value: schemas that say nothing are refused by some clients."""
+"""Any value; some clients refuse an empty schema."""
 _TEXTS = rows(text())
 
 DIAGNOSTIC = table(
     {
-        "code": text("such as LTP012; `explain` has a page for each"),
+        "code": text("the diagnostic code, such as LTP012; `explain` shows its page"),
         "severity": {"type": "string", "enum": ["error", "warning", "hint"]},
-        "message": text("what is wrong"),
-        "help": text("the way out"),
+        "message": text("the message"),
+        "help": text("how to fix it"),
         "step": text("the id of the step"),
-        "source": text("what the text is called"),
+        "source": text("the name of the text, such as a file name"),
         "line": {"type": "integer", "minimum": 1},
         "column": {"type": "integer", "minimum": 1},
         "end_line": {"type": "integer", "minimum": 1},
@@ -76,28 +76,28 @@ DIAGNOSTIC = table(
                 "title": text(),
                 "edits": rows(table({"start": count(), "end": count(), "text": text()})),
             },
-            description="an edit of the text, by character offsets, that puts it right",
+            description="edits of the text that fix it, by character offsets",
         ),
     },
     optional=("help", "step", "source", "line", "column", "end_line", "end_column", "fix"),
-    description="something that is wrong, doubtful or could be better",
+    description="an error, a warning or a hint",
 )
 DIAGNOSTICS = rows(DIAGNOSTIC)
 
-_OK = flag("whether nothing is wrong")
-_SYNTAX = optional(text("the spelling: ltp, micro, dag, or json for the canonical form"))
+_OK = flag("whether there are no errors")
+_SYNTAX = optional(text("the syntax: ltp, micro, dag, or json for the canonical form"))
 _HASH = text("the SHA-256 of the plan's canonical form")
 
 STEP = table(
     {
         "id": text(),
         "title": optional(text()),
-        "does": text("the action in a line"),
-        "when": optional(text("the loop and the condition before it")),
-        "sets": optional(text("the variable that takes the result")),
-        "on_fail": optional(text("what becomes of a failure")),
+        "does": text("the action on one line"),
+        "when": optional(text("the loop and the condition of the step")),
+        "sets": optional(text("the variable that the result is stored in")),
+        "on_fail": optional(text("how a failure is handled")),
         "group": optional(count("the number of the parallel group")),
-        "depends_on": optional(rows(text(), "in a graph")),
+        "depends_on": optional(rows(text(), "the ids of steps that it depends on, in a graph")),
     }
 )
 
@@ -118,9 +118,9 @@ PARSED = table(
 CHECKED = table(
     {
         "ok": _OK,
-        "steps": count("how many steps the plan has"),
+        "steps": count("the number of steps"),
         "plan_hash": _HASH,
-        "problems": rows(text(), "what is wrong with the plan, a message a problem; nothing of tools"),
+        "problems": rows(text(), "the problems of the plan itself as messages, without those of tools"),
         "diagnostics": DIAGNOSTICS,
     },
     optional=("steps", "plan_hash"),
@@ -129,9 +129,9 @@ CHECKED = table(
 FORMATTED = table(
     {
         "ok": _OK,
-        "text": optional(text("the plan as it is written canonically")),
+        "text": optional(text("the plan in canonical form")),
         "syntax": _SYNTAX,
-        "changed": flag("whether the text was another one before"),
+        "changed": flag("whether the text differs from the input"),
         "diagnostics": DIAGNOSTICS,
     }
 )
@@ -141,7 +141,7 @@ PICTURE = table(
         "ok": _OK,
         "format": {"type": "string", "enum": ["terminal", "mermaid", "graph"]},
         "graph": text("the drawing"),
-        "plan": any_object("steps and arrows with their places, for the format graph"),
+        "plan": any_object("steps and arrows with their positions, for the format graph"),
         "diagnostics": DIAGNOSTICS,
     },
     optional=("plan",),
@@ -165,7 +165,7 @@ PROVED = table(
                 }
             )
         ),
-        "obligations": rows(any_object(), "what the run has to see to"),
+        "obligations": rows(any_object(), "what a run has to ensure"),
         "diagnostics": DIAGNOSTICS,
     },
     optional=("policy", "plan_hash", "violations", "obligations"),
@@ -175,16 +175,16 @@ COMPILED = table(
     {
         "ok": _OK,
         "goal": text(),
-        "text": optional(text("the plan")),
+        "text": optional(text("the text of the plan")),
         "from": {"type": "string", "enum": ["model", "library"]},
         "id": text("the plan's id in the library"),
         "hash": _HASH,
         "near": rows(
             table({"id": text(), "goal": text(), "score": {"type": "number"}}),
-            "plans of the library for goals that are near",
+            "plans of the library for similar goals",
         ),
-        "answer": text("what the model wrote instead of a plan"),
-        "accounting": any_object("what it took"),
+        "answer": text("the answer of the model, if it is not a plan"),
+        "accounting": any_object("the model calls, tokens and cost of compiling"),
         "saved": optional(table({"id": text(), "version": optional(count())})),
         "diagnostics": DIAGNOSTICS,
     },
@@ -195,14 +195,14 @@ EXPLANATION = table({"code": text(), "title": text(), "page": text("Markdown")})
 
 LCTL_CHECKED = table(
     {
-        "ok": flag("whether no rule of level error is broken"),
+        "ok": flag("whether no rule of level error is violated"),
         "documents": rows(any_object()),
         "findings": rows(
             table(
                 {
                     "document": {"type": "integer", "minimum": 1},
                     "source": text(),
-                    "rule": text("such as P01; `explain` has a page for each"),
+                    "rule": text("the rule, such as P01; `explain` shows its page"),
                     "level": text(),
                     "message": text(),
                     "fact": text(),
@@ -216,7 +216,7 @@ LCTL_CHECKED = table(
                 optional=("fact", "line", "column", "end_line", "end_column", "help"),
             )
         ),
-        "effective": any_object("what each fact of the last document is worth"),
+        "effective": any_object("the effective confidence of each fact of the last document"),
         "flagged": _TEXTS,
         "human_review": _TEXTS,
         "blocked": _TEXTS,
@@ -238,9 +238,9 @@ STORED = table(
         "plan_hash": _HASH,
         "version": optional(count()),
         "edited": flag("whether its file has changed since that version"),
-        "params": rows(_PARAM, "the variables that a run is given"),
-        "tools": any_object("the hashes of the declarations of the tools that it calls"),
-        "compiled": optional(any_object("how it was made")),
+        "params": rows(_PARAM, "the variables that a run needs"),
+        "tools": any_object("the hashes of the declarations of its tools, by name"),
+        "compiled": optional(any_object("how it was compiled")),
         "steps": rows(
             table(
                 {
@@ -251,12 +251,12 @@ STORED = table(
                 }
             )
         ),
-        "text": text("the plan"),
+        "text": text("the text of the plan"),
     }
 )
 
 KEPT = {**STORED, "properties": {**STORED["properties"], "diagnostics": DIAGNOSTICS}}
-"""A plan that was kept just now, with what is to be said of its text."""
+"""A plan that was just saved, with diagnostics about its text."""
 
 LISTED = table(
     {
@@ -265,7 +265,7 @@ LISTED = table(
         "syntax": text(),
         "title": optional(text()),
         "goal": optional(text()),
-        "steps": optional(count("null where its text has errors")),
+        "steps": optional(count("null if its text has errors")),
         "version": optional(count()),
         "is_edited": flag(),
         "params": rows(_PARAM),
@@ -274,7 +274,7 @@ LISTED = table(
 
 # ---------------------------------------------------------------- runs
 
-_MOMENT = text("ISO 8601, in UTC")
+_MOMENT = text("a time as ISO 8601, in UTC")
 _STATUS = text("done, failed, refused, cancelled, waiting, in_doubt, interrupted or running")
 
 DOUBT = table(
@@ -288,26 +288,26 @@ DOUBT = table(
         "since": _MOMENT,
         "why": text(),
     },
-    description="a call that left and gave no answer: whether it took place is not known",
+    description="a call in doubt: it was sent without an answer, and may have taken place",
 )
 
 ASK = table(
     {
         "run_id": text(),
-        "key": text("what an answer names"),
+        "key": text("the key of the question, which an answer names"),
         "step": text(),
         "kind": {"type": "string", "enum": ["question", "approval"]},
         "since": _MOMENT,
         "until": optional(_MOMENT),
-        "answered": flag("whether an answer lies there that the run has not gone on from"),
-        "digest": text("an answer is bound to it"),
+        "answered": flag("whether it was answered and the run has not continued yet"),
+        "digest": text("the digest that an answer is bound to"),
         "tool": text(),
-        "args": any_object("exactly what the call is made with"),
+        "args": any_object("the exact arguments of the call"),
         "inputs": {"type": "array"},
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
-        "answer": _described(ANY_JSON, "the answer of an agent that is to be looked at"),
+        "answer": _described(ANY_JSON, "the answer of an agent that needs review"),
         "prompt": text(),
         "options": {"type": "array"},
         "schema": optional(any_object()),
@@ -324,12 +324,12 @@ ASK = table(
         "options",
         "schema",
     ),
-    description="what a person is asked: a question, or a yes to a call",
+    description="a question to a person, or a request to approve a call",
 )
 
 PREDICTION = table(
-    {"ok": flag("whether the policy lets it run"), "plan": text(), "diagnostics": DIAGNOSTICS},
-    description="and what it would do, step by step, as `callsheet dry-run --json` has it",
+    {"ok": flag("whether the policy allows the plan"), "plan": text(), "diagnostics": DIAGNOSTICS},
+    description="the predicted run, with all keys of `callsheet dry-run --json`",
 )
 
 OUTCOME = table(
@@ -342,8 +342,8 @@ OUTCOME = table(
         "terminated": optional(flag()),
         "error": optional(text()),
         "ended_at": optional(text("the id of a step")),
-        "refusal": optional(any_object("the limit that ended it")),
-        "objection": optional(any_object("what the policy refused")),
+        "refusal": optional(any_object("the exceeded limit")),
+        "objection": optional(any_object("the call that the policy refused")),
         "usage": any_object(),
         "replanned": flag(),
         "in_doubt": rows(DOUBT),
@@ -358,7 +358,7 @@ RUN_ROW = table(
     {
         "run_id": text(),
         "status": _STATUS,
-        "plan": text("what the plan is called"),
+        "plan": text("the name of the plan"),
         "plan_hash": _HASH,
         "created": _MOMENT,
         "updated": _MOMENT,
@@ -378,10 +378,10 @@ RUN_DETAILS = table(
         "created": _MOMENT,
         "updated": _MOMENT,
         "journal": text(),
-        "from": optional(any_object("the run that it branched off from")),
+        "from": optional(any_object("the run that it was branched off")),
         "children": rows(any_object()),
         "events": count(),
-        "chain": any_object("whether the events are those that were written"),
+        "chain": any_object("whether the hash chain of the events is intact"),
         "steps": rows(any_object()),
         "warnings": _TEXTS,
         "late": rows(any_object()),

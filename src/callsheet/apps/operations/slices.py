@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.trace.lineage.lineage import Lineage

@@ -1,1 +1,1 @@
-"""The web viewer of `callsheet serve`: ES modules without a build step, around the viewer of runs."""
+"""The web viewer of `callsheet serve`: ES modules without a build step, which include the viewer of runs."""

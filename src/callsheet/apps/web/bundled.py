@@ -1,6 +1,6 @@
 """Bundles the web viewer for the browser: one page, one script, one style sheet.
 
-In: the modules and styles of this package and of the viewer of runs. Out: texts; the same ones each time.
+In: the modules and styles of this package and of the viewer of runs. Out: files; the output is reproducible.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAGE = """<!doctype html>
 <script src="/assets/app.js" defer></script>
 </head>
 <body>
-<div id="callsheet"><noscript>A script draws these pages; it comes from this server.</noscript></div>
+<div id="callsheet"><noscript>These pages need JavaScript.</noscript></div>
 </body>
 </html>
 """

@@ -73,7 +73,7 @@ class Ask:
     repairs: bool = True
 
 
-async def asked(ask: Ask, model: LanguageModel) -> Draft:
+async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     """The draft from the model's answer, or from its second one.
 
     A failure of the model becomes a diagnostic too; only exceptions that end the program are raised.
@@ -95,8 +95,8 @@ async def asked(ask: Ask, model: LanguageModel) -> Draft:
 
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     """The better of the first plan and that of a second request with reminders."""
-    held = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
-    again = replace(ask, accounting=first.accounting, constraint=held)
+    constraint = ask.on_course if first.is_off_course and ask.on_course is not None else ask.constraint
+    again = replace(ask, accounting=first.accounting, constraint=constraint)
     second = await _answered(again, model, reminded(ask.messages, first.doubts))
     is_better = second.plan is not None and len(second.doubts) < len(first.doubts)
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
@@ -145,14 +145,16 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     if not completion.text.strip():
         return _draft(ask, completion.text, [_empty()], accounting)
     reading = ask.read(completion.text, constraint if is_held else None)
-    found = list(reading.diagnostics)
+    diagnostics = list(reading.diagnostics)
     if completion.stop is Stop.LENGTH:
-        found.insert(0, _cut())
+        diagnostics.insert(0, _cut())
     if constraint is not None and not keeps:
-        found.insert(0, _not_kept(completion, constraint))
-    wrong = any(d.is_error for d in found)
+        diagnostics.insert(0, _not_kept(completion, constraint))
+    wrong = any(d.is_error for d in diagnostics)
     plan = None if wrong else reading.plan
-    draft = Draft(completion.text, plan, tuple(found), reading.source, accounting, doubts=reading.doubts)
+    draft = Draft(
+        completion.text, plan, tuple(diagnostics), reading.source, accounting, doubts=reading.doubts
+    )
     return replace(draft, is_off_course=reading.is_off_course)
 
 

@@ -83,11 +83,11 @@ def catalogue_for(
     is_small = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
     if is_small and (fills or len(offered) <= _ALL_TOLD):
         return Catalogue((*offered, *operations), parts=parts)
-    kept = _kept(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
-    if len(kept) == len(offered):
+    chosen = _select(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
+    if len(chosen) == len(offered):
         return Catalogue((*offered, *operations), parts=parts)
-    remark = Cut("the tools in the prompt", len(kept), len(offered), "tools")
-    return Catalogue((*(candidates[n] for n in kept), *operations), (remark,), parts)
+    remark = Cut("the tools in the prompt", len(chosen), len(offered), "tools")
+    return Catalogue((*(candidates[n] for n in chosen), *operations), (remark,), parts)
 
 
 def is_named(tool: str, goal: str) -> bool:
@@ -101,18 +101,18 @@ def is_named(tool: str, goal: str) -> bool:
     return re.search(rf"(?<!\w){name}(?!\w)", goal, re.IGNORECASE) is not None
 
 
-def _kept(
+def _select(
     goal: str, candidates: Sequence[Offer], order: Sequence[int], max_tools: int, max_tokens: int
 ) -> list[int]:
     """The indexes of the selected tools, in the order of the goal's parts."""
     named = {n for n in order if is_named(candidates[n].name, goal)}
     room = max_tokens - sum(candidates[n].tokens for n in named)
-    kept = set(named)
+    chosen = set(named)
     for n in order:
-        if n not in kept and len(kept) < max_tools and candidates[n].tokens <= room:
-            kept.add(n)
+        if n not in chosen and len(chosen) < max_tools and candidates[n].tokens <= room:
+            chosen.add(n)
             room -= candidates[n].tokens
-    return [n for n in order if n in kept]
+    return [n for n in order if n in chosen]
 
 
 def _in_order_of_parts(

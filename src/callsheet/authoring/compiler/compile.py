@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.answers import with_whole_answer
-from callsheet.authoring.compiler.asking import NAME, Ask, Reading, asked
+from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
@@ -68,28 +68,32 @@ async def compile_goal(
     accepts = tuple(model.accepts) if chosen.constrained else ()
     catalogue = _catalogue(request, accepts, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    held = _Constrained.to(catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue)))
-    course = _course(request, catalogue, held.options.max_steps)
-    constraint = held.constraint(accepts)
+    constrained = _Constrained.to(
+        catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue))
+    )
+    course = _course(request, catalogue, constrained.options.max_steps)
+    constraint = constrained.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
 
     def read(text: str, held_to: Constraint | None) -> Reading:
-        reading = _checked(request, _read(text, held_to, held, request.given), check, _lines(catalogue))
+        reading = _checked(
+            request, _read(text, held_to, constrained, request.given), check, _lines(catalogue)
+        )
         is_looked_at = reading.plan is not None and chosen.second_look and _is_small(accepts)
         return _doubted(reading, request, catalogue, course) if is_looked_at else reading
 
     ask = Ask(
         messages=as_json(plain.messages) if is_json else plain.messages,
         plainly=plain.messages,
-        keeps=None if is_json else held.keeps,
+        keeps=None if is_json else constrained.keeps,
         read=read,
         accounting=Accounting(model=model.name, prompt=plain.version, remarks=tuple(plain.remarks)),
         constraint=constraint,
-        on_course=held.along(course).constraint(accepts) if course else None,
+        on_course=constrained.following(course).constraint(accepts) if course else None,
         most_tokens=chosen.max_tokens,
         repairs=chosen.repairs,
     )
-    return _headed(await asked(ask, model))
+    return _headed(await ask_model(ask, model))
 
 
 def _headed(draft: Draft) -> Draft:
@@ -140,7 +144,7 @@ class _Constrained(NamedTuple):
             ),
         )
 
-    def along(self, course: tuple[CourseStep, ...]) -> _Constrained:
+    def following(self, course: tuple[CourseStep, ...]) -> _Constrained:
         """The same for plans that make exactly these calls in this order."""
         return self._replace(options=replace(self.options, course=course, min_results=len(course)))
 
@@ -160,9 +164,9 @@ class _Constrained(NamedTuple):
     def keeps(self, answer: str) -> bool:
         """Whether an answer matches the grammar from its first step on: models may reason before it."""
         grammar = plan_grammar(self.shapes, self.options)
-        whole = answer.strip()
-        begins = whole.find("S1: ")
-        return is_sentence(grammar, whole) or (begins > 0 and is_sentence(grammar, whole[begins:]))
+        stripped = answer.strip()
+        begins = stripped.find("S1: ")
+        return is_sentence(grammar, stripped) or (begins > 0 and is_sentence(grammar, stripped[begins:]))
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -210,10 +214,10 @@ def _is_small(accepts: Sequence[Syntax]) -> bool:
     return Syntax.LARK in accepts or Syntax.GBNF in accepts
 
 
-def _read(text: str, held_to: Constraint | None, held: _Constrained, given: Iterable[str]) -> Reading:
+def _read(text: str, held_to: Constraint | None, constrained: _Constrained, given: Iterable[str]) -> Reading:
     """The plan in an answer; a text without any step gets a diagnostic of the compiler's (CMP006)."""
     if held_to is not None and held_to.syntax is Syntax.JSON_SCHEMA and text.lstrip().startswith("{"):
-        result = read_flat(text, held.shapes, NAME, held.options)
+        result = read_flat(text, constrained.shapes, NAME, constrained.options)
     else:
         result = read_answer_plan(text, given, NAME)
     if result.plan is None and not result.partial.steps:
@@ -237,11 +241,11 @@ def _checked(request: Request, reading: Reading, check: Check, lines: Mapping[st
         return reading
     plan = with_same_names(without_stutter(reading.plan, request.goal), lines)
     plain, plan = with_whole_answer(plan), with_whole_answer(as_spelled(plan, request.goal))
-    found = tuple(check(plan))
-    if plan != plain and any(d.is_error for d in found):
-        plan, found = plain, tuple(check(plain))  # the tool's choices may be capitalised differently
-    if any(d.is_error for d in found):
-        return Reading(None, (*_errors(reading.diagnostics), *found), reading.source)
+    diagnostics = tuple(check(plan))
+    if plan != plain and any(d.is_error for d in diagnostics):
+        plan, diagnostics = plain, tuple(check(plain))  # the tool's choices may be capitalised differently
+    if any(d.is_error for d in diagnostics):
+        return Reading(None, (*_errors(reading.diagnostics), *diagnostics), reading.source)
     plan = with_telling_names(replace(plan, id=None, title=None, goal=_header(request.goal)), request.given)
     try:
         text = format_plan(plan)
@@ -278,8 +282,8 @@ def _lines(catalogue: Catalogue) -> dict[str, str]:
     return {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
 
 
-def _errors(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    return tuple(d for d in found if d.is_error)
+def _errors(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(d for d in diagnostics if d.is_error)
 
 
 def _header(goal: str) -> str:

@@ -57,10 +57,10 @@ def course_of(parts: Parts, lines: Mapping[str, str]) -> tuple[CourseStep, ...]:
             continue
         if spoken > 1 and _UNCLEAR.match(text):
             return ()
-        found = _legs(text, names, lines, is_found=bool(legs))
-        if legs and legs[-1].tools & found[0].tools:  # one call may serve both
+        legs_found = _legs(text, names, lines, is_found=bool(legs))
+        if legs and legs[-1].tools & legs_found[0].tools:  # one call may serve both
             return ()
-        legs += found
+        legs += legs_found
     return tuple(legs) if _FEWEST <= len(legs) <= _LONGEST else ()
 
 

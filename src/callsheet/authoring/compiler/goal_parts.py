@@ -137,11 +137,11 @@ def parts_of(goal: str) -> list[str]:
     >>> parts_of("Read a.txt and tell me what it says")
     ['Read a.txt']
     """
-    held = [match.span() for pattern in (_QUOTED, _SQL) for match in pattern.finditer(goal)]
+    quoted = [match.span() for pattern in (_QUOTED, _SQL) for match in pattern.finditer(goal)]
     cuts = [
         match.span()
         for match in _JOINS.finditer(goal)
-        if not any(start < match.end() and match.start() < end for start, end in held)
+        if not any(start < match.end() and match.start() < end for start, end in quoted)
     ][: MAX_PARTS - 1]
     starts = [0, *(end for _, end in cuts)]
     ends = [*(start for start, _ in cuts), len(goal)]

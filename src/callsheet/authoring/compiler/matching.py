@@ -50,10 +50,10 @@ class _Match(NamedTuple):
     @classmethod
     def to(cls, part: str, before: str, documents: Sequence[Fields]) -> _Match:
         """`before` is the previous part, to which pronouns in this one may refer."""
-        found = worths(wanted_by(part), documents)
+        worths_by_word = worths(wanted_by(part), documents)
         meant = scores(meant_by(part, before), documents)
-        near = [sum(each) for each in found]
-        words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in found]
+        near = [sum(each) for each in worths_by_word]
+        words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in worths_by_word]
         return cls(
             [score and score + more for score, more in zip(near, meant, strict=True)],
             [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
@@ -82,11 +82,11 @@ def _best_first(
     the part's first word and the name of a tool begins with that word: `text her` means `text_driver`.
     """
     best = max(near.scores, default=0.0)
-    found = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
-    tools = [(-score, n) for score, n in found if is_tool[n]]
+    by_score = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
+    tools = [(-score, n) for score, n in by_score if is_tool[n]]
     close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
-    kept = [n for n in close if not near.is_outdone(n, close)]
-    operations = [n for score, n in found if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
-    if any(begins_so[n] for n in kept):
+    best_matches = [n for n in close if not near.is_outdone(n, close)]
+    operations = [n for score, n in by_score if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
+    if any(begins_so[n] for n in best_matches):
         operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
-    return tuple(sorted((*kept[:most], *operations), key=lambda n: (-near.scores[n], n)))
+    return tuple(sorted((*best_matches[:most], *operations), key=lambda n: (-near.scores[n], n)))

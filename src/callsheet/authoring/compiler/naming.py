@@ -126,8 +126,8 @@ def renamed(step: Step, rename: Rename) -> Step:
     foreach = step.foreach
     on_fail = step.on_fail
     if on_fail is not None and isinstance(on_fail.then, Terminate):
-        then = replace(on_fail.then, values=_values(on_fail.then.values, inner))
-        on_fail = replace(on_fail, then=then)
+        action = replace(on_fail.then, values=_values(on_fail.then.values, inner))
+        on_fail = replace(on_fail, then=action)
     return replace(
         step,
         action=_action(step.action, inner),
@@ -138,9 +138,9 @@ def renamed(step: Step, rename: Rename) -> Step:
     )
 
 
-def _but(kept: str, rename: Rename) -> Rename:
-    """The renaming inside a loop, whose variable `kept` stays."""
-    return lambda name: name if name == kept else rename(name)
+def _but(unchanged: str, rename: Rename) -> Rename:
+    """The renaming inside a loop, which leaves the loop variable `unchanged`."""
+    return lambda name: name if name == unchanged else rename(name)
 
 
 def _action(action: Action, rename: Rename) -> Action:

@@ -41,9 +41,9 @@ def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
 
     It is matched by the words of its name: for `assign every open issue` a tool that lists issues.
     """
-    found: list[Part] = []
+    parts_found: list[Part] = []
     for part in parts:
-        known = [offers[n] for near in (*found, part) for n in near.candidates]
+        known = [offers[n] for near in (*parts_found, part) for n in near.candidates]
         if part.candidates and speaks_of_all(part.text) and not any(finds(o.name, o.line) for o in known):
             words = set(words_of(part.text)[1:])
             shared = [
@@ -53,10 +53,10 @@ def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
             ]
             most, number = max(shared, default=(0, 0))
             with_finder = part._replace(candidates=(*part.candidates, -number))
-            found.append(with_finder if most else part)
+            parts_found.append(with_finder if most else part)
         else:
-            found.append(part)
-    return found
+            parts_found.append(part)
+    return parts_found
 
 
 def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
@@ -66,16 +66,16 @@ def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> li
     """
     if _TOKEN.search(goal):
         return list(parts)
-    found: list[Part] = []
+    parts_found: list[Part] = []
     for part in parts:
         needed = _needed(offers[part.candidates[0]]) if part.candidates else ()
-        known = [offers[n] for earlier in found for n in earlier.candidates]
+        known = [offers[n] for earlier in parts_found for n in earlier.candidates]
         for name in needed:
             if not any(_gives(offer, name) for offer in known):
                 giver = _giver(part.text, name, part.candidates[0], offers)
-                found += [Part(name, (giver,))] if giver is not None else []
-        found.append(part)
-    return found
+                parts_found += [Part(name, (giver,))] if giver is not None else []
+        parts_found.append(part)
+    return parts_found
 
 
 def _needed(offer: Offer) -> Iterator[str]:

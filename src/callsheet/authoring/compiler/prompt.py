@@ -69,29 +69,29 @@ def question(goal: str, context: str, catalogue: Catalogue, given: Mapping[str, 
     return Question(messages, (*catalogue.remarks, *cut), f"compile/{CARD_VERSION}")
 
 
-def as_json(asked: Messages) -> Messages:
+def as_json(messages: Messages) -> Messages:
     """The same request for an answer that is constrained by a JSON schema."""
-    *before, last = asked
+    *before, last = messages
     return [*before, {**last, "content": f"{last['content']}\n\n{_AS_JSON}"}]
 
 
-def repair(asked: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Messages:
+def repair(messages: Messages, answer: str, wrong: Iterable[Diagnostic]) -> Messages:
     """The conversation that asks again, with what is wrong with the answer."""
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
-    found = list(wrong)
-    lines = [f"- {_finding(diagnostic)}" for diagnostic in found[:MAX_FINDINGS]]
+    diagnostics = list(wrong)
+    lines = [f"- {_finding(diagnostic)}" for diagnostic in diagnostics[:MAX_FINDINGS]]
     summary = "\n".join(
         ["That plan cannot be used:", *lines, "Write the whole plan again, without these faults."]
     )
     if not shown.strip():  # some models reject empty messages
-        *before, last = asked
+        *before, last = messages
         return [*before, {**last, "content": f"{last['content']}\n\n{summary}"}]
-    return [*asked, {"role": "assistant", "content": shown}, {"role": "user", "content": summary}]
+    return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": summary}]
 
 
-def reminded(asked: Messages, doubts: Iterable[str]) -> Messages:
+def reminded(messages: Messages, doubts: Iterable[str]) -> Messages:
     """The same request, preceded by what an earlier answer left out."""
-    *before, last = asked
+    *before, last = messages
     lines = "\n".join(f"- {doubt}" for doubt in doubts)
     return [*before, {**last, "content": f"Mind:\n{lines}\n{last['content']}"}]
 

@@ -50,17 +50,17 @@ def words_of(text: str) -> list[str]:
     return [stem(word) for word in words if word not in _EMPTY_WORDS]
 
 
-def scores(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
+def scores(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
     """The score of each document; of synonyms the best match counts.
 
     >>> near = scores([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
     >>> near[0] > 1, near[1]
     (True, 0.0)
     """
-    return [sum(each) for each in worths(asked, documents)]
+    return [sum(each) for each in worths(queries, documents)]
 
 
-def worths(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
+def worths(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
     """The score of each query word in each document, 0 if it does not match."""
     counted = [_counted(fields) for fields in documents]
     lengths = [sum(counts.values()) for counts in counted]
@@ -77,7 +77,7 @@ def worths(asked: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[fl
     return [
         [
             max((weight * worth(word, counts, length) for word, weight in wanted.items()), default=0.0)
-            for wanted in asked
+            for wanted in queries
         ]
         for counts, length in zip(counted, lengths, strict=True)
     ]

@@ -31,34 +31,34 @@ def without_stutter(plan: Plan, goal: str) -> Plan:
     """
     if _REPEATING.search(goal) or any(_jumps(step) for step in plan.steps):
         return plan
-    kept: list[Step] = []
+    result: list[Step] = []
     instead: dict[str, str] = {}
     at = 0
     while at < len(plan.steps):
         length = next(
-            (n for n in range(1, _LONGEST_BLOCK + 1) if _repeated(plan.steps, at, kept, n, instead) == n), 0
+            (n for n in range(1, _LONGEST_BLOCK + 1) if _repeated(plan.steps, at, result, n, instead) == n), 0
         )
         if not length:
-            kept.append(_reading_from(plan.steps[at], instead))
+            result.append(_reading_from(plan.steps[at], instead))
             at += 1
             continue
-        while taken := _repeated(plan.steps, at, kept, length, instead):
+        while taken := _repeated(plan.steps, at, result, length, instead):
             for number in range(taken):
-                again, first = plan.steps[at + number].output, kept[len(kept) - length + number].output
+                again, first = plan.steps[at + number].output, result[len(result) - length + number].output
                 if again is not None and first is not None:
                     instead[again.var] = first.var
             at += taken
-    return plan if len(kept) == len(plan.steps) else replace(plan, steps=_renumbered(kept))
+    return plan if len(result) == len(plan.steps) else replace(plan, steps=_renumbered(result))
 
 
 def _repeated(
-    steps: Sequence[Step], at: int, kept: Sequence[Step], length: int, instead: Mapping[str, str]
+    steps: Sequence[Step], at: int, result: Sequence[Step], length: int, instead: Mapping[str, str]
 ) -> int:
     """How many steps from `at` on repeat those of the last block of this length, in order."""
-    if len(kept) < length:
+    if len(result) < length:
         return 0
     names = dict(instead)
-    for number, before in enumerate(kept[-length:]):
+    for number, before in enumerate(result[-length:]):
         if at + number >= len(steps):
             return number
         step = _reading_from(steps[at + number], names)

@@ -80,8 +80,8 @@ def _whole_of(text: str, goal: str) -> str | None:
     if not re.fullmatch(r"[-#/_]?\w[\w-]*", text) or len(text) < _SHORTEST:
         return None
     mark = "" if text[0] in "-#/_" else r"[-#/_]"
-    found = set(re.findall(rf"(?<![\w#/-])[\w#/-]*\w{mark}{re.escape(text)}(?![\w-])", goal))
-    return found.pop() if len(found) == 1 else None
+    spellings = set(re.findall(rf"(?<![\w#/-])[\w#/-]*\w{mark}{re.escape(text)}(?![\w-])", goal))
+    return spellings.pop() if len(spellings) == 1 else None
 
 
 _SHORTEST = 2
@@ -96,19 +96,19 @@ def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
     for words in (re.sub(rf"\A(?:the\s+)?{kind}\s+", "", text, flags=re.IGNORECASE), text):
         spellings = set(re.findall(rf"(?<![\w/#-]){re.escape(words)}(?![\w/-])", goal, re.IGNORECASE))
         if len(spellings) == 1 and len(words) in range(1, _LONGEST):
-            (found,) = spellings
-            return None if text.islower() and _only_begins(found, text, goal) else found
+            (spelling,) = spellings
+            return None if text.islower() and _only_begins(spelling, text, goal) else spelling
     return None
 
 
-def _only_begins(found: str, text: str, goal: str) -> bool:
+def _only_begins(spelling: str, text: str, goal: str) -> bool:
     """Whether a word is capitalised only because it begins a sentence.
 
     >>> _only_begins("High", "high", "High load: page it"), _only_begins("Lyon", "lyon", "Go to Lyon")
     (True, False)
     """
-    within = re.search(rf"[\w,)] +{re.escape(found)}(?![\w/-])", goal)
-    return found == text.capitalize() and within is None
+    within = re.search(rf"[\w,)] +{re.escape(spelling)}(?![\w/-])", goal)
+    return spelling == text.capitalize() and within is None
 
 
 _LONGEST = 60

@@ -119,11 +119,11 @@ def _kinds_of(table: Mapping[str, Any]) -> list[str]:
     if isinstance(kind, list):
         return [str(each) for each in cast("list[object]", kind)]
     choices: Any = table.get("anyOf") or table.get("oneOf") or ()
-    found: list[str] = []
+    kinds: list[str] = []
     for choice in cast("list[object]", choices if isinstance(choices, list) else []):
         if isinstance(choice, Mapping):
-            found += _kinds_of(cast("Mapping[str, Any]", choice))
-    return list(dict.fromkeys(found))
+            kinds += _kinds_of(cast("Mapping[str, Any]", choice))
+    return list(dict.fromkeys(kinds))
 
 
 def _operation(name: str, line: str, found_by: str) -> Offer:

@@ -33,9 +33,9 @@ def read_graph_answer(answer: object, name: str = _NAME) -> ParseResult:
     text = answer if isinstance(answer, str) else ""
     parts = [part for part in (*_fenced(text), text) if '"steps"' in part]
     for part in parts:
-        found = next(_plans_in(part), None)
-        if found is not None:
-            return parse_dag(found, name)
+        result = next(_plans_in(part), None)
+        if result is not None:
+            return parse_dag(result, name)
     for part in parts:
         if "{" in part:
             return parse_dag(part[part.index("{") :].strip(), name)  # invalid: the parser says where
@@ -66,11 +66,11 @@ def _plans_in(text: str) -> Iterator[str]:
     while at >= 0 and tries < _MOST_TRIES:
         tries += 1
         try:
-            found, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             pass
         else:
-            if isinstance(found, dict) and "steps" in found:
+            if isinstance(value, dict) and "steps" in value:
                 yield text[at:end]
                 at = end - 1
         at = text.find("{", at + 1)

@@ -121,17 +121,17 @@ def catalogue(tools: Iterable[ToolSpec]) -> tuple[str, tuple[Cut, ...]]:
     read_file(path: string, n?: integer): Read a file.
     """
     lines = [_tool(spec) for spec in tools]
-    kept: list[str] = []
+    entries: list[str] = []
     size = 0
     for line in lines:
         size += len(line) + 1
         if size > MAX_CATALOGUE:
             break
-        kept.append(line)
-    if len(kept) == len(lines):
-        return "\n".join(kept) or "none", ()
-    kept.append(f"… ({len(lines) - len(kept)} more are left out)")
-    return "\n".join(kept), (Cut("the tools in the prompt", len(kept) - 1, len(lines), "tools"),)
+        entries.append(line)
+    if len(entries) == len(lines):
+        return "\n".join(entries) or "none", ()
+    entries.append(f"… ({len(lines) - len(entries)} more are left out)")
+    return "\n".join(entries), (Cut("the tools in the prompt", len(entries) - 1, len(lines), "tools"),)
 
 
 def _prompt(kind: str, parts: list[str], tools: Iterable[ToolSpec]) -> PlanPrompt:

@@ -89,17 +89,17 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
             block = []
         block.append(step)
         try:
-            named = replace(step, action=_named(step, parameters))
+            named = replace(step, action=_with_names(step, parameters))
             steps.append(_dependent(named, before, is_last=step is plan.steps[-1]))
         except CallsheetError as error:
             refused.extend(error.diagnostics)
     if refused:
         raise CallsheetError(refused)
-    made = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
-    return Converted(made, tuple(_note_for_graph(steps)))
+    converted = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
+    return Converted(converted, tuple(_note_for_graph(steps)))
 
 
-def _named(step: Step, parameters: Parameters) -> Action:
+def _with_names(step: Step, parameters: Parameters) -> Action:
     """The action with a name for every argument; raises CallsheetError if a name is unknown."""
     call = step.action
     if not isinstance(call, Call) or not call.positional:
@@ -125,7 +125,7 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         )
         raise CallsheetError([placed(d, step) for d in refusal.diagnostics])
     titles = [*step.comments, *([step.remark] if step.remark else [])]
-    made = replace(
+    converted = replace(
         step,
         depends_on=before,
         group=None,
@@ -134,8 +134,8 @@ def _dependent(step: Step, before: tuple[str, ...], *, is_last: bool) -> Step:
         comments=(),
         remark=None,
     )
-    step_data(made)
-    return made
+    step_data(converted)
+    return converted
 
 
 def _one_text(on_fail: OnFail | None) -> OnFail | None:
@@ -167,19 +167,20 @@ def _one_text(on_fail: OnFail | None) -> OnFail | None:
 
 
 def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
-    bare = [
+    ids = [
         s.id for s in steps if isinstance(s.action, Call) and (s.on_fail is None or s.on_fail.then is None)
     ]
-    if bare:
+    if ids:
         yield Diagnostic(
             "DAG071",
             Severity.HINT,
-            f"where {_some(bare)} fails, the graph stops what depends on it; the text goes on with the error",
+            f"where {_listed(ids)} fails, the graph stops what depends on it; "
+            "the text goes on with the error",
             help='for a failure that ends the plan write "on_fail": {"terminate": "why"}',
         )
 
 
-def _some(ids: list[str]) -> str:
+def _listed(ids: list[str]) -> str:
     return ids[0] if len(ids) == 1 else f"a step ({', '.join(ids[:4])}{', …' if len(ids) > 4 else ''})"
 
 
@@ -217,8 +218,8 @@ def to_text_order(plan: Plan) -> Converted:
         group += is_group
     if refused:
         raise _refused(refused)
-    made = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
-    return Converted(made, tuple(_note_for_text(plan)))
+    converted = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
+    return Converted(converted, tuple(_note_for_text(plan)))
 
 
 class _Inexpressible(Exception):
@@ -378,12 +379,12 @@ class _Constants:
         for part in ref.path:
             match value:
                 case DictExpr(items=pairs):
-                    found = next((item for key, item in pairs if key == str(part)), None)
+                    member = next((item for key, item in pairs if key == str(part)), None)
                 case ListExpr(items=items) if isinstance(part, int) and -len(items) <= part < len(items):
-                    found = items[part]
+                    member = items[part]
                 case _:
-                    found = None
-            if found is None:
+                    member = None
+            if member is None:
                 raise _Inexpressible(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
-            value = found
+            value = member
         return value

@@ -21,15 +21,15 @@ _KINDS = {
 class Fields:
     """The fields of one object; access to a field of the wrong type reports an error."""
 
-    def __init__(self, found: Mapping, known: Table[str, Field], report: Report, what: str) -> None:
-        self.span = found.span
+    def __init__(self, mapping: Mapping, known: Table[str, Field], report: Report, what: str) -> None:
+        self.span = mapping.span
         self.what = what
         """The name of the object in messages: `step 3`."""
         self.step: str | None = None
         """The id of the step that it belongs to."""
         self._report = report
         self._known = known
-        self._entries = {entry.key: entry for entry in found.entries}
+        self._entries = {entry.key: entry for entry in mapping.entries}
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -43,11 +43,11 @@ class Fields:
         for name, entry in self._entries.items():
             if name in self._known or name in also:
                 continue
-            near = did_you_mean(name, [known for known in self._known if known not in self._entries])
+            suggestions = did_you_mean(name, [known for known in self._known if known not in self._entries])
             message = f"{self.what} has no field {name[:40]!r}"
-            if near:
-                fix = Fix(f"write {near[0]}", (Edit(entry.key_span, f'"{near[0]}"'),))
-                help_ = "did you mean " + " or ".join(near) + "?"
+            if suggestions:
+                fix = Fix(f"write {suggestions[0]}", (Edit(entry.key_span, f'"{suggestions[0]}"'),))
+                help_ = "did you mean " + " or ".join(suggestions) + "?"
                 self._report.error("DAG012", message, entry.key_span, help_, fix=fix, step=self.step)
             else:
                 help_ = "it is not read; fields are " + ", ".join(self._known)
@@ -91,9 +91,9 @@ class Fields:
         if entry is None:
             return None
         value = entry.value
-        found = value.value if isinstance(value, Scalar) else None
-        if isinstance(found, int | float) and not isinstance(found, bool):
-            return found
+        number = value.value if isinstance(value, Scalar) else None
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            return number
         self.wrong_kind(name, value)
         return None
 
@@ -106,22 +106,22 @@ class Fields:
         self.wrong_kind(name, entry.value)
         return None
 
-    def wrong_kind(self, name: str, found: Node) -> None:
+    def wrong_kind(self, name: str, node: Node) -> None:
         """Report a field of the wrong type."""
         holds = self._known[name].holds
         help_: str | None = None
-        if isinstance(found, Scalar) and isinstance(found.value, str) and holds != "a text":
-            help_ = "leave the quotes out" if found.value.lstrip()[:1] in ("{", "[") else None
+        if isinstance(node, Scalar) and isinstance(node.value, str) and holds != "a text":
+            help_ = "leave the quotes out" if node.value.lstrip()[:1] in ("{", "[") else None
             if holds == "a list of indexes":
-                help_ = f'write ["{found.value[:40]}"]'
-        elif isinstance(found, Scalar) and isinstance(found.value, int | float) and holds == "a text":
-            help_ = f'write "{found.value}"'
-        elif isinstance(found, Scalar) and found.value is None:
+                help_ = f'write ["{node.value[:40]}"]'
+        elif isinstance(node, Scalar) and isinstance(node.value, int | float) and holds == "a text":
+            help_ = f'write "{node.value}"'
+        elif isinstance(node, Scalar) and node.value is None:
             help_ = {"an object": "write {} for none", "a list of indexes": "write [] for none"}.get(holds)
         self._report.error(
             "DAG011",
-            f"{name} of {self.what} is {kind_of(found)}, and should be {holds}",
-            found.span,
+            f"{name} of {self.what} is {kind_of(node)}, and should be {holds}",
+            node.span,
             help_,
             step=self.step,
         )

@@ -82,9 +82,9 @@ class _Document:
         id_ = self._id(fields)
         title, goal = fields.text("title"), fields.text("goal")
         variables = self._variables(fields)
-        found = fields.list("steps")
-        if found is not None:
-            self._steps(found, steps, lost)
+        steps_node = fields.list("steps")
+        if steps_node is not None:
+            self._steps(steps_node, steps, lost)
         return Plan(
             tuple(steps),
             Order.DAG,
@@ -95,33 +95,33 @@ class _Document:
         )
 
     def _id(self, fields: Fields) -> str | None:
-        found = fields.text("id")
-        if found is None:
+        plan_id = fields.text("id")
+        if plan_id is None:
             return None
-        text = str(found.value)
+        text = str(plan_id.value)
         if _ID.fullmatch(text) is None:
             near = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:64]
             help_ = "an id is 1 to 64 of a-z, 0-9, . _ and -, and begins with a letter or digit"
             if near:
                 help_ += f", such as {near}"
-            self._report.error("DAG013", f"{text[:40]!r} is not a valid plan id", found.span, help_)
+            self._report.error("DAG013", f"{text[:40]!r} is not a valid plan id", plan_id.span, help_)
         return text
 
     def _variables(self, fields: Fields) -> tuple[tuple[str, Value], ...]:
-        found = fields.object("variables")
-        if found is None:
+        variables = fields.object("variables")
+        if variables is None:
             return ()
-        for entry in found.entries:
+        for entry in variables.entries:
             if is_variable_name(entry.key) is None:
                 note_variable_name(self._report, entry.key, entry.key_span)
-        return tuple([(entry.key, _literal(entry.value)) for entry in found.entries])
+        return tuple([(entry.key, _literal(entry.value)) for entry in variables.entries])
 
-    def _steps(self, found: Sequence, steps: list[Step], lost: list[Span]) -> None:
-        if not found.items:
+    def _steps(self, nodes: Sequence, steps: list[Step], lost: list[Span]) -> None:
+        if not nodes.items:
             help_ = 'a step is {"index": "1", "title": "…", "tool": "…", "args": {…}, "depends_on": []}'
-            self._report.warning("DAG019", "the plan has no steps", found.span, help_)
+            self._report.warning("DAG019", "the plan has no steps", nodes.span, help_)
         reader = Steps(self._texts, self._report)
-        for number, item in enumerate(found.items, 1):
+        for number, item in enumerate(nodes.items, 1):
             step = reader.read(item, number)
             if step is None:
                 lost.append(item.span)

@@ -116,11 +116,11 @@ class Steps:
         return _Index(value, node.span)
 
     def _dependencies(self, fields: Fields) -> list[_Index]:
-        found = fields.list("depends_on")
-        if found is None:
+        nodes = fields.list("depends_on")
+        if nodes is None:
             return []
         waited: dict[str, _Index] = {}
-        for item in found.items:
+        for item in nodes.items:
             index = self._index(item, f"dependency of {fields.what}", fields.step)
             if index is not None:
                 waited.setdefault(index.text, index)
@@ -213,10 +213,10 @@ class Steps:
         entry = fields.entry("on_fail")
         if entry is None or (isinstance(entry.value, Scalar) and entry.value.value is None):
             return None
-        found = fields.object("on_fail")
-        if found is None:
+        mapping = fields.object("on_fail")
+        if mapping is None:
             return None
-        failure = Fields(found, _FAILURE, self._report, f"on_fail of {fields.what}")
+        failure = Fields(mapping, _FAILURE, self._report, f"on_fail of {fields.what}")
         failure.step = fields.step
         failure.check_names(("goto",))
         goto = failure.entry("goto")
@@ -236,7 +236,7 @@ class Steps:
         }:
             help_ = 'write {"retry": 3} or {"terminate": "why"}'
             self._report.error("DAG018", "on_fail has no action", entry.value.span, help_, step=fields.step)
-        return OnFail(retry, then, found.span)
+        return OnFail(retry, then, mapping.span)
 
     def _retry(self, failure: Fields) -> Retry | None:
         count = failure.number("retry")

@@ -114,8 +114,8 @@ class Places:
                 if len(self._offsets) != len(text) + 1:
                     self._start = self._offsets = None
         else:
-            found = source.find(text, start, end)
-            self._start = found if found >= 0 else None
+            index = source.find(text, start, end)
+            self._start = index if index >= 0 else None
 
     def span(self, start: int, end: int) -> Span:
         """The span in the source of `text[start:end]`."""

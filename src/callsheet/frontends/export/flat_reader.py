@@ -90,10 +90,10 @@ class _Reader:
         self._item = item_name(options)
 
     def read(self, root: Node, steps: list[Step]) -> None:
-        found = root.get("steps") if isinstance(root, Object) else None
-        if found is None or not isinstance(found.value, Items) or not found.value.items:
+        steps_node = root.get("steps") if isinstance(root, Object) else None
+        if steps_node is None or not isinstance(steps_node.value, Items) or not steps_node.value.items:
             raise self._wrong('a flat plan is {"steps": […]} with a step at least', root)
-        for number, item in enumerate(found.value.items, 1):
+        for number, item in enumerate(steps_node.value.items, 1):
             try:
                 steps.append(self._step(item, f"S{number}"))
             except Unreadable:
@@ -189,8 +189,8 @@ class _Reader:
 
     def _goto(self, args: Items, id_: str) -> Goto:
         """A jump, whose only argument is the id of a step, or its number."""
-        found = [item for item in args.items if isinstance(item, Object)]
-        target = found[0].get("value") if len(found) == len(args.items) == 1 else None
+        objects = [item for item in args.items if isinstance(item, Object)]
+        target = objects[0].get("value") if len(objects) == len(args.items) == 1 else None
         step_id = target.value.value if target is not None and isinstance(target.value, Scalar) else None
         match = _TARGET.fullmatch(str(step_id).strip()) if isinstance(step_id, str | int | float) else None
         if match is None:

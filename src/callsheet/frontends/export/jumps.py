@@ -115,5 +115,5 @@ def _calls(steps: Steps, number: int, bound: int, count: int) -> Node | None:
 
 def _all(*nodes: Node | None) -> Node | None:
     """The nodes in sequence; None if one of them is None."""
-    found = [node for node in nodes if node is not None]
-    return seq(*found) if len(found) == len(nodes) else None
+    present = [node for node in nodes if node is not None]
+    return seq(*present) if len(present) == len(nodes) else None

@@ -63,15 +63,15 @@ class _Reading:
         return {after for place in places for after in self.after(node, filler, place)}
 
     def _repeated(self, node: Node, filler: str, at: int, least: int, most: int) -> AbstractSet[int]:
-        found: set[int] = set() if least else {at}
+        reached: set[int] = set() if least else {at}
         places: AbstractSet[int] = {at}
         for count in range(1, most + 1):
             places = self._all_after(node, filler, places)
             if not places:
                 break
             if count >= least:
-                found |= places
-        return found
+                reached |= places
+        return reached
 
 
 _NOWHERE: frozenset[int] = frozenset()

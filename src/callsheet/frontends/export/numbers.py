@@ -44,15 +44,15 @@ def numbers(schema: Mapping[str, Any]) -> Node | None:
     below = None
     if first is None or first < 0:
         below = integers(max(0, -last) if last is not None else 0, None if first is None else -first - 1)
-    found = choice(
+    alternatives = choice(
         whole_numbers(schema),
         None if above is None else seq(above, ".", some),
         seq(str(first), ".", _not_zero()) if is_above and 0 <= (first or 0) <= (last or 0) else None,
         None if below is None else seq("-", below, ".", some),
     )
-    if found is None and low is not None and high is not None and low < high:
+    if alternatives is None and low is not None and high is not None and low < high:
         return Text(repr((low + high) / 2))
-    return found
+    return alternatives
 
 
 def whole_numbers(schema: Mapping[str, Any]) -> Node | None:
@@ -66,15 +66,15 @@ def whole_numbers(schema: Mapping[str, Any]) -> Node | None:
 
 def _bound(schema: Mapping[str, Any], name: str, exclusive: str, pick: Any) -> tuple[float | None, bool]:
     """The stricter bound, and whether it is exclusive."""
-    found = [
+    bounds = [
         (value, key == exclusive)
         for key in (name, exclusive)
         if isinstance(value := schema.get(key), int | float) and not isinstance(value, bool)
     ]
-    if not found:
+    if not bounds:
         return None, False
-    value = pick(bound for bound, _ in found)
-    return value, any(is_out for bound, is_out in found if bound == value)
+    value = pick(bound for bound, _ in bounds)
+    return value, any(is_out for bound, is_out in bounds if bound == value)
 
 
 def _not_zero() -> Node:

@@ -69,7 +69,7 @@ class _Plans:
 
     def grammar(self) -> Grammar:
         """The complete grammar."""
-        steps = self._from(1, 0)
+        steps = self._steps_from(1, 0)
         if not self._is_lean:
             steps = seq(optional(seq("# ltp: 1\n")), "PLAN_START\n", steps)
         self._rules.sure("plan", lambda: steps)
@@ -83,9 +83,9 @@ class _Plans:
     def following(self, number: int, bound: int) -> Node | None:
         """The steps from this one on; None if the required results do not fit into them."""
         room = self._options.max_steps - number
-        return self._from(number, bound) if 0 <= room >= self._options.min_results - bound else None
+        return self._steps_from(number, bound) if 0 <= room >= self._options.min_results - bound else None
 
-    def _from(self, number: int, bound: int) -> Node:
+    def _steps_from(self, number: int, bound: int) -> Node:
         """The steps from this one to the end."""
 
         def make() -> Node:
@@ -119,7 +119,7 @@ class _Plans:
         call = self.called(bound)
         if call is None:
             return ()
-        stored = seq(call, self._from(number + 1, bound + 1))
+        stored = seq(call, self._steps_from(number + 1, bound + 1))
         following = self.following(number + 1, bound) if self._options.bare_calls else None
         act = None if following is None else self._act(Scope(bound), bound)
         if act is None or following is None:
@@ -180,7 +180,7 @@ class _Plans:
         def members(count: int) -> Node:
             line = seq(f"  S{number + count}: ", acts[count] or "", self._output(bound + count))
             member = seq(line, self._failing(Scope(bound)), "\n")
-            closed = seq("}\n", self._from(number + count + 1, bound + count + 1))
+            closed = seq("}\n", self._steps_from(number + count + 1, bound + count + 1))
             if count == 0:
                 return seq(member, members(1))
             return seq(member, closed if count + 1 == most else choice(closed, members(count + 1)) or closed)

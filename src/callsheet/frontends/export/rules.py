@@ -174,8 +174,8 @@ def choice(*options: Node | str | None) -> Node | None:
     flat: list[Node] = []
     for node in nodes:
         flat.extend(node.options if isinstance(node, Choice) else (node,))
-    found = tuple(dict.fromkeys(flat))
-    return None if not found else found[0] if len(found) == 1 else Choice(found)
+    alternatives = tuple(dict.fromkeys(flat))
+    return None if not alternatives else alternatives[0] if len(alternatives) == 1 else Choice(alternatives)
 
 
 def optional(node: Node | None) -> Node:

@@ -110,21 +110,21 @@ class Rules:
 
     def grammar(self, start: str) -> Grammar:
         """The start rule and all rules that it uses, each after those that it uses itself."""
-        found: dict[str, Rule] = {}
+        rules: dict[str, Rule] = {}
         used = {name: tuple(dict.fromkeys(uses(node))) for name, node in self._rules.items()}
 
         def visit(name: str) -> None:
-            if name in found:
+            if name in rules:
                 return
             key, filler = self._pattern_of(name)
             for other in used.get(key, ()):
                 visit(other.replace(HOLE, filler))
-            found[name] = Rule(self._rules[key], filler)
+            rules[name] = Rule(self._rules[key], filler)
             if key in self._tokens:
                 self._tokens.add(name)
 
         visit(start)
-        return Grammar(start, found, frozenset(self._tokens))
+        return Grammar(start, rules, frozenset(self._tokens))
 
     def _pattern_of(self, name: str) -> tuple[str, str]:
         """The name of the stored rule or pattern for a name, and the filler."""

@@ -55,8 +55,8 @@ class Values:
         either = _schemas(schema.get("anyOf")) or _schemas(schema.get("oneOf"))
         if either:
             rest = {key: part for key, part in schema.items() if key not in ("anyOf", "oneOf")}
-            found = (self.literal({**rest, **option}, scope, depth) for option in either[:_MAX_BRANCHES])
-            return choice(*found)
+            literals = (self.literal({**rest, **option}, scope, depth) for option in either[:_MAX_BRANCHES])
+            return choice(*literals)
         return choice(*(self._of_kind(kind, schema, scope, depth) for kind in kinds(schema)))
 
     def _of_kind(self, kind: str, schema: Schema, scope: Scope, depth: int) -> Node | None:
@@ -214,11 +214,11 @@ class Values:
             pointer = schema.get("$ref")
             if not isinstance(pointer, str):
                 return schema
-            found: Any = self._root if pointer.startswith("#") else None
+            target: Any = self._root if pointer.startswith("#") else None
             for part in pointer[2:].split("/") if len(pointer) > 1 else ():
                 key = part.replace("~1", "/").replace("~0", "~")
-                found = found.get(key) if _is_schema(found) else None
-            schema = found if _is_schema(found) else {}
+                target = target.get(key) if _is_schema(target) else None
+            schema = target if _is_schema(target) else {}
         return {}
 
 
@@ -258,10 +258,10 @@ def as_value(data: JSON) -> Value:
 
 def properties(schema: Schema) -> Mapping[str, Schema]:
     """The declared fields of an object's schema."""
-    found = schema.get("properties")
-    if not _is_schema(found):
+    declared = schema.get("properties")
+    if not _is_schema(declared):
         return {}
-    return {name: part if _is_schema(part) else {} for name, part in found.items()}
+    return {name: part if _is_schema(part) else {} for name, part in declared.items()}
 
 
 def _without_annotations(schema: Schema) -> dict[str, Any]:
@@ -277,21 +277,21 @@ def _without_annotations(schema: Schema) -> dict[str, Any]:
     }
 
 
-def _is_schema(found: object) -> TypeGuard[Schema]:
-    return isinstance(found, Mapping)
+def _is_schema(value: object) -> TypeGuard[Schema]:
+    return isinstance(value, Mapping)
 
 
-def _schemas(found: object) -> list[Schema]:
+def _schemas(value: object) -> list[Schema]:
     return (
-        [part for part in cast("list[object]", found) if _is_schema(part)] if isinstance(found, list) else []
+        [part for part in cast("list[object]", value) if _is_schema(part)] if isinstance(value, list) else []
     )
 
 
 def _required(schema: Schema) -> tuple[str, ...]:
-    found = schema.get("required")
-    if not isinstance(found, list):
+    declared = schema.get("required")
+    if not isinstance(declared, list):
         return ()
-    names = [name for name in cast("list[object]", found) if isinstance(name, str)]
+    names = [name for name in cast("list[object]", declared) if isinstance(name, str)]
     known = list(properties(schema))
     return tuple(sorted(dict.fromkeys(names), key=lambda n: known.index(n) if n in known else len(known)))
 
@@ -308,11 +308,11 @@ def _is_finite(option: JSON) -> bool:
 
 def kinds(schema: Schema) -> tuple[str, ...]:
     """The JSON types of a schema; all but null if no keyword implies one."""
-    found = schema.get("type")
-    if isinstance(found, str):
-        return (found,)
-    if isinstance(found, list):
-        return tuple(kind for kind in cast("list[object]", found) if isinstance(kind, str))
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        return (declared,)
+    if isinstance(declared, list):
+        return tuple(kind for kind in cast("list[object]", declared) if isinstance(kind, str))
     if "properties" in schema:
         return ("object",)
     if "items" in schema:
@@ -321,5 +321,5 @@ def kinds(schema: Schema) -> tuple[str, ...]:
 
 
 def _length(schema: Schema, name: str, default: int | None) -> int | None:
-    found = schema.get(name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else default
+    length = schema.get(name)
+    return length if isinstance(length, int) and not isinstance(length, bool) and length >= 0 else default

@@ -101,8 +101,8 @@ def _unknown_word(reader: Reader, word: str, end: int, at: str) -> Stop:
             end,
             help="@RETRY stands behind ON_FAIL, @PARALLEL before { }",
         )
-    near = did_you_mean(upper, CONTROL)
-    meant = CONTROL[near[0]] if near else f"@{canonical_tool_name(word)}"
+    suggestions = did_you_mean(upper, CONTROL)
+    meant = CONTROL[suggestions[0]] if suggestions else f"@{canonical_tool_name(word)}"
     return reader.error(
         "LTP012",
         f"{shown(word)} is no action",

@@ -256,7 +256,7 @@ class Document:
         self._enter_group(start, match.end())
 
     def _open_unknown_block(self, block: re.Match[str]) -> None:
-        near = did_you_mean(block[1], ("PARALLEL",))
+        suggestions = did_you_mean(block[1], ("PARALLEL",))
         end = block.end(1)
         start = block.start()
         self.reader.error(
@@ -264,8 +264,8 @@ class Document:
             f"{shown(block[0])} opens no group",
             start,
             end,
-            help="did you mean @PARALLEL {?" if near else "the only group is @PARALLEL { … }",
-            fix=replace_text("write @PARALLEL", start, end, "@PARALLEL") if near else None,
+            help="did you mean @PARALLEL {?" if suggestions else "the only group is @PARALLEL { … }",
+            fix=replace_text("write @PARALLEL", start, end, "@PARALLEL") if suggestions else None,
         )
         self._enter_group(start, block.end())
 

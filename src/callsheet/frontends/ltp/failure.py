@@ -75,8 +75,8 @@ def _unreadable(reader: Reader) -> Stop:
         return reader.error(
             "LTP060", "after ON_FAIL stands what to do", help='write @RETRY(3), GOTO S5 or TERMINATE ("why")'
         )
-    near = did_you_mean(word[0].removeprefix("@"), ("RETRY", "GOTO", "TERMINATE"))
-    meant = {"RETRY": "@RETRY"}.get(near[0], near[0]) if near else None
+    suggestions = did_you_mean(word[0].removeprefix("@"), ("RETRY", "GOTO", "TERMINATE"))
+    meant = {"RETRY": "@RETRY"}.get(suggestions[0], suggestions[0]) if suggestions else None
     return reader.error(
         "LTP060",
         f"{shown(word[0])} cannot stand behind ON_FAIL",

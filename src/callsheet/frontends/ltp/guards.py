@@ -100,15 +100,19 @@ def _unknown_guard(reader: Reader) -> Stop:
             start + 1 + len(word),
             help="write the step with the opposite condition: ?IF (NOT (…)) THEN …",
         )
-    near = _MEANT.get(upper) or next(iter(did_you_mean(upper, ("IF", "FOREACH"))), None)
+    suggestions = _MEANT.get(upper) or next(iter(did_you_mean(upper, ("IF", "FOREACH"))), None)
     end = start + 1 if match is None else match.end()
     return reader.error(
         "LTP017",
         f"there is no guard ?{word}",
         start,
         end,
-        help=f"did you mean ?{near}?" if near else "guards are ?IF (…) THEN and ?FOREACH ($x IN …) THEN",
-        fix=replace(f"write ?{near}", start, end, f"?{near}") if near and upper != "UNLESS" else None,
+        help=f"did you mean ?{suggestions}?"
+        if suggestions
+        else "guards are ?IF (…) THEN and ?FOREACH ($x IN …) THEN",
+        fix=replace(f"write ?{suggestions}", start, end, f"?{suggestions}")
+        if suggestions and upper != "UNLESS"
+        else None,
     )
 
 

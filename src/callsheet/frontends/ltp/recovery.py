@@ -34,8 +34,8 @@ def recover(reader: Reader, start: int, known_errors: int) -> None:
         _end_before(reader, line, error, known_errors)
     elif error.code == "LTP020":
         has_id = LABELLED.match(text, start) is not None
-        found = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
-        reader.pos = len(text) if found is None else found.start()
+        match = (STEP_LINE if has_id else RECOVERY_LINE).search(text, reader.line_end(at))
+        reader.pos = len(text) if match is None else match.start()
         if has_id:
             reader.pos = _before_structure(reader, at, reader.pos)
     else:
@@ -77,8 +77,8 @@ def _name_hash(reader: Reader, start: int, error: Diagnostic, known_errors: int)
 
 def _before_structure(reader: Reader, at: int, end: int) -> int:
     """The start of the first line before `end` that is PLAN_END or a lone closing brace, else `end`."""
-    found = _STRUCTURE.search(reader.text, reader.line_end(at), end)
-    return end if found is None else found.start()
+    match = _STRUCTURE.search(reader.text, reader.line_end(at), end)
+    return end if match is None else match.start()
 
 
 def _end_of_brackets(text: str, at: int, depth: int) -> int:

@@ -130,16 +130,16 @@ def _loose_cast(reader: Reader, match: re.Match[str], written: str) -> Cast:
         if not (match["before"] or match["after"]):
             reader.loose("LTP105", f"{written} is written {cast}", start, end, str(cast))
         return cast
-    near = CASTS_MEANT.get(written.lower()) or next(iter(did_you_mean(written, _CASTS)), None)
+    suggestions = CASTS_MEANT.get(written.lower()) or next(iter(did_you_mean(written, _CASTS)), None)
     raise reader.error(
         "LTP051",
         f"there is no type {shown(written)}",
         start,
         end,
-        help=f"did you mean {near}?"
-        if near
+        help=f"did you mean {suggestions}?"
+        if suggestions
         else f"types are {', '.join(_CASTS)}; without one a value stays as it is",
-        fix=replace(f"write {near}", start, end, near) if near else None,
+        fix=replace(f"write {suggestions}", start, end, suggestions) if suggestions else None,
     )
 
 
@@ -224,8 +224,8 @@ def _word_after_step(reader: Reader, word: str, end: int) -> Stop:
             end,
             help="write another step with the opposite condition: ?IF (NOT (…)) THEN …",
         )
-    near = did_you_mean(upper, ("ON_FAIL",))
-    if near:
+    suggestions = did_you_mean(upper, ("ON_FAIL",))
+    if suggestions:
         return reader.error(
             "LTP060",
             f"{word} is no word of the language",

@@ -33,10 +33,12 @@ def _meant(line: str) -> str:
         return f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
     if word is not None and word[2] is not None:
         return f"did you mean @{word[1].upper()} (…)? A call begins with @"
-    near = did_you_mean(
+    suggestions = did_you_mean(
         line.split("(", maxsplit=1)[0].split(" ", maxsplit=1)[0],
         ("TERMINATE", "RESPOND", "GOTO", "RE-PLAN"),
     )
     return (
-        f"did you mean {near[0]}?" if near else "write S1: @TOOL (arguments) > $result, or # before a comment"
+        f"did you mean {suggestions[0]}?"
+        if suggestions
+        else "write S1: @TOOL (arguments) > $result, or # before a comment"
     )

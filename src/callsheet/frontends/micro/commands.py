@@ -122,8 +122,8 @@ def _no_verb(reader: Reader) -> Stop:
     if ELSE.match(reader.text, start):
         return no_else(reader, start)
     if question is not None:
-        near = did_you_mean(question[0], ("?if", "?foreach"))
-        help_ = f"did you mean {near[0]}?" if near else "guards are ?if … : and foreach … :"
+        suggestions = did_you_mean(question[0], ("?if", "?foreach"))
+        help_ = f"did you mean {suggestions[0]}?" if suggestions else "guards are ?if … : and foreach … :"
         return reader.error("MIC017", f"there is no guard {question[0]}", *question.span(), help=help_)
     rest = reader.text[start : reader.line_end(start)]
     message = f"expected a verb here, not {shown(rest)}" if rest.strip() else "a command is missing here"
@@ -147,16 +147,16 @@ def unknown_verb(reader: Reader, start: int, end: int) -> Stop:
     if ELSE.match(reader.text, start):
         return no_else(reader, start)
     meant = _MEANT.get(word.lower())
-    near = (meant,) if meant else did_you_mean(word, _ALL_VERBS)
+    suggestions = (meant,) if meant else did_you_mean(word, _ALL_VERBS)
     return reader.error(
         "MIC012",
         f"{shown(word)} is no verb",
         start,
         end,
-        help=f"did you mean {near[0]}?"
-        if near
+        help=f"did you mean {suggestions[0]}?"
+        if suggestions
         else f"verbs are {', '.join(_ALL_VERBS)}; a tool is called by a name with an underscore, or by @name",
-        fix=replace(f"write {near[0]}", start, end, near[0]) if near else None,
+        fix=replace(f"write {suggestions[0]}", start, end, suggestions[0]) if suggestions else None,
     )
 
 
@@ -268,13 +268,13 @@ def _cast(reader: Reader, match: re.Match[str]) -> Cast | None:
     cast = _CASTS.get(written.lower())
     if cast is not None:
         return cast
-    near = CASTS_MEANT.get(written.lower()) or next(iter(did_you_mean(written, _CASTS)), None)
+    suggestions = CASTS_MEANT.get(written.lower()) or next(iter(did_you_mean(written, _CASTS)), None)
     raise reader.error(
         "MIC051",
         f"there is no type {shown(written)}",
         *match.span(2),
-        help=f"did you mean {near}?" if near else f"types are {', '.join(_CASTS)}",
-        fix=replace(f"write {near}", *match.span(2), near) if near else None,
+        help=f"did you mean {suggestions}?" if suggestions else f"types are {', '.join(_CASTS)}",
+        fix=replace(f"write {suggestions}", *match.span(2), suggestions) if suggestions else None,
     )
 
 

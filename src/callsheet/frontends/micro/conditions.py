@@ -128,11 +128,11 @@ def _compared(scope: Scope, op: CompareOp, left: Value, start: int, *, is_turned
 
 
 def _unknown_operator(reader: Reader, match: re.Match[str]) -> Stop:
-    near = did_you_mean(match[0], (*_OPERATORS, "empty", "notempty"))
+    suggestions = did_you_mean(match[0], (*_OPERATORS, "empty", "notempty"))
     return reader.error(
         "MIC040",
         f"{shown(match[0])} is not an operator",
         *match.span(),
-        help=f"did you mean {near[0]}?" if near else _HELP,
-        fix=replace(f"write {near[0]}", *match.span(), near[0]) if near else None,
+        help=f"did you mean {suggestions[0]}?" if suggestions else _HELP,
+        fix=replace(f"write {suggestions[0]}", *match.span(), suggestions[0]) if suggestions else None,
     )

@@ -90,9 +90,11 @@ def _unreadable(reader: Reader) -> Stop:
     usage = 'write retry 3, goto S4 or terminate "why"'
     if word is None:
         return reader.error("MIC060", "expected an action after ON_FAIL", help=usage)
-    near = did_you_mean(word[0], ("retry", "goto", "terminate"))
+    suggestions = did_you_mean(word[0], ("retry", "goto", "terminate"))
     message = f"{shown(word[0])} cannot follow ON_FAIL"
-    return reader.error("MIC060", message, *word.span(), help=f"did you mean {near[0]}?" if near else usage)
+    return reader.error(
+        "MIC060", message, *word.span(), help=f"did you mean {suggestions[0]}?" if suggestions else usage
+    )
 
 
 # ---------------------------------------------------------------- the ways

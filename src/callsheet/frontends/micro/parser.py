@@ -45,9 +45,9 @@ def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> Pars
         comments=tuple(document.comments),
     )
     diagnostics = [_strict(d) for d in document.diagnostics] if strict else document.diagnostics
-    found = sorted(diagnostics, key=lambda d: d.span.start if d.span else -1)
-    plan = None if any(d.is_error for d in found) else partial
-    return ParseResult(plan, partial, tuple(found), Source(name, text), tuple(document.lost))
+    in_order = sorted(diagnostics, key=lambda d: d.span.start if d.span else -1)
+    plan = None if any(d.is_error for d in in_order) else partial
+    return ParseResult(plan, partial, tuple(in_order), Source(name, text), tuple(document.lost))
 
 
 def _strict(diagnostic: Diagnostic) -> Diagnostic:

@@ -32,12 +32,12 @@ class Scope:
 
     reader: Reader
     known: set[str] = field(default_factory=set[str])
-    _looked: int = 0
+    _lookups: int = 0
 
-    def near(self, word: str) -> str | None:
+    def similar_variable(self, word: str) -> str | None:
         """A variable with a name similar to a word; always None after `_MOST_LOOKUPS` searches."""
-        self._looked += 1
-        if self._looked > _MOST_LOOKUPS:
+        self._lookups += 1
+        if self._lookups > _MOST_LOOKUPS:
             return None
         return next(iter(did_you_mean(word, self.known, 1)), None)
 
@@ -76,7 +76,7 @@ def _read(scope: Scope, pattern: re.Pattern[str], *, quietly: bool, is_variable:
 
 
 def _note_bare(scope: Scope, word: str, start: int) -> None:
-    near = scope.near(word)
+    near = scope.similar_variable(word)
     end = start + len(word)
     scope.reader.diagnostics.append(
         Diagnostic(

@@ -210,13 +210,15 @@ def _read_comparison(reader: Reader) -> Condition:
     start = reader.pos
     called = _BARE_TEST.match(reader.text, start)
     if called is not None:
-        near = did_you_mean(called[1], ("IS_EMPTY", "NOT_EMPTY", "NOT"))
+        suggestions = did_you_mean(called[1], ("IS_EMPTY", "NOT_EMPTY", "NOT"))
         raise reader.error(
             "LTP041",
             f"{called[1]} is not a test",
             start,
             start + len(called[1]),
-            help=f"did you mean {near[0]}?" if near else "tests are IS_EMPTY(…) and NOT_EMPTY(…)",
+            help=f"did you mean {suggestions[0]}?"
+            if suggestions
+            else "tests are IS_EMPTY(…) and NOT_EMPTY(…)",
         )
     if reader.text[start : start + 1] in {"", ")", "\n"}:
         raise reader.error(
@@ -269,8 +271,8 @@ def _unknown_operator(reader: Reader, written: str, start: int) -> Stop:
     end = start + len(written)
     meant = _MEANT.get(written.lower())
     if meant is None:
-        near = did_you_mean(written, _OPERATORS)
-        meant = near[0] if near else None
+        suggestions = did_you_mean(written, _OPERATORS)
+        meant = suggestions[0] if suggestions else None
     if written.lower() in {"not", "in", "is"}:
         return reader.error(
             "LTP041",

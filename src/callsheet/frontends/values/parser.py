@@ -163,13 +163,15 @@ def _read_word(reader: Reader, match: re.Match[str]) -> Literal:
         return Literal(value, span_of((start, end)))
     raw = _UNQUOTED.match(reader.text, start)
     stretch = (word if raw is None else raw[0]).rstrip()
-    near = did_you_mean(word, ("true", "false", "null"))
+    suggestions = did_you_mean(word, ("true", "false", "null"))
     raise reader.error(
         "LTP023",
         f"the text {shown(stretch)} has no quotes",
         start,
         start + len(stretch),
-        help=f"did you mean {near[0]}?" if near else f'write "{shown(stretch)}", or ${word} for a variable',
+        help=f"did you mean {suggestions[0]}?"
+        if suggestions
+        else f'write "{shown(stretch)}", or ${word} for a variable',
         fix=replace("put it in quotes", start, start + len(stretch), f'"{stretch}"')
         if "\\" not in stretch
         else None,

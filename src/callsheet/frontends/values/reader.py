@@ -102,12 +102,12 @@ class Reader:
 
     def next_step_line(self, pos: int) -> int:
         """The offset of the next line after `pos` that begins a step; the end if there is none."""
-        start, found = self._next_step
-        if not start <= pos < found:
+        start, line_start = self._next_step
+        if not start <= pos < line_start:
             match = SURE_STEP_LINE.search(self.text, self.line_end(pos))
-            found = len(self.text) if match is None else match.start()
-            self._next_step = (pos, found)
-        return found
+            line_start = len(self.text) if match is None else match.start()
+            self._next_step = (pos, line_start)
+        return line_start
 
     def open(self) -> None:
         """Enter the bracket at the position; raises Stop beyond `MAX_DEPTH`."""

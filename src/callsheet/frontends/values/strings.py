@@ -173,8 +173,8 @@ def _is_closing_quote(reader: Reader, end: int) -> bool:
 def _block_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
     text = reader.text
     if raw:
-        found = text.find(quote * 3, at + 3)
-        close = -1 if found == -1 else found + 3
+        closing = text.find(quote * 3, at + 3)
+        close = -1 if closing == -1 else closing + 3
     else:
         match = _BLOCK_STRING[quote].match(text, at + 3)
         close = -1 if match is None else match.end()
@@ -321,11 +321,11 @@ _LOOKS_LIKE_REF = re.compile(rf"(?<!\\)\$(?:{NAME}|\{{{NAME})")
 def _note_single_quotes(reader: Reader, value: Literal, body: Span, raw: bool) -> None:
     start, end = value.span or body
     reader.loose("LTP108", "strings need double quotes", start, end, format_text(str(value.value)))
-    found = None if raw else _LOOKS_LIKE_REF.search(reader.text, body.start, body.end)
-    if found is not None:
+    reference = None if raw else _LOOKS_LIKE_REF.search(reader.text, body.start, body.end)
+    if reference is not None:
         reader.warning(
             "LTP120",
-            f"{found[0]} in single quotes is literal text and is not replaced",
-            *found.span(),
+            f"{reference[0]} in single quotes is literal text and is not replaced",
+            *reference.span(),
             help='write "…" for a text with references, or \\$ for a dollar sign',
         )

@@ -143,15 +143,15 @@ def _pair_alike(matching: Matching) -> None:
         for feature in features:
             if len(holders[feature]) <= _MOST_SHARED:
                 holders[feature].append(j)
-    found: list[tuple[float, int, int, int]] = []
+    candidates: list[tuple[float, int, int, int]] = []
     for i, features in olds.items():
         kind = matching.old_keys[i].kind
         few = (holders[f] for f in features if f in holders and len(holders[f]) <= _MOST_SHARED)
         for j in {j for some in few for j in some}:
             likeness = len(features & news[j]) / max(len(features), len(news[j]))
             if likeness >= LEAST_LIKENESS and matching.new_keys[j].kind == kind:
-                found.append((-likeness, abs(i - j), i, j))
-    for _, _, i, j in sorted(found):
+                candidates.append((-likeness, abs(i - j), i, j))
+    for _, _, i, j in sorted(candidates):
         if i not in matching.partner and j not in matching.taken:
             matching.pair(i, j)
 
@@ -160,14 +160,14 @@ def _pair_in_place(matching: Matching) -> None:
     """Pairs steps of the same kind that follow the same matched step."""
 
     def places(left: Iterable[int], known: dict[int, int], *, is_old: bool) -> dict[int, int]:
-        found: dict[int, int] = {}
+        index_of: dict[int, int] = {}
         for i in left:
             before = i - 1
             if before in known:
-                found[i] = before if is_old else known[before]
+                index_of[i] = before if is_old else known[before]
             else:
-                found[i] = found.get(before, -1)
-        return found
+                index_of[i] = index_of.get(before, -1)
+        return index_of
 
     olds = places(matching.left_old(), matching.partner, is_old=True)
     news = places(matching.left_new(), matching.taken, is_old=False)

@@ -24,9 +24,9 @@ def staying(places: Sequence[int]) -> set[int]:
         else:
             tails[length] = place
             holders[length] = position
-    kept: set[int] = set()
+    unmoved: set[int] = set()
     position = holders[-1] if holders else -1
     while position != -1:
-        kept.add(position)
+        unmoved.add(position)
         position = before[position]
-    return kept
+    return unmoved

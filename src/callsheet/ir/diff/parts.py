@@ -115,8 +115,8 @@ def _named_changes(old: Named, new: Named, part: Part, order: Part) -> Iterator[
     for name, value in now.items():
         if name not in was:
             yield Change(part, None, value, name)
-    kept = [name for name in was if name in now]
-    expected = [*kept, *(name for name in now if name not in was)]
+    common = [name for name in was if name in now]
+    expected = [*common, *(name for name in now if name not in was)]
     if expected != list(now):
         yield Change(order, tuple(was), tuple(now))
 

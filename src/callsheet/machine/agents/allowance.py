@@ -51,7 +51,7 @@ def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowanc
     for name, (least, most) in bounds.items():
         if args.get(name) is None:
             continue
-        number = _whole(args[name])
+        number = _whole_number(args[name])
         if number is None or number < least or (most is not None and number > most):
             reach = f"of at least {least}" if most is None else f"from {least} to {most}"
             return Allowance(fault=f"{name} must be a whole number {reach}")
@@ -61,7 +61,7 @@ def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowanc
     )
 
 
-def _whole(value: JSON) -> int | None:
+def _whole_number(value: JSON) -> int | None:
     """The value as a whole number, also from a text; None if it is none."""
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value) < 10:
         return int(value)

@@ -29,7 +29,7 @@ class ObservedCall(NamedTuple):
     tool: str
     args: Mapping[str, JSON]
     value: JSON
-    came: CallOutcome = CallOutcome.OK
+    outcome: CallOutcome = CallOutcome.OK
     key: str = ""
 
 

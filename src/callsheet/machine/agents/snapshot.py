@@ -31,8 +31,8 @@ def call_to_json(attempt: Attempt, frame: int, talks: Mapping[int, int], keep: K
 def call_from_json(data: list[Any], frames: Sequence[Frame], talks: Sequence[Talk], give: Give) -> Attempt:
     """The call from JSON data; raises KeyError, TypeError or ValueError if it is malformed."""
     if data[0] == "talk":
-        at: int = data[1]
-        return talks[at]
+        talk_index: int = data[1]
+        return talks[talk_index]
     if data[0] == "inner":
         number: int = data[1]
         call = talks[number].call_at(data[2])
@@ -82,12 +82,12 @@ def talk_from_json(data: Mapping[str, Any], frames: Sequence[Frame], give: Give)
 
 
 def _seen_to_json(seen: ObservedCall, keep: Keep) -> list[Any]:
-    return [keep(seen.value), str(seen.came), seen.key]
+    return [keep(seen.value), str(seen.outcome), seen.key]
 
 
 def _seen_from_json(action: Action, data: list[Any], give: Give) -> ObservedCall:
-    value, came, key = data
-    return ObservedCall(action.tool, action.args, give(value), CallOutcome(came), key)
+    value, outcome, key = data
+    return ObservedCall(action.tool, action.args, give(value), CallOutcome(outcome), key)
 
 
 def _lost(attempt: Attempt) -> list[Any] | None:
@@ -103,17 +103,17 @@ def _put_lost(attempt: Attempt, lost: list[Any] | None) -> None:
 def _attempt_to_json(attempt: Attempt, frame: int, keep: Keep) -> list[Any]:
     args = {name: keep(value) for name, value in attempt.args.items()}
     inputs = [keep(value) for value in attempt.inputs]
-    held = [] if attempt.held is None else [[keep(attempt.held.value), attempt.held.why]]
-    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, _lost(attempt), *held]
+    held_result = [] if attempt.held is None else [[keep(attempt.held.value), attempt.held.why]]
+    return [frame, attempt.index, attempt.number, attempt.key, args, inputs, _lost(attempt), *held_result]
 
 
 def _attempt_from_json(data: list[Any], frames: Sequence[Frame], give: Give) -> Attempt:
-    at: int = data[0]
-    _, index, number, key, args, inputs, lost, *held = data
+    frame_index: int = data[0]
+    _, index, number, key, args, inputs, lost, *held_result = data
     given = {name: give(kept) for name, kept in args.items()}
-    attempt = Attempt().begin(frames[at], index, key, given, [give(kept) for kept in inputs])
+    attempt = Attempt().begin(frames[frame_index], index, key, given, [give(kept) for kept in inputs])
     attempt.number = number
     _put_lost(attempt, lost)
-    for value, why in held:
+    for value, why in held_result:
         attempt.held = HeldResult(give(value), str(why))
     return attempt

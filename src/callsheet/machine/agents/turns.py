@@ -46,7 +46,7 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
     if talk.code.kind is Kind.MODEL:
         talk.turns.append(Turn(answer))
         _note(run, talk, number, f"of {talk.allowed.turns} is written")
-        return Solved(answer) if number >= talk.allowed.turns else _ask(run, talk, out)
+        return Solved(answer) if number >= talk.allowed.turns else _ask_model(run, talk, out)
     read = read_action(answer, talk.allowed.at_once)
     if isinstance(read, Finish):
         _note(run, talk, number, "is done")
@@ -60,22 +60,24 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         _note(run, talk, number, f"wanted {_action_text(read[0])}, and has no turn left")
     else:
         talk.take(answer, read)
-        return _go_on(run, talk, out)
-    return _ask(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
+        return _continue_turn(run, talk, out)
+    return _ask_model(run, talk, out) if number < talk.allowed.turns else _out_of_turns(talk)
 
 
-def observed(run: Run, call: InnerCall, value: JSON, came: CallOutcome, out: list[Command]) -> Ended | None:
+def observed(
+    run: Run, call: InnerCall, value: JSON, outcome: CallOutcome, out: list[Command]
+) -> Ended | None:
     """A call of a talk has its outcome; gives the end of the talk if it ends with that."""
     talk = call.talk
     action = talk.actions[call.place]
     talk.open -= 1
-    talk.seen[call.place] = ObservedCall(action.tool, action.args, value, came, call.delivery or call.key)
-    if came is not CallOutcome.OK:
+    talk.seen[call.place] = ObservedCall(action.tool, action.args, value, outcome, call.delivery or call.key)
+    if outcome is not CallOutcome.OK:
         _note(run, talk, len(talk.turns) + 1, f"{action.tool} failed: {value}")
-    return _go_on(run, talk, out)
+    return _continue_turn(run, talk, out)
 
 
-def _go_on(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
+def _continue_turn(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     """Make the calls that can be made now; once all are done, ask the next question."""
     while talk.next < len(talk.actions) and not talk.refused:
         if not _start(run, talk, talk.actions[talk.next], out):
@@ -85,7 +87,7 @@ def _go_on(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     if talk.refused:
         return GivenUp(talk.refused)
     talk.close_turn()
-    return _ask(run, talk, out)
+    return _ask_model(run, talk, out)
 
 
 def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
@@ -120,7 +122,7 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     return code.concurrent
 
 
-def _ask(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
+def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     """Ask the model the next question, if the budget has room for it."""
     refusal = run.budget.reserve_model(talk.code.tool)
     if refusal is not None:
@@ -142,8 +144,8 @@ def _objection(talk: Talk, loop: LoopCode, action: Action) -> str | None:
         return wrong
     most = talk.allowed.calls
     if most is not None and talk.calls_made() >= most:
-        made = "the one call is" if most == 1 else f"all {most} calls are"
-        return f"{made} made; finish with what is known"
+        calls_made = "the one call is" if most == 1 else f"all {most} calls are"
+        return f"{calls_made} made; finish with what is known"
     return _repeats(talk, loop, action)
 
 
@@ -159,11 +161,11 @@ def _repeats(talk: Talk, loop: LoopCode, action: Action) -> str | None:
         if not seen.key:
             continue
         if seen.tool == action.tool and seen.args == action.args:
-            if seen.came is CallOutcome.OK:
+            if seen.outcome is CallOutcome.OK:
                 return f"the same call was made in turn {number}; its result stands there"
-            if seen.came is CallOutcome.REFUSED:
+            if seen.outcome is CallOutcome.REFUSED:
                 return f"the same call was refused in turn {number}: {seen.value}"
-            if seen.came is CallOutcome.LOST and not loop.tools[seen.tool].effect.may_rerun:
+            if seen.outcome is CallOutcome.LOST and not loop.tools[seen.tool].effect.may_rerun:
                 return f"it is not known whether the same call of turn {number} took place"
             failures += 1
             if failures >= _FAILED_TWICE:
@@ -178,7 +180,7 @@ def _lost(talk: Talk, action: Action) -> str:
     last = next(
         (s for turn in reversed(talk.turns) for s in reversed(turn.seen) if s[:2] == tuple(action)), None
     )
-    return last.key if last is not None and last.came is CallOutcome.LOST else ""
+    return last.key if last is not None and last.outcome is CallOutcome.LOST else ""
 
 
 def _out_of_turns(talk: Talk) -> GivenUp:

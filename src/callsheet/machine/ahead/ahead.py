@@ -59,7 +59,7 @@ class Ahead:
     """The steps that have started before their turn, in a run of one program in text order."""
 
     def __init__(self, program: Program, links: Dependencies) -> None:
-        self.at = AheadState()
+        self.state = AheadState()
         self.is_looking = True
         self._codes = program.steps
         self._links = links
@@ -80,30 +80,30 @@ class Ahead:
 
     def is_open(self, key: str) -> bool:
         """Whether the call with this key was issued early and has no outcome yet."""
-        found = self.at.calls.get(key)
-        return found is not None and found[1] not in found[0].outcomes
+        call = self.state.calls.get(key)
+        return call is not None and call[1] not in call[0].outcomes
 
     def open_keys(self) -> list[str]:
         """The keys of the early calls that have no outcome yet."""
-        return [key for key, (early, index) in self.at.calls.items() if index not in early.outcomes]
+        return [key for key, (early, index) in self.state.calls.items() if index not in early.outcomes]
 
     def open_commands(self, slots: list[Any]) -> list[CallTool | CallModel]:
         """The commands of the early calls without an outcome; `slots` are the values of the variables."""
-        made: list[CallTool | CallModel] = []
-        for key, (early, index) in self.at.calls.items():
+        commands: list[CallTool | CallModel] = []
+        for key, (early, index) in self.state.calls.items():
             if index not in early.outcomes:
                 patches = early.patches
                 if early.items is not None:
                     patches = [*patches, (early.code.loop_slot, early.items[index])]
                 with_values = PatchedVariables(slots, patches)
-                made.append(command_of(key, early.code, with_values.slots))
+                commands.append(command_of(key, early.code, with_values.slots))
                 with_values.restore()
-        return made
+        return commands
 
-    def take(self, at: AheadState) -> None:
+    def take_over(self, state: AheadState) -> None:
         """Take over the state of another run of the same program."""
-        self.at = at
-        for early, index in at.calls.values():
+        self.state = state
+        for early, index in state.calls.values():
             if index in early.outcomes:
                 self._weigh(early.outcomes[index], 1)
 
@@ -111,51 +111,51 @@ class Ahead:
         """Keep an event if it is the outcome of an early call."""
         if not isinstance(event, Succeeded | Failed) or not self.is_open(event.key):
             return
-        early, index = self.at.calls[event.key]
+        early, index = self.state.calls[event.key]
         early.outcomes[index] = event
-        early.arrivals[index] = self.at.arrived = self.at.arrived + 1
+        early.arrivals[index] = self.state.arrived = self.state.arrived + 1
         early.open -= 1
         self._weigh(event, 1)
-        self.at.moved.append(early)
+        self.state.moved.append(early)
 
-    def take_up(self, out: list[Command], since: int) -> None:
+    def claim_started(self, out: list[Command], since: int) -> None:
         """Remove from `out[since:]` the commands already issued; `next_outcome` gives their outcomes."""
-        if not self.at.calls:
+        if not self.state.calls:
             return
-        kept = since
+        position = since
         for command in out[since:]:
-            found = None if isinstance(command, Finish) else self.at.calls.pop(command.key, None)
-            if found is None:
-                out[kept] = command
-                kept += 1
+            call = None if isinstance(command, Finish) else self.state.calls.pop(command.key, None)
+            if call is None:
+                out[position] = command
+                position += 1
                 continue
-            early, index = found
+            early, index = call
             if not early.is_taken:
                 early.is_taken = True
-                self.at.open -= early.open > 0
+                self.state.open -= early.open > 0
             outcome = early.outcomes.get(index)
             if outcome is not None:
                 self._weigh(outcome, -1)
-                heappush(self.at.queue, (early.arrivals[index], outcome))
-        del out[kept:]
+                heappush(self.state.queue, (early.arrivals[index], outcome))
+        del out[position:]
 
     def next_outcome(self) -> Outcome | None:
         """The next kept outcome of a call that the machine has asked for, in order of arrival, or None."""
-        return heappop(self.at.queue)[1] if self.at.queue else None
+        return heappop(self.state.queue)[1] if self.state.queue else None
 
     def drop(self, budget: Budget) -> None:
         """Drop all early calls, because the run jumped or ended; count them and their cost as wasted."""
-        for early, index in self.at.calls.values():
+        for early, index in self.state.calls.values():
             budget.waste(early.code.tool, asks_model=early.code.kind is Kind.MODEL)
             if index in early.outcomes:
                 self._weigh(early.outcomes[index], -1)
-                self.at.queue.append((0, early.outcomes[index]))
-        for _, outcome in self.at.queue:
+                self.state.queue.append((0, early.outcomes[index]))
+        for _, outcome in self.state.queue:
             budget.measure(said_of(outcome))
             budget.spend(outcome.spent or _NOTHING)
-        self.at.calls.clear()
-        self.at.queue.clear()
-        self.at.forget()
+        self.state.calls.clear()
+        self.state.queue.clear()
+        self.state.forget()
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
         """Add (or, with sign -1, remove) the size and cost of an outcome that the budget has not counted."""
@@ -167,64 +167,66 @@ class Ahead:
 
     # ------------------------------------------------------------ looking ahead
 
-    def look(self, turn: Turn, out: list[Command]) -> list[str]:
+    def start_ready(self, turn: Turn, out: list[Command]) -> list[str]:
         """Start the steps that may start before their turn; gives their ids."""
         if not self.is_looking:
             return []
         started: list[str] = []
         self._pass_to(turn)
-        for early in self.at.moved:
+        for early in self.state.moved:
             self._move(early, turn, out)
-        self.at.moved.clear()
+        self.state.moved.clear()
         horizon = min(turn.first + HORIZON, len(self._codes))
         while True:
-            if self.at.woken:
-                number = heappop(self.at.woken)
-            elif self.at.ready and self._has_slot(turn):
-                number = heappop(self.at.ready)
-            elif self.at.next < horizon and (not self.at.stops or self._is_inside_group(self.at.next)):
-                number = self.at.next
-                self.at.next += 1
+            if self.state.woken:
+                number = heappop(self.state.woken)
+            elif self.state.ready and self._has_slot(turn):
+                number = heappop(self.state.ready)
+            elif self.state.next < horizon and (
+                not self.state.stops or self._is_inside_group(self.state.next)
+            ):
+                number = self.state.next
+                self.state.next += 1
             else:
                 return started
-            if number >= turn.end and number not in self.at.steps and number not in self.at.skipped:
+            if number >= turn.end and number not in self.state.steps and number not in self.state.skipped:
                 self._examine(number, turn, out, started)
             if self._links.natures[number].control and not self._is_settled(number):
-                self.at.stops.add(number)
+                self.state.stops.add(number)
 
     def _pass_to(self, turn: Turn) -> None:
         """Advance to the current turn: steps before it are settled, steps in it may still lead elsewhere."""
         first, control = turn.first, self._links.natures
-        if self.at.low == NOWHERE:
-            self.at.low = self.at.next = first
-        for number in range(self.at.low, first):
+        if self.state.low == NOWHERE:
+            self.state.low = self.state.next = first
+        for number in range(self.state.low, first):
             self._settle(number)
-            self.at.skipped.discard(number)
-            self.at.steps.pop(number, None)
-        self.at.low = first
-        for number in range(max(self.at.next, first), turn.end):
+            self.state.skipped.discard(number)
+            self.state.steps.pop(number, None)
+        self.state.low = first
+        for number in range(max(self.state.next, first), turn.end):
             if control[number].control:
-                self.at.stops.add(number)
-        self.at.next = max(self.at.next, turn.end)
+                self.state.stops.add(number)
+        self.state.next = max(self.state.next, turn.end)
 
     def _is_inside_group(self, number: int) -> bool:
         """Whether the step before is in the same group, so that nothing in it can prevent this one."""
         return self._codes[number - 1].group_end > number
 
     def _has_slot(self, turn: Turn) -> bool:
-        return turn.open + self.at.open < turn.budget.limits.max_concurrency
+        return turn.open + self.state.open < turn.budget.limits.max_concurrency
 
     def _is_settled(self, number: int) -> bool:
-        if number < self.at.low or number in self.at.skipped:
+        if number < self.state.low or number in self.state.skipped:
             return True
-        early = self.at.steps.get(number)
+        early = self.state.steps.get(number)
         return early is not None and early.is_known
 
     def _settle(self, number: int) -> None:
         """A step is settled: wake the steps that wait for it."""
-        self.at.stops.discard(number)
-        for waiter in self.at.waiters.pop(number, ()):
-            heappush(self.at.woken, waiter)
+        self.state.stops.discard(number)
+        for waiter in self.state.waiters.pop(number, ()):
+            heappush(self.state.woken, waiter)
 
     def _examine(self, number: int, turn: Turn, out: list[Command], started: list[str]) -> None:
         """Start a step, or find that it is certain to be skipped, or register what it waits for."""
@@ -236,7 +238,7 @@ class Ahead:
             with_values = PatchedVariables(turn.slots, patches)
             if not code.condition(with_values.slots):
                 with_values.restore()
-                self.at.skipped.add(number)
+                self.state.skipped.add(number)
                 self._settle(number)
                 return
             with_values.restore()
@@ -246,7 +248,7 @@ class Ahead:
         if nature.looks and self._waits(number, self._writer_before(number)):
             return
         if not self._has_slot(turn):
-            heappush(self.at.ready, number)
+            heappush(self.state.ready, number)
             return
         if self._waits(number, self._holder_of(code.tool, turn)):
             return
@@ -255,7 +257,7 @@ class Ahead:
     def _waits(self, number: int, blocker: int) -> bool:
         if blocker == _SETTLED:
             return False
-        self.at.waiters.setdefault(blocker, []).append(number)
+        self.state.waiters.setdefault(blocker, []).append(number)
         return True
 
     def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
@@ -263,10 +265,10 @@ class Ahead:
         before = self._links.setter_before
         for _, slot, nearest in reads:
             setter = nearest
-            while setter in self.at.skipped:
+            while setter in self.state.skipped:
                 setter = before[setter]
-            if setter >= self.at.low:
-                early = self.at.steps.get(setter)
+            if setter >= self.state.low:
+                early = self.state.steps.get(setter)
                 if early is None or not early.is_known:
                     return setter
                 patches.append((slot, early.value))
@@ -275,9 +277,9 @@ class Ahead:
     def _writer_before(self, number: int) -> int:
         """The nearest earlier step that may write and is not committed, or _SETTLED."""
         writer = self._links.writer_before[number]
-        while writer in self.at.skipped:
+        while writer in self.state.skipped:
             writer = self._links.writer_link[writer]
-        return writer if writer >= self.at.low else _SETTLED
+        return writer if writer >= self.state.low else _SETTLED
 
     def _holder_of(self, tool: str, turn: Turn) -> int:
         """A step to wait for if a tool has as many open steps as it may have, or _SETTLED."""
@@ -287,7 +289,7 @@ class Ahead:
         busy = [n for n in range(turn.first, turn.end) if self._codes[n].tool == tool]
         busy += [
             n
-            for n, early in self.at.steps.items()
+            for n, early in self.state.steps.items()
             if n >= turn.end and early.open and early.code.tool == tool
         ]
         return busy[0] if len(busy) >= most else _SETTLED
@@ -309,35 +311,35 @@ class Ahead:
         visit = turn.visits[code.identity] + 1
         prefix = code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}."
         early = EarlyStep(code, turn.generation + prefix, items, patches)
-        self.at.steps[number] = early
-        self.at.high = max(self.at.high, number)
+        self.state.steps[number] = early
+        self.state.high = max(self.state.high, number)
 
         def items_known(number: int) -> int | None:
             if number == turn.first:
                 return turn.items
-            known = self.at.steps.get(number)
+            known = self.state.steps.get(number)
             return None if known is None or known.items is None else len(known.items)
 
         count = 1 if items is None else len(items)
-        if not self._room.is_ample(code, turn.first, self.at.high, count, turn.budget, items_known):
-            del self.at.steps[number]
+        if not self._room.is_ample(code, turn.first, self.state.high, count, turn.budget, items_known):
+            del self.state.steps[number]
             return
         self._fill(early, turn, out)
         if early.open:
-            self.at.open += 1
+            self.state.open += 1
             started.append(code.id)
         elif early.stopped:
-            del self.at.steps[number]
+            del self.state.steps[number]
         else:
             self._conclude(early)
 
     def _move(self, early: EarlyStep, turn: Turn, out: list[Command]) -> None:
         """An outcome of an early step has arrived: start further items, or conclude the step."""
-        if early.is_taken or self.at.steps.get(early.code.number) is not early or early.is_known:
+        if early.is_taken or self.state.steps.get(early.code.number) is not early or early.is_known:
             return
         self._fill(early, turn, out)
         if not early.open:
-            self.at.open -= 1
+            self.state.open -= 1
             self._conclude(early)
 
     def _fill(self, early: EarlyStep, turn: Turn, out: list[Command]) -> None:
@@ -372,7 +374,7 @@ class Ahead:
             if budget.repeats_too_often(code.tool, made_of):
                 early.stopped = True
                 return
-        self.at.calls[key] = early, index
+        self.state.calls[key] = early, index
         early.ran.append(index)
         early.open += 1
         budget.early += 1

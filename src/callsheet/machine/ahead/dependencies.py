@@ -72,7 +72,7 @@ def links_of(program: Program, gated: Collection[int] = ()) -> Dependencies:
     walk = _Walk(program, natures)
     if any(nature.may_lead for nature in natures):
         for code in program.steps:
-            walk.take(code)
+            walk.add_step(code)
     return walk.links
 
 
@@ -86,7 +86,7 @@ class _Walk:
         self._writer = self._control = self._last_writer = NOWHERE
         self._group: list[StepCode] = []
 
-    def take(self, code: StepCode) -> None:
+    def add_step(self, code: StepCode) -> None:
         """Add the links of the next step."""
         links = self.links
         nature = links.natures[code.number]

@@ -15,40 +15,44 @@ Keep: TypeAlias = "Callable[[JSON], JSON]"
 Give: TypeAlias = "Callable[[Any], JSON]"
 
 
-def standing_to_json(at: AheadState, keep: Keep) -> dict[str, Any] | None:
+def ahead_to_json(state: AheadState, keep: Keep) -> dict[str, Any] | None:
     """The state as JSON data, each value passed through `keep`; None if no snapshot can be taken now.
 
     That is the case for a while: as long as a kept outcome has remarks, outcomes are yet to be handled, or
     the machine is still to ask for calls of a step that is not tracked any more.
     """
-    steps = at.steps.values()
+    steps = state.steps.values()
     if any(outcome.remarks for early in steps for outcome in early.outcomes.values()):
         return None
-    if at.queue or at.moved or any(at.steps.get(e.code.number) is not e for e, _ in at.calls.values()):
+    if (
+        state.queue
+        or state.moved
+        or any(state.steps.get(e.code.number) is not e for e, _ in state.calls.values())
+    ):
         return None
     return {
         "steps": [_early_to_json(early, keep) for early in steps],
-        "calls": [[key, early.code.number, index] for key, (early, index) in at.calls.items()],
-        "skipped": sorted(at.skipped),
-        "stops": sorted(at.stops),
-        "waiters": [[number, waiters] for number, waiters in at.waiters.items()],
-        "ready": at.ready,
-        "counts": [at.open, at.low, at.next, at.high, at.arrived],
+        "calls": [[key, early.code.number, index] for key, (early, index) in state.calls.items()],
+        "skipped": sorted(state.skipped),
+        "stops": sorted(state.stops),
+        "waiters": [[number, waiters] for number, waiters in state.waiters.items()],
+        "ready": state.ready,
+        "counts": [state.open, state.low, state.next, state.high, state.arrived],
     }
 
 
-def standing_from_json(program: Program, data: Mapping[str, Any], give: Give) -> AheadState:
+def ahead_from_json(program: Program, data: Mapping[str, Any], give: Give) -> AheadState:
     """The state from JSON data; raises KeyError, IndexError, TypeError or ValueError if it is malformed."""
-    at = AheadState()
+    state = AheadState()
     for item in data["steps"]:
         early = _early_from_json(program, item, give)
-        at.steps[early.code.number] = early
-    at.calls = {key: (at.steps[number], index) for key, number, index in data["calls"]}
-    at.skipped, at.stops = set(data["skipped"]), set(data["stops"])
-    at.waiters = {number: list(waiters) for number, waiters in data["waiters"]}
-    at.ready = list(data["ready"])
-    at.open, at.low, at.next, at.high, at.arrived = data["counts"]
-    return at
+        state.steps[early.code.number] = early
+    state.calls = {key: (state.steps[number], index) for key, number, index in data["calls"]}
+    state.skipped, state.stops = set(data["skipped"]), set(data["stops"])
+    state.waiters = {number: list(waiters) for number, waiters in data["waiters"]}
+    state.ready = list(data["ready"])
+    state.open, state.low, state.next, state.high, state.arrived = data["counts"]
+    return state
 
 
 def _early_to_json(early: EarlyStep, keep: Keep) -> list[Any]:
@@ -74,10 +78,12 @@ def _early_to_json(early: EarlyStep, keep: Keep) -> list[Any]:
 def _early_from_json(program: Program, data: list[Any], give: Give) -> EarlyStep:
     number: int = data[0]
     _, prefix, items, patches, following, is_open, stopped, ran, outcomes, is_known, is_taken, value = data
-    whole = None if items is None else give(items)
-    if whole is not None and not isinstance(whole, list):
+    list_items = None if items is None else give(items)
+    if list_items is not None and not isinstance(list_items, list):
         raise ValueError("the items of a loop are no list")
-    early = EarlyStep(program.steps[number], prefix, whole, [(slot, give(kept)) for slot, kept in patches])
+    early = EarlyStep(
+        program.steps[number], prefix, list_items, [(slot, give(kept)) for slot, kept in patches]
+    )
     early.next, early.open, early.stopped, early.ran = following, is_open, stopped, ran
     for index, arrival, *outcome in outcomes:
         early.outcomes[index] = _outcome_from_json(f"{prefix}{index}.1", outcome, give)
@@ -94,8 +100,8 @@ def _outcome_to_json(outcome: Outcome, keep: Keep) -> list[Any]:
 
 
 def _outcome_from_json(key: str, data: list[Any], give: Give) -> Outcome:
-    kind, kept, spent, *more = data
+    kind, value, spent, *more = data
     took = None if spent is None else Spent(*spent)
     if kind == "ok":
-        return Succeeded(key, give(kept), (), took)
-    return Failed(key, str(give(kept)), (), took, *more)
+        return Succeeded(key, give(value), (), took)
+    return Failed(key, str(give(value)), (), took, *more)

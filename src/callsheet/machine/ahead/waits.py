@@ -125,15 +125,15 @@ def _schedule_of(number: int, program: Program, links: Dependencies, group: int 
     if not nature.may_lead:
         is_first = (number if group is None else group) == 0
         return StepSchedule(name, (), "" if is_first else nature.why, is_member=group is not None)
-    found: dict[int, tuple[Cause, list[str]]] = {}
+    causes: dict[int, tuple[Cause, list[str]]] = {}
     for read in (*links.asks[number], *links.takes[number]):
         for setter in _chain(read.setter, links.setter_before, program, links):
-            _, variables = found.setdefault(setter, (Cause.DATA, []))
+            _, variables = causes.setdefault(setter, (Cause.DATA, []))
             if read.name not in variables:
                 variables.append(read.name)
     waits = [
         (n, Wait(program.steps[n].id, cause, ", ".join(f"${v}" for v in names), tuple(names)))
-        for n, (cause, names) in found.items()
+        for n, (cause, names) in causes.items()
     ]
     if nature.looks:
         waits += [

@@ -239,15 +239,15 @@ def _known_part(value: Foreseen) -> Foreseen:
 
 def _unforeseen(steps: Sequence[StepForecast], knowledge: Knowledge) -> list[str]:
     """What may happen in addition to the steps' own calls, in words."""
-    found: list[str] = []
+    names: list[str] = []
     for step in steps:
         if step.when is When.NEVER:
             continue
         if isinstance(step.step.action, Replan):
-            found.append(f"{step.step.id}: what the new plan of RE-PLAN does")
+            names.append(f"{step.step.id}: what the new plan of RE-PLAN does")
         elif isinstance(step.step.action, Call) and step.step.action.kind is CallKind.AGENT:
             tools = _tools_of_agent(step.step.action, knowledge)
             what = f"{step.step.id}: what the agent of @{step.step.action.tool} calls"
             among = ", ".join(f"@{name}" for name in tools or ()) or "no tool"
-            found.append(what if tools is None else f"{what}, of {among}")
-    return found
+            names.append(what if tools is None else f"{what}, of {among}")
+    return names

@@ -93,10 +93,10 @@ def opposite(verdict: bool | None) -> bool | None:
 
 def all_hold(verdicts: Iterable[bool | None]) -> bool | None:
     """Whether all hold, in three-valued logic: False if one is False, else None if one is None."""
-    found: bool | None = True
+    result: bool | None = True
     for verdict in verdicts:
         if verdict is False:
             return False
         if verdict is None:
-            found = None
-    return found
+            result = None
+    return result

@@ -86,21 +86,21 @@ def text_of(parts: Sequence[str | Unknown]) -> str | Text:
     >>> text_of(["a", "b"]), text_of(["a", "", Unknown("X result")])
     ('ab', Text(parts=('a', Unknown(what='X result', step=None, path=(), kind=None))))
     """
-    made: list[str | Unknown] = []
+    pieces: list[str | Unknown] = []
     texts: list[str] = []
     for part in parts:
         if isinstance(part, str):
             texts.append(part)
             continue
         if any(texts):
-            made.append("".join(texts))
+            pieces.append("".join(texts))
         texts = []
-        made.append(part)
-    if not made:
+        pieces.append(part)
+    if not pieces:
         return "".join(texts)
     if any(texts):
-        made.append("".join(texts))
-    return Text(tuple(made))
+        pieces.append("".join(texts))
+    return Text(tuple(pieces))
 
 
 def parts_of_text(value: Foreseen) -> tuple[str | Unknown, ...]:

@@ -20,7 +20,13 @@ from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, assemble
 from callsheet.machine.forecasting.forecast import Forecast
 from callsheet.machine.forecasting.knowledge import Knowledge
-from callsheet.machine.forecasting.step_interpreter import Exit, ExitCertainty, PlanContext, StepOutcome, look
+from callsheet.machine.forecasting.step_interpreter import (
+    Exit,
+    ExitCertainty,
+    PlanContext,
+    StepOutcome,
+    interpret_step,
+)
 from callsheet.machine.forecasting.units import Units, units_of
 from callsheet.machine.forecasting.variables import Binding, Merger, VariableTable
 
@@ -119,17 +125,17 @@ class _PlanInterpreter:
         waiting = list(entered)
         heapq.heapify(waiting)
         seen: set[int] = set()
-        held: dict[int, list[VariableTable]] = {}
+        tables_at: dict[int, list[VariableTable]] = {}
         while waiting:
             unit = heapq.heappop(waiting)
             if unit in seen:
                 continue
             seen.add(unit)
             is_meeting = self._units.ways_in[unit] > 1 or unit in entered
-            self._see_unit(unit, table if is_meeting else self._merger.join(held[unit]))
+            self._see_unit(unit, table if is_meeting else self._merger.join(tables_at[unit]))
             for target in self._edges.get(unit, ()):
                 if target in inside and target not in seen:
-                    held[target] = self._arriving.pop(target)
+                    tables_at[target] = self._arriving.pop(target)
                     heapq.heappush(waiting, target)
                 elif target in inside:
                     self._arriving.pop(target, None)
@@ -138,13 +144,13 @@ class _PlanInterpreter:
         """Visit a step, or the members of a group, which all see the same variables."""
         numbers = self._units.members(unit)
         if len(numbers) == 1:
-            passage = self._look(unit, table)
+            passage = self._interpret_step(unit, table)
             self._leave_step(unit, passage, table)
             return
         after = table
         exits: list[Exit] = []
         for number in numbers:
-            passage = self._look(number, table)
+            passage = self._interpret_step(number, table)
             if unit in self._units.partial:
                 passage = _left_open(passage)
                 self._passages[number] = passage
@@ -152,15 +158,15 @@ class _PlanInterpreter:
             exits += passage.exits
         is_open = True
         for way_out in exits:
-            self._lead(unit, way_out.target, after, way_out.way)
-            if way_out.way is ExitCertainty.SURE:
+            self._pass_on(unit, way_out.target, after, way_out.certainty)
+            if way_out.certainty is ExitCertainty.SURE:
                 is_open = False
                 break
         if is_open:
-            self._lead(unit, numbers[-1] + 1, after, ExitCertainty.SURE)
+            self._pass_on(unit, numbers[-1] + 1, after, ExitCertainty.SURE)
 
-    def _look(self, number: int, table: VariableTable) -> StepOutcome:
-        passage = look(self._setting, number, table)
+    def _interpret_step(self, number: int, table: VariableTable) -> StepOutcome:
+        passage = interpret_step(self._setting, number, table)
         self._passages[number] = passage
         return passage
 
@@ -168,12 +174,12 @@ class _PlanInterpreter:
         is_open = True
         for way_out in passage.exits:
             binding = passage.if_failed if way_out.has_failed else passage.binding
-            self._lead(unit, way_out.target, self._bound(unit, binding, table), way_out.way)
-            if way_out.way is ExitCertainty.SURE:
+            self._pass_on(unit, way_out.target, self._bound(unit, binding, table), way_out.certainty)
+            if way_out.certainty is ExitCertainty.SURE:
                 is_open = False
         if is_open:
             after = self._bound(unit, passage.binding, table, is_sure=passage.is_sure)
-            self._lead(unit, unit + 1, after, ExitCertainty.SURE)
+            self._pass_on(unit, unit + 1, after, ExitCertainty.SURE)
 
     def _bound(
         self, number: int, binding: Binding | None, table: VariableTable, *, is_sure: bool = True
@@ -190,17 +196,17 @@ class _PlanInterpreter:
         binding = passage.binding
         output = self._plan.steps[number].output
         if binding is not None and passage.if_failed is not None and output is not None:
-            ways = [way_out.way for way_out in passage.exits if way_out.has_failed]
+            ways = [way_out.certainty for way_out in passage.exits if way_out.has_failed]
             if ExitCertainty.SURE in ways:
                 binding = passage.if_failed
             elif ways:
                 binding = self._merger(self._setting.slots[output.var], binding, passage.if_failed)
         return self._bound(number, binding, table, is_sure=passage.is_sure)
 
-    def _lead(self, unit: int, target: int, table: VariableTable, way: ExitCertainty) -> None:
+    def _pass_on(self, unit: int, target: int, table: VariableTable, certainty: ExitCertainty) -> None:
         head = self._units.head_of[target] if target < self._setting.end else target
         edges = self._edges.setdefault(unit, {})
-        edges[head] = edges.get(head, False) or way is not ExitCertainty.FAILURE
+        edges[head] = edges.get(head, False) or certainty is not ExitCertainty.FAILURE
         self._arriving.setdefault(head, []).append(table)
 
     def _initial_table(self, inputs: Mapping[str, JSON]) -> VariableTable:
@@ -216,7 +222,9 @@ class _PlanInterpreter:
 def _left_open(passage: StepOutcome) -> StepOutcome:
     """The passage of a group member that a jump into the group may skip."""
     exits = tuple(
-        way_out._replace(way=ExitCertainty.MAYBE) if way_out.way is ExitCertainty.SURE else way_out
+        way_out._replace(certainty=ExitCertainty.MAYBE)
+        if way_out.certainty is ExitCertainty.SURE
+        else way_out
         for way_out in passage.exits
     )
     visits = tuple(visit._replace(is_sure=False) for visit in passage.visits)
@@ -245,14 +253,14 @@ def _order_of(plan: Plan) -> list[int]:
         for other in before:
             followers[other].append(number)
     ready = [number for number, before in enumerate(waits) if not before]
-    left = [len(before) for before in waits]
+    unfinished = [len(before) for before in waits]
     order: list[int] = []
     while ready:
         number = heapq.heappop(ready)
         order.append(number)
         for follower in followers[number]:
-            left[follower] -= 1
-            if not left[follower]:
+            unfinished[follower] -= 1
+            if not unfinished[follower]:
                 heapq.heappush(ready, follower)
     if len(order) < len(plan.steps):
         raise ValueError("steps of the plan wait for one another")

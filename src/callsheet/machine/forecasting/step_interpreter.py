@@ -59,7 +59,7 @@ class Exit(NamedTuple):
     """A way from a step to another than the next one; `has_failed` says that it follows a failure."""
 
     target: int
-    way: ExitCertainty
+    certainty: ExitCertainty
     has_failed: bool = False
 
 
@@ -114,7 +114,7 @@ class _Item(NamedTuple):
     scope: Scope
 
 
-def look(setting: PlanContext, number: int, table: VariableTable) -> StepOutcome:
+def interpret_step(setting: PlanContext, number: int, table: VariableTable) -> StepOutcome:
     """What the step of this number does with these variables."""
     step = setting.plan.steps[number]
     slots = setting.slots
@@ -149,10 +149,10 @@ class _StepInterpreter:
         self._scope = scope
         self._depends_on = depends_on
         self._source: Foreseen = None
-        self._found: Sequence[Foreseen] | None = ()
+        self._items: Sequence[Foreseen] | None = ()
         if step.foreach is not None:
             self._source = evaluate(step.foreach.source, scope)
-            self._found = items_foreseen(self._source)
+            self._items = items_foreseen(self._source)
 
     # ------------------------------------------------------------ items and conditions
 
@@ -164,16 +164,16 @@ class _StepInterpreter:
             if holds is not False:
                 yield _Item(None, holds, self._scope)
             return
-        found = self._found
-        for index, item in enumerate((_item_of(self._source),) if found is None else found):
-            scope = _with(self._scope, step.foreach.var, item)
+        findings = self._items
+        for index, item in enumerate((_item_of(self._source),) if findings is None else findings):
+            scope = _with_variable(self._scope, step.foreach.var, item)
             holds = True if step.condition is None else decide(step.condition, scope)
             if holds is not False:
-                yield _Item(index, None if found is None else holds, scope)
+                yield _Item(index, None if findings is None else holds, scope)
 
     @property
     def _is_per_item(self) -> bool:
-        return self._found is None
+        return self._items is None
 
     def _times(self, holds: Sequence[bool | None]) -> Times:
         if self._is_per_item and holds:
@@ -188,7 +188,7 @@ class _StepInterpreter:
         why_not: str | None = None,
     ) -> StepOutcome:
         if not holds and why_not is None:
-            no_items = self._step.foreach is not None and self._found is not None and not self._found
+            no_items = self._step.foreach is not None and self._items is not None and not self._items
             why_not = "there are no items" if no_items else "the condition does not hold"
         return StepOutcome(
             visits=tuple(visits),
@@ -342,14 +342,14 @@ class _StepInterpreter:
         target = self._failure_target()
         exits: list[Exit] = []
         if target is not None and holds and fails is not False:
-            way = (
+            certainty = (
                 ExitCertainty.FAILURE
                 if fails is None
                 else ExitCertainty.SURE
                 if holds[0] is True
                 else ExitCertainty.MAYBE
             )
-            exits.append(Exit(target, way, True))
+            exits.append(Exit(target, certainty, True))
         error: Foreseen = value
         if fails is None or self._step.foreach is not None:
             error = Unknown(f"{_tool(self._step)} error", self._step.id)
@@ -371,7 +371,7 @@ def _item_of(source: Foreseen) -> Unknown:
     return Unknown("item of a text")
 
 
-def _with(scope: Scope, name: str, value: Foreseen) -> Scope:
+def _with_variable(scope: Scope, name: str, value: Foreseen) -> Scope:
     return lambda asked: value if asked == name else scope(asked)
 
 
@@ -382,10 +382,10 @@ def _once(holds: Sequence[bool | None]) -> Times:
 
 def _any_fails(holds: Sequence[bool | None], outcomes: Sequence[_Outcome]) -> bool | None:
     """Whether one of the items fails; None if that is not certain."""
-    found = [outcome.fails for outcome in outcomes]
-    if True in found and None not in holds:
+    failures = [outcome.fails for outcome in outcomes]
+    if True in failures and None not in holds:
         return True
-    return None if None in found or True in found else False
+    return None if None in failures or True in failures else False
 
 
 def _tool(step: Step) -> str:

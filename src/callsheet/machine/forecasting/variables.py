@@ -81,7 +81,7 @@ class Merger:
     def __init__(self, names: Sequence[str], setters: Sequence[Sequence[int]]) -> None:
         self._names = names
         self._setters = setters
-        self._known: dict[tuple[int, tuple[int, ...]], Binding] = {}
+        self._bindings: dict[tuple[int, tuple[int, ...]], Binding] = {}
         self._open_chunks: dict[int, _Chunk] = {}
         self._budget = max(_LEAST_BUDGET, _JOINS_PER_NAME * len(names))
 
@@ -95,8 +95,8 @@ class Merger:
         if self._budget < 0:
             slots = range(start, start + _CHUNK)
             named = [self.open(s, self._setters[s]) if s < len(self._names) else UNSET for s in slots]
-            self._open_chunks[number] = made = tuple(named)
-            return made
+            self._open_chunks[number] = chunk = tuple(named)
+            return chunk
         return tuple(
             a if a is b else self(slot, a, b)
             for slot, (a, b) in enumerate(zip(mine, theirs, strict=True), start)
@@ -105,10 +105,10 @@ class Merger:
     def open(self, slot: int, steps: Iterable[int]) -> Binding:
         """The binding of a variable that one of these steps has set, or none of them."""
         named = tuple(sorted(set(steps))[:MOST_STEPS])
-        made = self._known.get((slot, named))
-        if made is None:
-            made = self._known[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
-        return made
+        binding = self._bindings.get((slot, named))
+        if binding is None:
+            binding = self._bindings[slot, named] = Binding(Unknown(f"${self._names[slot]}"), named)
+        return binding
 
     def __call__(self, slot: int, a: Binding, b: Binding) -> Binding:
         """What is known where both may hold."""

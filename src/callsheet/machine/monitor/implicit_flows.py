@@ -52,7 +52,7 @@ class ImplicitFlows:
         self.counts_bits = counts_bits
         self._ended = LITERAL
         self._program = program
-        self._controls = program.keep(_Controls, lambda: _Controls(program))
+        self._controls = program.cached(_Controls, lambda: _Controls(program))
 
     def resume(self, noted: dict[int, Label]) -> None:
         """Restore the decisions made before."""
@@ -99,22 +99,22 @@ class ImplicitFlows:
 
     def _slots_behind(self, code: StepCode) -> tuple[int, ...]:
         """The slots of the variables that are set or not depending on what a step decides."""
-        found = self._controls.reach.get(code.number)
-        if found is None:
+        slots = self._controls.reach.get(code.number)
+        if slots is None:
             step = self._program.plan.steps[code.number]
             if self._program.graph is not None or (is_guarded(step) and not decides(step)):
-                found = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else depends on it
+                slots = () if code.out_slot == NOWHERE else (code.out_slot,)  # nothing else depends on it
             else:
                 slot_of = self._program.slot_of
-                found = tuple(slot_of[name] for name in self._controls.control.variables(code.number))
-            self._controls.reach[code.number] = found
-        return found
+                slots = tuple(slot_of[name] for name in self._controls.control.variables(code.number))
+            self._controls.reach[code.number] = slots
+        return slots
 
 
 def _waits(graph: Graph) -> list[list[int]]:
     """For each step of a graph, itself and those it waits for: their failure would keep it from starting."""
-    found: list[list[int]] = [[number] for number in range(len(graph.dependents))]
+    waits: list[list[int]] = [[number] for number in range(len(graph.dependents))]
     for number, dependents in enumerate(graph.dependents):
         for dependent in dependents:
-            found[dependent].append(number)
-    return found
+            waits[dependent].append(number)
+    return waits

@@ -37,12 +37,12 @@ _Shape: TypeAlias = "tuple[Hashable, ...]"
 class CachedJudgement(NamedTuple):
     """A cached judgement: the label of the call's result, and of all data it sends.
 
-    With `apart` it applies only to calls whose values stand apart.
+    With `is_separate` it applies only to calls whose values stand apart.
     """
 
     result: Label
     sent: Label
-    apart: bool
+    is_separate: bool
 
 
 Known: TypeAlias = "dict[tuple[Label, ...], CachedJudgement]"
@@ -82,11 +82,11 @@ class Separation(Enum):
 class _SharedCache:
     """The cache for one program under one set of rules, shared by all its runs."""
 
-    __slots__ = ("apart", "by_step", "shapes")
+    __slots__ = ("by_step", "separations", "shapes")
 
     def __init__(self) -> None:
         self.by_step: dict[int, StepShape | None] = {}
-        self.apart: dict[int, Separation] = {}
+        self.separations: dict[int, Separation] = {}
         self.shapes: dict[_Shape, Known] = {}
 
 
@@ -95,8 +95,8 @@ class JudgementCache:
 
     __slots__ = (
         "_cache",
-        "_deciding",
         "_extended",
+        "_implicit_flows",
         "_marks",
         "_named",
         "_program",
@@ -108,7 +108,7 @@ class JudgementCache:
     def __init__(
         self,
         rules: Judge | None,
-        deciding: ImplicitFlows,
+        implicit_flows: ImplicitFlows,
         variables: VariableLabels,
         extended: Extended,
         program: Program,
@@ -118,13 +118,13 @@ class JudgementCache:
         self._named = frozenset[str]() if rules is None else rules.policy.approved | rules.policy.declassify
         # if the plan's literals are not plain, the label of an argument depends on whether it has any
         self._marks = rules is not None and rules.policy.planner != LITERAL
-        self._deciding = deciding
+        self._implicit_flows = implicit_flows
         self._variables = variables
         self._extended = extended
         self._program = program
         self._slot_of = program.slot_of.__getitem__
         # a judgement of a shape depends only on the rules, so every run of the program can use it
-        self._cache = _SharedCache() if rules is None else program.keep((_SharedCache, rules), _SharedCache)
+        self._cache = _SharedCache() if rules is None else program.cached((_SharedCache, rules), _SharedCache)
 
     def admitted(self, code: StepCode, args: Args, inputs: Inputs = ()) -> Admitted | None:
         """The cached judgement for the call a step is about to make; None if it must be judged in full."""
@@ -134,8 +134,8 @@ class JudgementCache:
         slots, known, clears, _ = shape
         if not known:
             return None
-        deciding, variables = self._deciding, self._variables
-        way = deciding.about(code.number) if deciding.noted else deciding.base
+        implicit_flows, variables = self._implicit_flows, self._variables
+        way = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
         if len(slots) == 1:
             (slot,) = slots
             cached = known.get((way, variables.labels[slot]))
@@ -145,14 +145,14 @@ class JudgementCache:
             cached = known.get((way, *[labels[slot] for slot in slots]))
             origins = variables.origins_at(slots)
         if cached is None or (
-            (clears or cached.apart) and not self._passes(code, shape, cached.apart, args, inputs)
+            (clears or cached.is_separate) and not self._passes(code, shape, cached.is_separate, args, inputs)
         ):
             return None
         for value in args.values():
             if type(value) is dict or type(value) is list:
                 return None  # keys are data and may name recipients
         return bare(
-            Admitted, (cached.result, cached.sent, self._extended.by(origins, code.id), (), NOTHING_SHOWN)
+            Admitted, (cached.result, cached.sent, self._extended.extend(origins, code.id), (), NOTHING_SHOWN)
         )
 
     def note(self, code: StepCode, admitted: Admitted, args: Args, inputs: Inputs) -> None:
@@ -166,17 +166,21 @@ class JudgementCache:
         labels = [self._variables.labels[slot] for slot in shape.slots]
         if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
             return  # the links in the message must be disabled, which needs the values
-        apart = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
-        if apart and (
+        is_separate = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
+        if is_separate and (
             LITERAL in labels or not shape.of_private or not self._passes(code, shape, True, args, inputs)
         ):
             return
         if len(shape.known) >= _MOST:
             shape.known.clear()
-        shape.known[self._deciding.about(code.number), *labels] = CachedJudgement(result, sent, apart)
+        shape.known[self._implicit_flows.about(code.number), *labels] = CachedJudgement(
+            result, sent, is_separate
+        )
 
-    def _passes(self, code: StepCode, shape: StepShape, apart: bool, args: Args, inputs: Inputs) -> bool:
-        """Whether the texts of a call pass the checks, and stand apart if `apart`."""
+    def _passes(
+        self, code: StepCode, shape: StepShape, is_separate: bool, args: Args, inputs: Inputs
+    ) -> bool:
+        """Whether the texts of a call pass the checks, and stand apart if `is_separate`."""
         texts = [*inputs, *args.values()] if inputs else list(args.values())
         for number, text in enumerate(texts):
             if type(text) is int:
@@ -187,19 +191,19 @@ class JudgementCache:
         for clear in shape.clears:
             if not clear(text):
                 return False
-        if not apart:
+        if not is_separate:
             return True
-        how = self._cache.apart.get(code.number) or self._apart(code)
+        how = self._cache.separations.get(code.number) or self._separation(code)
         return how is Separation.ALONE or (how is Separation.YES and opens_nothing(text))
 
-    def _apart(self, code: StepCode) -> Separation:
+    def _separation(self, code: StepCode) -> Separation:
         assert self._rules is not None
         prose = self._rules.prepared(code.tool).prose
         values = [value for name, value in self._written(code) if not _is_whole(prose, name, value)]
         how = Separation.NO
         if stand_apart(values):
             how = Separation.YES if sum(_holes(value) for value in values) > 1 else Separation.ALONE
-        self._cache.apart[code.number] = how
+        self._cache.separations[code.number] = how
         return how
 
     def _shape_of(self, code: StepCode) -> StepShape | None:
@@ -223,7 +227,7 @@ class JudgementCache:
 
     def _new_shape(self, code: StepCode, rules: Judge) -> StepShape | None:
         tool, prepared = code.tool, rules.prepared(code.tool)
-        repeats = code.recurs and self._deciding.repeats(code)
+        repeats = code.recurs and self._implicit_flows.repeats(code)
         seen = prepared.of_labels_again if repeats or code.retries else prepared.of_labels
         if seen is None or code.id in self._named:
             return None

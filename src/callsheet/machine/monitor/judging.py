@@ -30,7 +30,7 @@ class Judging:
 
     def admitted(self, call: CallView, origins: Origins, *, is_asked: bool) -> Admitted:
         """Judge a call; `is_asked` says that a person is asked before it anyway. Raises RefusedByPolicy."""
-        way, arguments = call.pc, call.arguments
+        pc, arguments = call.pc, call.arguments
         judgement = self.judge(call)
         if judgement.objections:
             raise objected(call, judgement.objections[0], origins)
@@ -38,16 +38,16 @@ class Judging:
             approved = self.judge(call._replace(approved=True))
             if approved.objections:  # an approval would not help
                 raise objected(call, approved.objections[0], origins)
-        sent = way
+        sent = pc
         for argument in arguments:
             if argument.label is not sent:
                 sent = sent.join(argument.label)
         if judgement.links:
             sent = Judge.unshown(sent)
         result = judgement.result
-        if way is not LITERAL:
-            result = result.join(way)
-        made_by = self.extended.by(origins, call.step)
+        if pc is not LITERAL:
+            result = result.join(pc)
+        made_by = self.extended.extend(origins, call.step)
         if not (is_asked or judgement.approvals):
             return bare(Admitted, (result, sent, made_by, (), NOTHING_SHOWN))
         return Admitted(result, sent, made_by, judgement.approvals, self._shown(arguments, origins))
@@ -62,16 +62,16 @@ class Judging:
         labels: dict[str, JSON] = {}
         for argument in arguments:
             if argument.label != LITERAL:
-                came: JSON = [*self._origins_of(argument, origins)]
-                labels[argument.name] = {"label": str(argument.label), "from": came}
+                steps: JSON = [*self._origins_of(argument, origins)]
+                labels[argument.name] = {"label": str(argument.label), "from": steps}
         return labels
 
     def _origins_of(self, argument: Argument, origins: Origins) -> Origins:
-        found: Origins = NONE
+        all_origins: Origins = NONE
         for hole in _holes(argument):
             of_hole = self._variables.origins_of(hole.partition(".")[0])
-            found = origins if of_hole is None else merged(found, of_hole)
-        return found
+            all_origins = origins if of_hole is None else merged(all_origins, of_hole)
+        return all_origins
 
 
 def _holes(argument: Argument) -> Iterable[str]:

@@ -53,14 +53,14 @@ class Monitor:
         "_exact",
         "_judging",
         "_reading",
-        "deciding",
         "enforcement",
+        "implicit_flows",
         "is_anew",
+        "judgement_cache",
         "literal",
-        "passing",
+        "open_calls",
         "program",
-        "saying",
-        "underway",
+        "shown_texts",
         "variable_labels",
     )
 
@@ -72,7 +72,7 @@ class Monitor:
         """Whether the program comes from a plan that was made during the run."""
         self._base: Label = LITERAL
         self.variable_labels = VariableLabels()
-        self.underway = OpenCalls()
+        self.open_calls = OpenCalls()
 
     # ------------------------------------------------------------ programs and variables
 
@@ -91,7 +91,7 @@ class Monitor:
         """Restore the state of decisions in the loaded program; `is_anew` as the attribute."""
         self.is_anew, self._base = is_anew, base
         self._take_program(self.program)
-        self.deciding.resume(noted)
+        self.implicit_flows.resume(noted)
 
     def _take_program(self, program: Program) -> None:
         self.program = program
@@ -102,38 +102,38 @@ class Monitor:
         self._judging = Judging(
             rules.judge if course is None else course.judging(rules.judge), self.variable_labels
         )
-        self.deciding = ImplicitFlows(
+        self.implicit_flows = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
         )
-        self.saying = ShownTexts(
+        self.shown_texts = ShownTexts(
             program.plan,
             self.enforcement,
             self._judging,
             self._reading,
-            self.deciding,
+            self.implicit_flows,
             self.variable_labels,
-            self.underway,
+            self.open_calls,
         )
         self._pass_by(None if course is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
-        self.passing = JudgementCache(
-            rules, self.deciding, self.variable_labels, self._judging.extended, self.program
+        self.judgement_cache = JudgementCache(
+            rules, self.implicit_flows, self.variable_labels, self._judging.extended, self.program
         )
 
     def change(self, policy: Policy) -> None:
         """Apply another policy from now on."""
-        noted, self._base = self.deciding.noted, self.deciding.base
+        noted, self._base = self.implicit_flows.noted, self.implicit_flows.base
         self.enforcement = Enforcement.under(policy, self.enforcement.inputs)
         self.literal = self.literal.join(policy.planner)
         self._take_program(self.program)
-        self.deciding.resume(noted)
+        self.implicit_flows.resume(noted)
 
-    def given(self, names: Iterable[str]) -> None:
+    def label_inputs(self, names: Iterable[str]) -> None:
         """The run begins with these variables."""
         known = self.enforcement
         for name in names:
-            self.variable_labels.give(name, known.inputs.get(name, known.given))
+            self.variable_labels.set_input(name, known.inputs.get(name, known.given))
 
     def edited(self, names: Iterable[str]) -> None:
         """A person has set these variables; they get the labels of the run's inputs."""
@@ -151,14 +151,14 @@ class Monitor:
 
     def holds_secrets_of(self, step: str) -> bool:
         """Whether an open call of a step sends, or has given, secret data."""
-        return self.underway.holds_secrets_of(step)
+        return self.open_calls.holds_secrets_of(step)
 
     def context_of(self, key: str, shown: Label | None) -> Label:
         """Close the compilation with this key; gives the label of what its planner was told.
 
         That is the data it was `shown` (all variables, if None) joined with the reason, if there was one.
         """
-        reason = self.underway.calls.pop(key, None)
+        reason = self.open_calls.calls.pop(key, None)
         if shown is None:
             shown = join(label for label, _ in self.variables().values())
         return shown if reason is None else shown.join(reason.sent)
@@ -168,13 +168,13 @@ class Monitor:
         self.literal = self.enforcement.policy.planner.join(context or LITERAL)
         self.is_anew = True
         if number != NOWHERE:
-            self._base = self.deciding.about(number)
+            self._base = self.implicit_flows.about(number)
 
     # ------------------------------------------------------------ what decides
 
     def _note(self, code: StepCode, label: Label) -> None:
         """A step has made a decision by data of this label: join it into all that depends on the decision."""
-        slots, joined = self.deciding.note(code, label)
+        slots, joined = self.implicit_flows.note(code, label)
         variables = self.variable_labels
         for slot in slots:
             variables.labels[slot] = variables.labels[slot].join(joined)
@@ -196,7 +196,7 @@ class Monitor:
         (tests, emptiness, _), labels = self._reading.guards(code), self.variable_labels.labels
         label = join([labels[slot] for slot in tests])
         if emptiness:
-            if self.deciding.counts_all(code):
+            if self.implicit_flows.counts_all(code):
                 label = label.join(join([labels[slot] for slot in emptiness]))
             else:
                 label = label.join(self._by_emptiness(emptiness, code))
@@ -206,7 +206,7 @@ class Monitor:
     def answers(self, code: StepCode) -> None:
         """Whether an answer is empty is about to be tested."""
         slots = self._reading.reads(code).slots
-        counts = self.deciding.counts_all(code)
+        counts = self.implicit_flows.counts_all(code)
         self._note(code, self.variable_labels.read(slots)[0] if counts else self._by_emptiness(slots, code))
 
     def loop(self, frame: Frame, slots: list[Any]) -> None:
@@ -215,13 +215,13 @@ class Monitor:
         self._note(frame.code, label)
         if (source := self._reading.source(frame.code)) is not None:
             label = self.enforcement.of_items(source(slots, self.variable_labels.labels))
-        self.underway.loops[frame.prefix] = label, origins
+        self.open_calls.loops[frame.prefix] = label, origins
 
     def enter(self, frame: Frame) -> tuple[Label, Origins]:
         """The loop variable gets the label of the loop's items; gives the label before, for `leave`."""
         slot, variables = frame.code.loop_slot, self.variable_labels
         before = variables.labels[slot], variables.origins[slot]
-        variables.labels[slot], variables.origins[slot] = self.underway.loops[frame.prefix]
+        variables.labels[slot], variables.origins[slot] = self.open_calls.loops[frame.prefix]
         return before
 
     def leave(self, frame: Frame, before: tuple[Label, Origins]) -> None:
@@ -239,28 +239,28 @@ class Monitor:
         code = attempt.code
         number = code.number
         if not is_asked:
-            passed = self.passing.admitted(code, attempt.args, attempt.inputs)
+            passed = self.judgement_cache.admitted(code, attempt.args, attempt.inputs)
             if passed is not None:
-                self.underway.calls[attempt.key] = passed
+                self.open_calls.calls[attempt.key] = passed
                 return passed
         reads = self._reading.reads(code)
         labels = self.variable_labels.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
-        way = self.deciding.about(number)
-        repeats = code.recurs and self.deciding.repeats(code)
-        made = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
-        call = bare(CallView, made)
+        way = self.implicit_flows.about(number)
+        repeats = code.recurs and self.implicit_flows.repeats(code)
+        fields = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
+        call = bare(CallView, fields)
         origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
             unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
-        self.underway.calls[attempt.key] = admitted
-        attempt.args = self.saying.as_told(attempt.args, code.kind, call)
+        self.open_calls.calls[attempt.key] = admitted
+        attempt.args = self.shown_texts.as_told(attempt.args, code.kind, call)
         if not is_asked:
-            self.passing.note(code, admitted, attempt.args, attempt.inputs)
+            self.judgement_cache.note(code, admitted, attempt.args, attempt.inputs)
         if code.loop is not None and isinstance(attempt, Talk):
-            self.underway.talks[attempt.key] = admitted.sent, admitted.origins
+            self.open_calls.talks[attempt.key] = admitted.sent, admitted.origins
             self.narrow(attempt)
         return admitted
 
@@ -276,33 +276,33 @@ class Monitor:
         Its arguments, and that it is made, have the label of everything that the agent's model has seen. That
         a question is asked reveals nothing: the links and images in it are disabled.
         """
-        label, origins = self.underway.talks[call.talk.key]
+        label, origins = self.open_calls.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, way = call.code, self.deciding.about(call.talk.code.number)
+        code, way = call.code, self.implicit_flows.about(call.talk.code.number)
         if code.tool != ASK:
             way = way.join(label)
         view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
-        self.underway.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
+        self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
-        call.args = self.saying.as_told(call.args, code.kind, view._replace(arguments=words))
+        call.args = self.shown_texts.as_told(call.args, code.kind, view._replace(arguments=words))
 
     def forbidden(self, attempt: Attempt, why: str, rule: Rule) -> RefusedByPolicy:
         """The exception for an admitted call that the driver found to be forbidden.
 
         `why` says which data would reach whom, or what would be written.
         """
-        admitted = self.underway.calls.get(attempt.key)
+        admitted = self.open_calls.calls.get(attempt.key)
         sent, origins = PLAIN if admitted is None else (admitted.sent, admitted.origins)
         code = attempt.code
-        call = CallView(code.id, code.tool, (Argument("", (), sent),), self.deciding.about(code.number))
+        call = CallView(code.id, code.tool, (Argument("", (), sent),), self.implicit_flows.about(code.number))
         origins = tuple(step for step in origins if step != code.id)
         return objected(call, Objection(rule, why, help=_WAYS_OUT.get(rule, "")), origins)
 
     # ------------------------------------------------------------ outcomes
 
-    def came(self, attempt: Attempt, reported: Label | None = None) -> None:
+    def record_outcome(self, attempt: Attempt, reported: Label | None = None) -> None:
         """A call has its outcome; `reported` is the label that the driver gave for its value."""
-        admitted = self.underway.calls.pop(attempt.key, None)
+        admitted = self.open_calls.calls.pop(attempt.key, None)
         if admitted is None:
             return
         label, origins = admitted.result, admitted.origins
@@ -310,80 +310,82 @@ class Monitor:
             # the labels of single facts are more exact than the policy's label for all memory
             label = reported.join(admitted.sent if attempt.code.tool in _MEMORY else label)
         if isinstance(attempt, InnerCall):
-            self.underway.has_seen(attempt.talk.key, label, origins)
+            self.open_calls.has_seen(attempt.talk.key, label, origins)
             check_seen(attempt.code, label, origins)
             return
         if isinstance(attempt, Talk):
-            seen, before = self.underway.talks.pop(attempt.key)
+            seen, before = self.open_calls.talks.pop(attempt.key)
             if not seen.is_public:  # made of public data alone, it can reveal nothing
                 label = label.retold()
             label, origins = label.join(seen), merged(before, origins)
-        self.underway.add_result(attempt.frame.prefix, label, origins)
+        self.open_calls.add_result(attempt.frame.prefix, label, origins)
         code = attempt.code
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._note_success(code, label)
 
-    def kept(self, code: StepCode, key: str) -> None:
-        """The only call of a step has succeeded, and the step is done: `came` and `stored` in one."""
-        label, _, origins, _, _ = self.underway.calls.pop(key)
+    def record_success(self, code: StepCode, key: str) -> None:
+        """The only call of a step has succeeded, ending the step: `record_outcome` and `stored` in one."""
+        label, _, origins, _, _ = self.open_calls.calls.pop(key)
         if self._exact or code.fail_target is not None or code.fail_message is not None:
             self._note_success(code, label)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
-    def came_to_group(self, code: StepCode, key: str) -> None:
-        """The only call of a step in a group has succeeded: `came` for a plain call."""
-        label, _, origins, _, _ = self.underway.calls.pop(key)
-        self.underway.add_result(key.removesuffix(FIRST), label, origins)
+    def record_success_in_group(self, code: StepCode, key: str) -> None:
+        """The only call of a step in a group has succeeded: `record_outcome` for a plain call."""
+        label, _, origins, _, _ = self.open_calls.calls.pop(key)
+        self.open_calls.add_result(key.removesuffix(FIRST), label, origins)
         if code.fail_target is not None or code.fail_message is not None:
             self._note_success(code, label)
 
     def failed(self, attempt: Attempt) -> None:
         """A call has failed for good: its error may reveal all that the call sent."""
-        admitted = self.underway.calls.get(attempt.key)
+        admitted = self.open_calls.calls.get(attempt.key)
         if admitted is not None:
-            self.underway.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
-        self.came(attempt)
+            self.open_calls.calls[attempt.key] = admitted._replace(result=admitted.result.join(admitted.sent))
+        self.record_outcome(attempt)
 
     def graph_step_failed(self, frame: Frame) -> None:
         """A step of a graph has failed; only a planner that plans anew will read its error.
 
         The planner is told it under the name of the step's variable or, without one, of the step.
         """
-        label, way = self.saying.told_by_failure(frame)
+        label, way = self.shown_texts.told_by_failure(frame)
         step = self.program.plan.steps[frame.code.number]
         self.variable_labels.add(step.id if step.output is None else step.output.var, label.join(way))
-        self.underway.forget(frame.prefix)
+        self.open_calls.forget(frame.prefix)
 
-    def unmade(self, frame: Frame) -> None:
+    def record_argument_error(self, frame: Frame) -> None:
         """The arguments of a call could not be evaluated: the error gets the label of what they read."""
-        self.underway.results[frame.prefix] = self.variable_labels.read(self._reading.reads(frame.code).slots)
+        self.open_calls.results[frame.prefix] = self.variable_labels.read(
+            self._reading.reads(frame.code).slots
+        )
 
     def renamed(self, before: str, key: str) -> None:
         """A call is retried under another key."""
-        self.underway.rename(before, key)
+        self.open_calls.rename(before, key)
 
     def stored(self, code: StepCode, prefix: str) -> None:
         """The step whose keys have this prefix is done, and its value is stored in its variable, if any."""
-        underway = self.underway
-        underway.loops.pop(prefix, None)
-        label, origins = underway.results.pop(prefix, PLAIN)
+        open_calls = self.open_calls
+        open_calls.loops.pop(prefix, None)
+        label, origins = open_calls.results.pop(prefix, PLAIN)
         if code.out_slot != NOWHERE:
             self._set(code, label, origins)
 
     def _note_success(self, code: StepCode, label: Label) -> None:
         """Whether a call succeeded has decided how the plan continues; `label` is that of its result."""
-        if self.deciding.counts_all(code):
+        if self.implicit_flows.counts_all(code):
             self._note(code, label)
             return
         label = self._by_emptiness(self._reading.slots(code), code)
-        if label is not LITERAL or self.deciding.noted:
+        if label is not LITERAL or self.implicit_flows.noted:
             self._note(code, label)
 
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
         """Set the label of a step's variable to that of its result."""
-        slot, deciding, variables = code.out_slot, self.deciding, self.variable_labels
-        way = deciding.about(code.number) if deciding.noted else deciding.base
+        slot, implicit_flows, variables = code.out_slot, self.implicit_flows, self.variable_labels
+        way = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
         if way is not label:
             label = label.join(way)
         variables.last = label, origins
@@ -404,9 +406,9 @@ class Monitor:
 
     def label_of(self, key: str) -> Label | None:
         """The label of all data that an open call sends; None if no such call is open."""
-        return self.underway.sent_by(key)
+        return self.open_calls.sent_by(key)
 
-    def told_of_planning(self, key: str) -> dict[str, Any]:
+    def planning_labels(self, key: str) -> dict[str, Any]:
         """The fields that a Compile command has under a policy: labels of variables, and of the reason."""
         labels = {name: label for name, (label, _) in self.variables().items()}
-        return {"labels": labels, "context": self.label_of(key) or self.deciding.base}
+        return {"labels": labels, "context": self.label_of(key) or self.implicit_flows.base}

@@ -23,21 +23,21 @@ def merged(left: Origins, right: Origins) -> Origins:
 class Extended:
     """Appends a step to origins, remembering the last result, as loops ask for the same one repeatedly."""
 
-    __slots__ = ("_made", "_origins", "_step")
+    __slots__ = ("_origins", "_result", "_step")
 
     def __init__(self) -> None:
         self._step = ""
         self._origins: Origins = NONE
-        self._made: Origins = NONE
+        self._result: Origins = NONE
 
-    def by(self, origins: Origins, step: str) -> Origins:
+    def extend(self, origins: Origins, step: str) -> Origins:
         """The origins with `step` moved or added to the end.
 
-        >>> Extended().by(("S1", "S2"), "S1")
+        >>> Extended().extend(("S1", "S2"), "S1")
         ('S2', 'S1')
         """
         if origins is self._origins and step is self._step:
-            return self._made
-        kept = tuple([other for other in origins if other != step]) if step in origins else origins
-        self._step, self._origins, self._made = step, origins, (made := (*kept[1 - MOST :], step))
-        return made
+            return self._result
+        others = tuple([other for other in origins if other != step]) if step in origins else origins
+        self._step, self._origins, self._result = step, origins, (extended := (*others[1 - MOST :], step))
+        return extended

@@ -195,7 +195,7 @@ class _ArgumentCompiler:
         return make
 
     def _template(self, name: str, template: Template) -> Make:
-        made = [
+        makers = [
             part if isinstance(part, str) else (self._slot(part.name), part.path, _shown(part))
             for part in template.parts
         ]
@@ -203,9 +203,9 @@ class _ArgumentCompiler:
         literal = self.literal if any(isinstance(part, str) for part in template.parts) else LITERAL
 
         def make(values: Values, labels: Labels) -> Argument:
-            whole = literal
+            joined = literal
             parts: list[str | Hole] = []
-            for part in made:
+            for part in makers:
                 if isinstance(part, str):
                     parts.append(part)
                     continue
@@ -213,10 +213,10 @@ class _ArgumentCompiler:
                 label, value = labels[slot], values[slot]
                 if path:
                     value = walk(value, path)
-                if label is not whole:
-                    whole = whole.join(label)
+                if label is not joined:
+                    joined = joined.join(label)
                 parts.append(bare(Hole, (variable, label, value if type(value) is str else text(value))))
-            return bare(Argument, (name, tuple(parts), whole, ()))
+            return bare(Argument, (name, tuple(parts), joined, ()))
 
         return make
 
@@ -225,10 +225,10 @@ class _ArgumentCompiler:
 
         def make(values: Values, labels: Labels) -> Argument:
             items = tuple([member(values, labels) for member in members])
-            whole = LITERAL
+            joined = LITERAL
             for item in items:
-                whole = whole.join(item.label)
-            return Argument(name, (), whole, items) if items else empty
+                joined = joined.join(item.label)
+            return Argument(name, (), joined, items) if items else empty
 
         return make
 

@@ -35,7 +35,7 @@ class ReadsCache:
     @classmethod
     def of(cls, program: Program, literal: Label) -> ReadsCache:
         """The Reading of a program, shared by all runs with the same label for literals."""
-        return program.keep((cls, literal), lambda: cls(program, literal))
+        return program.cached((cls, literal), lambda: cls(program, literal))
 
     def reads(self, code: StepCode) -> Reads:
         """What the action of a step reads."""

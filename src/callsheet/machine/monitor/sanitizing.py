@@ -20,7 +20,7 @@ from callsheet.policy.rules.base import leaves
 _FAILED = "failed: "
 
 
-def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
+def sanitized_text(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
     """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
 
     Addresses written in the plan itself stay.
@@ -33,10 +33,14 @@ def shown(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str
     return disarmed(text, _allowed(label, audiences, own))
 
 
-def asked(args: dict[str, Any], arguments: Iterable[Argument], audiences: Audiences) -> dict[str, Any]:
+def sanitized_question(
+    args: dict[str, Any], arguments: Iterable[Argument], audiences: Audiences
+) -> dict[str, Any]:
     """The arguments of a question, its prompt as it may be shown."""
     prompt = args.get("prompt")
-    return args | {"prompt": shown(prompt, arguments, audiences)} if isinstance(prompt, str) else args
+    return (
+        args | {"prompt": sanitized_text(prompt, arguments, audiences)} if isinstance(prompt, str) else args
+    )
 
 
 def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: Audiences) -> dict[str, Any]:
@@ -49,23 +53,23 @@ def sent(args: dict[str, Any], call: CallView, rules: Judge | None, audiences: A
         return args
     read = rules.read_in(call)
     arguments = {
-        argument.name: _each(args[argument.name], argument, audiences)
+        argument.name: _sanitized(args[argument.name], argument, audiences)
         for argument in call.arguments
         if argument.name in read and argument.name in args and not argument.label.is_public
     }
     return args | arguments if arguments else args
 
 
-def _each(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
+def _sanitized(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
     """The value of an argument with every text in it, at any depth, as it may be shown."""
     if isinstance(value, str):
-        return shown(value, (argument,), audiences)
+        return sanitized_text(value, (argument,), audiences)
     if isinstance(value, list):
         items = argument.items if len(argument.items) == len(value) else (argument,) * len(value)
-        return [_each(part, item, audiences) for part, item in zip(value, items, strict=True)]
+        return [_sanitized(part, item, audiences) for part, item in zip(value, items, strict=True)]
     if isinstance(value, dict):
         members = {item.name: item for item in argument.items}
-        return {key: _each(part, members.get(key, argument), audiences) for key, part in value.items()}
+        return {key: _sanitized(part, members.get(key, argument), audiences) for key, part in value.items()}
     return value
 
 

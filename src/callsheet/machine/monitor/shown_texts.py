@@ -17,7 +17,7 @@ from callsheet.machine.monitor.judging import Judging
 from callsheet.machine.monitor.open_calls import OpenCalls
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.reads_cache import ReadsCache
-from callsheet.machine.monitor.sanitizing import asked, failure, sent, shown
+from callsheet.machine.monitor.sanitizing import failure, sanitized_question, sanitized_text, sent
 from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
 from callsheet.machine.program import NOWHERE, Kind, StepCode
 from callsheet.policy.audiences import Audiences
@@ -31,12 +31,12 @@ class ShownTexts:
 
     __slots__ = (
         "_audiences",
-        "_deciding",
+        "_implicit_flows",
         "_judging",
+        "_open_calls",
         "_plan",
         "_reading",
         "_rules",
-        "_underway",
         "_variables",
     )
 
@@ -46,9 +46,9 @@ class ShownTexts:
         enforcement: Enforcement,
         judging: Judging,
         reading: ReadsCache,
-        deciding: ImplicitFlows,
+        implicit_flows: ImplicitFlows,
         variables: VariableLabels,
-        underway: OpenCalls,
+        open_calls: OpenCalls,
     ) -> None:
         self._plan = plan
         self._rules = rules = enforcement.rules
@@ -57,14 +57,14 @@ class ShownTexts:
         )
         self._judging = judging
         self._reading = reading
-        self._deciding = deciding
+        self._implicit_flows = implicit_flows
         self._variables = variables
-        self._underway = underway
+        self._open_calls = open_calls
 
     def as_told(self, args: dict[str, Any], kind: Kind, call: CallView) -> dict[str, Any]:
         """The arguments of a call as shown to the person who is asked, or to whom a message is sent."""
         if kind is Kind.ASK:
-            return asked(args, call.arguments, self._audiences)
+            return sanitized_question(args, call.arguments, self._audiences)
         return sent(args, call, self._rules, self._audiences)
 
     def answer(self, code: StepCode, slots: list[Any], text: str) -> str:
@@ -76,7 +76,7 @@ class ShownTexts:
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
         arguments = tuple([make(slots, self._variables.labels) for make in reads.arguments])
         self._judge(code, TERMINATE if is_end else RESPOND, arguments, self._variables.read(reads.slots)[1])
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def message(self, frame: Frame, slots: list[Any], text: str) -> str:
         """Judge the message of an ON_FAIL TERMINATE; gives it as it may be shown.
@@ -86,34 +86,34 @@ class ShownTexts:
         code = frame.code
         labels = list(self._variables.labels)
         if frame.items is not None:
-            labels[code.loop_slot] = self._underway.loops[frame.prefix][0]
-        label, origins = self._underway.results.get(frame.prefix, PLAIN)
+            labels[code.loop_slot] = self._open_calls.loops[frame.prefix][0]
+        label, origins = self._open_calls.results.get(frame.prefix, PLAIN)
         if code.out_slot != NOWHERE:
             labels[code.out_slot] = label
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
-        decided_by = self._deciding.noted.get(code.number, LITERAL)
+        decided_by = self._implicit_flows.noted.get(code.number, LITERAL)
         self._judge(code, TERMINATE, arguments, origins, decided_by)
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def failure(self, frame: Frame | None, error: str) -> str:
         """What a run's answer may say about a failed step: its error, or that it is withheld.
 
         Without a frame, a planner gave no plan for a graph; its error may reveal all variables.
         """
-        deciding = self._deciding
+        implicit_flows = self._implicit_flows
         if frame is None or frame.code.kind is Kind.REPLAN:
-            label, way = join(known for known, _ in self._variables.by_name().values()), deciding.base
+            label, way = join(known for known, _ in self._variables.by_name().values()), implicit_flows.base
             return failure(error, label, way, REPLAN, self._judging.judge, self._audiences)
         label, way = self.told_by_failure(frame)
         return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
 
     def told_by_failure(self, frame: Frame) -> tuple[Label, Label]:
         """The labels of what the error of a failed step reveals, and of what decided that there is one."""
-        deciding, known, underway = self._deciding, self._variables, self._underway
+        implicit_flows, known, open_calls = self._implicit_flows, self._variables, self._open_calls
         number = frame.code.number
-        known_of = underway.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
-        label = known_of[0].join(underway.loops.get(frame.prefix, PLAIN)[0])
-        return label, deciding.about(number).join(deciding.noted.get(number, LITERAL))
+        known_of = open_calls.results.get(frame.prefix) or known.read(self._reading.reads(frame.code).slots)
+        label = known_of[0].join(open_calls.loops.get(frame.prefix, PLAIN)[0])
+        return label, implicit_flows.about(number).join(implicit_flows.noted.get(number, LITERAL))
 
     def implied(self, text: str, slot: int | None = None) -> str:
         """Judge the implied answer of a plan that ended without RESPOND; gives it as it may be shown.
@@ -123,9 +123,9 @@ class ShownTexts:
         known = self._variables
         label, origins = known.last if slot is None else (known.labels[slot], known.origins[slot])
         arguments = (argument_of("0", text, label),)
-        call = CallView(origins[-1] if origins else "", RESPOND, arguments, self._deciding.base)
+        call = CallView(origins[-1] if origins else "", RESPOND, arguments, self._implicit_flows.base)
         self._judging.judge_shown(call, origins)
-        return shown(text, arguments, self._audiences)
+        return sanitized_text(text, arguments, self._audiences)
 
     def _judge(
         self,
@@ -135,5 +135,5 @@ class ShownTexts:
         origins: Origins,
         way: Label = LITERAL,
     ) -> None:
-        call = CallView(code.id, what, arguments, self._deciding.about(code.number).join(way))
+        call = CallView(code.id, what, arguments, self._implicit_flows.about(code.number).join(way))
         self._judging.judge_shown(call, origins)

@@ -15,23 +15,23 @@ _Told: TypeAlias = "tuple[Label, Origins]"
 
 def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
     """All labels of a run as JSON data; variables without label and origins are left out."""
-    variables, underway = monitor.variable_labels, monitor.underway
+    variables, open_calls = monitor.variable_labels, monitor.open_calls
     labelled = zip(variables.labels, variables.origins, strict=True)
     return {
         "slots": [
             [slot, *_to_json(item)] for slot, item in enumerate(labelled) if item[0] != LITERAL or item[1]
         ],
         "extra": {name: _to_json(item) for name, item in variables.extra.items()},
-        "noted": [[number, str(label)] for number, label in monitor.deciding.noted.items()],
+        "noted": [[number, str(label)] for number, label in monitor.implicit_flows.noted.items()],
         "presence": {name: str(label) for name, label in variables.presence.items()},
-        "calls": {key: admitted.to_json() for key, admitted in underway.calls.items()},
-        "talks": {key: _to_json(item) for key, item in underway.talks.items()},
-        "loops": {prefix: _to_json(item) for prefix, item in underway.loops.items()},
-        "results": {prefix: _to_json(item) for prefix, item in underway.results.items()},
+        "calls": {key: admitted.to_json() for key, admitted in open_calls.calls.items()},
+        "talks": {key: _to_json(item) for key, item in open_calls.talks.items()},
+        "loops": {prefix: _to_json(item) for prefix, item in open_calls.loops.items()},
+        "results": {prefix: _to_json(item) for prefix, item in open_calls.results.items()},
         "last": _to_json(variables.last),
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
-        "base": str(monitor.deciding.base),
+        "base": str(monitor.implicit_flows.base),
         "anew": monitor.is_anew,
     }
 
@@ -46,17 +46,17 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     monitor.literal = read_label(data["literal"])
     noted = {number: read_label(label) for number, label in data["noted"]}
     monitor.resume_plan(read_label(data["base"]), noted, is_anew=bool(data["anew"]))
-    variables, underway = monitor.variable_labels, monitor.underway
+    variables, open_calls = monitor.variable_labels, monitor.open_calls
     count = len(variables.labels)
     variables.labels, variables.origins = [LITERAL] * count, [()] * count
     for slot, *item in data["slots"]:
         variables.labels[slot], variables.origins[slot] = _from_json(item)
     variables.extra = {name: _from_json(item) for name, item in data["extra"].items()}
     variables.presence = {name: read_label(label) for name, label in data["presence"].items()}
-    underway.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
-    underway.talks = {key: _from_json(item) for key, item in data["talks"].items()}
-    underway.loops = {prefix: _from_json(item) for prefix, item in data["loops"].items()}
-    underway.results = {prefix: _from_json(item) for prefix, item in data["results"].items()}
+    open_calls.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
+    open_calls.talks = {key: _from_json(item) for key, item in data["talks"].items()}
+    open_calls.loops = {prefix: _from_json(item) for prefix, item in data["loops"].items()}
+    open_calls.results = {prefix: _from_json(item) for prefix, item in data["results"].items()}
     variables.last = _from_json(data["last"])
 
 

@@ -53,7 +53,7 @@ class VariableLabels:
         labelled.update(zip(self._names, zip(self.labels, self.origins, strict=True), strict=True))
         return labelled
 
-    def give(self, name: str, label: Label) -> None:
+    def set_input(self, name: str, label: Label) -> None:
         """The run begins with a variable of this label."""
         slot = self._slot_of.get(name)
         if slot is None:
@@ -94,12 +94,12 @@ class VariableLabels:
 
     def origins_at(self, slots: Iterable[int]) -> Origins:
         """The steps that the values of these slots were made by."""
-        found = NONE
+        all_origins = NONE
         for slot in slots:
             origins = self.origins[slot]
-            if origins and origins is not found:
-                found = merged(found, origins)
-        return found
+            if origins and origins is not all_origins:
+                all_origins = merged(all_origins, origins)
+        return all_origins
 
     def origins_of(self, name: str) -> Origins | None:
         """The steps that a variable was made by; None if the program has no such variable."""

@@ -130,28 +130,28 @@ def verify(
         numbers = _left(subject)
         while some := tuple(islice(numbers, _AT_ONCE)):
             _judge(labels, some, collected)
-        found, last = collected.found, last_values(subject)
-        found += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
-        found += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
-        found += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
+        findings, last = collected.found, last_values(subject)
+        findings += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
+        findings += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
+        findings += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _violations(
-            labels, found if bits <= MOST_BITS else [_of_bits(one, bits) for one in found]
+            labels, findings if bits <= MOST_BITS else [_of_bits(one, bits) for one in findings]
         )
     return Verdict(tuple(violations), tuple(collected.obligations), explained(labels))
 
 
-def _of_bits(found: _Found, bits: int) -> _Found:
+def _of_bits(finding: _Found, bits: int) -> _Found:
     """The finding; if it is an implicit flow, its help explains the limit on single bits that the plan
     exceeds.
     """
-    if found.objection.rule is not Rule.IMPLICIT:
-        return found
+    if finding.objection.rule is not Rule.IMPLICIT:
+        return finding
     way_out = (
         f"{bits} steps depend on whether private data is empty or an error, and the plan may reveal "
         f"{MOST_BITS} such "
         "bits: use fewer, or do this earlier"
     )
-    return found._replace(objection=found.objection._replace(help=way_out))
+    return finding._replace(objection=finding.objection._replace(help=way_out))
 
 
 def _left(subject: Subject) -> Iterator[int]:
@@ -164,9 +164,9 @@ def _left(subject: Subject) -> Iterator[int]:
 
 def _judge(labels: Labels, numbers: Sequence[int], collected: _Collected) -> None:
     """Record everything that the rules say about these steps; their texts are searched in one pass."""
-    made = [labels.judged_calls(number) for number in numbers]
-    clear = labels.subject.judge.clear_tools(call for calls in made for call in calls)
-    for number, calls in zip(numbers, made, strict=True):
+    calls_of = [labels.judged_calls(number) for number in numbers]
+    clear = labels.subject.judge.clear_tools(call for calls in calls_of for call in calls)
+    for number, calls in zip(numbers, calls_of, strict=True):
         _judge_step(labels, number, calls, clear, collected)
 
 
@@ -239,11 +239,11 @@ def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected)
             )
 
 
-def _violations(labels: Labels, found: list[_Found]) -> Iterator[Violation]:
+def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
     """The violations without duplicates, the first `_MOST_WAYS` of them with their data flow."""
     ways = FlowPaths(labels)
     known: set[tuple[int, Objection]] = set()
-    for number, objection, span in found:
+    for number, objection, span in findings:
         if (number, objection) in known:
             continue
         known.add((number, objection))
@@ -279,7 +279,7 @@ def _flow(labels: Labels, ways: FlowPaths, number: int, objection: Objection) ->
     is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    way = ways.to(number, labels.subject.readings[number].arguments, is_guilty)
+    way = ways.path_to(number, labels.subject.readings[number].arguments, is_guilty)
     if not way:
         return ()
     argument = objection.argument
@@ -297,15 +297,15 @@ def _decided(
     subject = labels.subject
     step = subject.plan.steps[number]
     own = (*subject.readings[number].contents, *subject.readings[number].source)
-    way = ways.to(number, (*own, *subject.readings[number].emptiness), is_guilty)
+    way = ways.path_to(number, (*own, *subject.readings[number].emptiness), is_guilty)
     if way:
         return (*way, f"{step.id} whether it is called")
     other = ways.decider(number, is_guilty)
     if other is None:
         return ()
     reading = subject.readings[other]
-    way = ways.to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
-    way = way or ways.to(other, reading.arguments, is_guilty)
+    way = ways.path_to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+    way = way or ways.path_to(other, reading.arguments, is_guilty)
     return (*way, subject.plan.steps[other].id, f"{step.id} whether it is called")
 
 

@@ -19,19 +19,19 @@ def last_values(subject: Subject) -> list[int]:
         return [] if says_one or not _sets(subject, last) else [last]
     if not _falls(subject, last):
         return []
-    found: list[int] = []
+    values: list[int] = []
     seen, stack = {last}, [last]
     while stack:
         number = stack.pop()
         if _sets(subject, number):
-            found.append(number)
+            values.append(number)
             if steps[number].condition is None and steps[number].group is None:
                 continue
         for before in subject.flow.predecessors[number]:
             if before <= last and before not in seen and subject.is_reached[before]:
                 seen.add(before)
                 stack.append(before)
-    return sorted(found)
+    return sorted(values)
 
 
 def _sets(subject: Subject, number: int) -> bool:

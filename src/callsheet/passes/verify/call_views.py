@@ -91,13 +91,13 @@ class ViewContext(NamedTuple):
         return Argument(name, (), self.planner.join(join(m.label for m in members)), members)
 
     def _of_parts(self, name: str, parts: tuple[str | Ref, ...]) -> Argument:
-        made: list[Part] = []
+        filled_parts: list[Part] = []
         label, planner = LITERAL, self.planner
         for part in parts:
             filled: Part = part if isinstance(part, str) else self._hole(part)
-            made.append(filled)
+            filled_parts.append(filled)
             label = label.join(planner if isinstance(filled, str) else filled.label)
-        return bare(Argument, (name, tuple(made), label, ()))
+        return bare(Argument, (name, tuple(filled_parts), label, ()))
 
     def known(self, ref: Ref) -> Value | None:
         """The statically known value at a path in a variable; None if there is none.
@@ -148,11 +148,11 @@ def call_views(step: Step, around: ViewContext, pc: Label, *, repeats: bool = Fa
     retries = step.on_fail.retry.count if step.on_fail is not None and step.on_fail.retry is not None else 0
     tool = tool_of(step)
     each = _NO_ITEMS if step.foreach is None else _items(step.foreach, around)
-    made: list[CallView] = []
+    views: list[CallView] = []
     for items in each:
         arguments = tuple((around.of_item(items) if items else around).arguments(step))
-        made.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
-    return made
+        views.append(bare(CallView, (step.id, tool, arguments, pc, retries, False, False, repeats)))
+    return views
 
 
 def failure_view(step: Step, around: ViewContext, pc: Label) -> CallView | None:

@@ -60,19 +60,19 @@ def _initial(plan: Plan, inputs: Iterable[str]) -> dict[str, Value]:
 
 def _formats(plan: Plan, inputs: Iterable[str]) -> dict[str, int]:
     """The unguarded FORMAT steps that are the only writers of their variable, by its name."""
-    found = [
+    formats = [
         (step.output.var, number)
         for number, step in enumerate(plan.steps)
         if step.output is not None and step.output.cast is None and not is_guarded(step) and _is_format(step)
     ]
-    if not found:
+    if not formats:
         return {}
     given = {*inputs, *(name for name, _ in plan.variables)}
     once: dict[str, int] = {}
     for step in plan.steps:
         for name in _set_by(step):
             once[name] = once.get(name, 0) + 1
-    return {name: number for name, number in found if once[name] == 1 and name not in given}
+    return {name: number for name, number in formats if once[name] == 1 and name not in given}
 
 
 def _is_format(step: Step) -> bool:
@@ -95,14 +95,14 @@ def _text(step: Step, known: Mapping[str, Value]) -> Literal | None:
     parts = value.parts if isinstance(value, Template) else (value,)
     texts: list[str] = []
     for part in parts:
-        held = known.get(part.name) if isinstance(part, Ref) and not part.path else part
-        if isinstance(held, Literal):
-            held = literal_text(held)
-        if not isinstance(held, str):
+        literal = known.get(part.name) if isinstance(part, Ref) and not part.path else part
+        if isinstance(literal, Literal):
+            literal = literal_text(literal)
+        if not isinstance(literal, str):
             return None
-        texts.append(held)
-    made = "".join(texts)
-    return Literal(made) if len(parts) == 1 or len(made) <= _LONGEST else None
+        texts.append(literal)
+    text = "".join(texts)
+    return Literal(text) if len(parts) == 1 or len(text) <= _LONGEST else None
 
 
 def _too_late(

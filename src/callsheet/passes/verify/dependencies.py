@@ -38,9 +38,9 @@ class GraphDependencies:
         known.ends.add(number)
         if sooner is None:
             return []
-        found = [step for step in known.left if step not in sooner]
+        unordered = [step for step in known.left if step not in sooner]
         known.left = [step for step in known.left if step in sooner]
-        return found
+        return unordered
 
     def _all_before(self, number: int, ends: set[int]) -> set[int] | None:
         """The step and its transitive dependencies; empty beyond the work limit.
@@ -48,17 +48,17 @@ class GraphDependencies:
         None if one of `ends` is among them: every remaining step also precedes that one, so nothing new is
         cut off.
         """
-        found = {number}
+        earlier = {number}
         waiting = [number]
         while waiting:
             step = waiting.pop()
             if step in ends:
                 return None
             self._work += len(self.before[step])
-            waiting.extend(before for before in self.before[step] if before not in found)
-            found.update(self.before[step])
+            waiting.extend(before for before in self.before[step] if before not in earlier)
+            earlier.update(self.before[step])
         most = max(_LEAST_WORK, _WORK_PER_STEP * len(self.before))
-        return found if self._work <= most else set()
+        return earlier if self._work <= most else set()
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ class FlowPaths:
         default_factory=dict[Callable[[Label], bool], list[int]]
     )
 
-    def to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
+    def path_to(self, step: int, names: Iterable[str], is_guilty: Callable[[Label], bool]) -> tuple[str, ...]:
         """The path to one of the names that a step reads, if its label is offending; else empty."""
         subject = self.labels.subject
         seen = subject.web.seen[step]
@@ -102,21 +102,21 @@ class FlowPaths:
 
     def _operands(self, value: int) -> list[int]:
         subject = self.labels.subject
-        made = subject.web.values[value]
-        if made.kind in (Kind.RESULT, Kind.STORED):
-            return list(subject.web.seen[made.step].values())
+        maker = subject.web.values[value]
+        if maker.kind in (Kind.RESULT, Kind.STORED):
+            return list(subject.web.seen[maker.step].values())
         return subject.web.operands.get(value, [])
 
     def _text(self, value: int) -> str | None:
         subject = self.labels.subject
-        made = subject.web.values[value]
-        match made.kind:
+        maker = subject.web.values[value]
+        match maker.kind:
             case Kind.RESULT:
-                return f"{subject.plan.steps[made.step].id} ${made.name}"
+                return f"{subject.plan.steps[maker.step].id} ${maker.name}"
             case Kind.STORED:
-                return f"{subject.plan.steps[made.step].id} {_place(made.name)}"
+                return f"{subject.plan.steps[maker.step].id} {_place(maker.name)}"
             case Kind.ENTRY:
-                return f"the input ${made.name}" if ":" not in made.name else _place(made.name)
+                return f"the input ${maker.name}" if ":" not in maker.name else _place(maker.name)
             case Kind.JOIN:
                 return None
 

@@ -59,8 +59,8 @@ def _may_say_images(labels: Labels) -> list[int]:
     """The steps whose texts may contain or begin an image; all steps if a constant may."""
     subject = labels.subject
     steps = subject.plan.steps
-    held = (text for value in subject.constants.values() for text in texts_in(value))
-    if any(_is_sign(text) for text in held):
+    texts = (text for value in subject.constants.values() for text in texts_in(value))
+    if any(_is_sign(text) for text in texts):
         return list(range(len(steps)))
     return [number for number, step in enumerate(steps) if any(map(_is_sign, texts_said(step)))]
 

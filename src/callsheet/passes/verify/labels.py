@@ -43,7 +43,7 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), planner, every_bit)
     for number, decided in subject.position.ways.items():
         labels.ways[number] = decided
-    _Propagation(labels).go()
+    _Propagation(labels).run()
     return labels
 
 
@@ -70,7 +70,7 @@ class _Propagation:
     _addresses: frozenset[int] | None = None
     """Values that may contain an address of an unknown host named in the plan; None until it is needed."""
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Iterate until the worklist is empty."""
         subject, web = self.labels.subject, self.labels.subject.web
         self._steps = len(subject.plan.steps)
@@ -155,14 +155,14 @@ class _Propagation:
         if isinstance(step.action, Call):
             labels.results[number] = result = self._result(number, way)
             labels.present[number] = present = self._present(number, way)
-            made = subject.web.made[number]
+            node = subject.web.made[number]
             if step.output is not None:
-                self._raise(made, result, present)
-                made += 1
+                self._raise(node, result, present)
+                node += 1
             places = len(subject.accesses[number].writes)
             if places:
                 stored = self._stored(number, way)
-                for value in range(made, made + places):
+                for value in range(node, node + places):
                     self._raise(value, stored, present)
         if self._waiting_for is not None:
             decision = labels.decision(number)
@@ -234,8 +234,8 @@ class _Propagation:
                 return judge.unshown(label)
         if subject.says_its_texts_alone and is_plain(subject.plan.steps[number]):
             return label
-        made = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
-        return judge.unshown(label) if made else label
+        makes_links = any(judge.makes_links(traits, call, label) for call in self.labels.calls(number))
+        return judge.unshown(label) if makes_links else label
 
     def _reads_address(self, number: int) -> bool:
         """Whether the step's input may contain an address that the plan itself names."""
@@ -286,10 +286,10 @@ class _Propagation:
         """The label of what runs have left in the places that the step reads."""
         subject = self.labels.subject
         prepared, left = subject.prepared[number], subject.left
-        found = left.read_by(prepared.tool, self._sourced(number))
+        label = left.read_by(prepared.tool, self._sourced(number))
         if keeps_files(prepared.tool, prepared.traits):
-            found = found.join(left.of_places(subject.accesses[number].reads))
-        return found
+            label = label.join(left.of_places(subject.accesses[number].reads))
+        return label
 
     def _sourced(self, number: int) -> list[CallView]:
         """The step's calls for determining their source label, independent of the labels of their data."""
@@ -318,8 +318,8 @@ class _Propagation:
             return label
         if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
             return label
-        made = any(subject.judge.links_data(call) for call in labels.calls(number))
-        return subject.judge.unshown(label) if made else label
+        links_data = any(subject.judge.links_data(call) for call in labels.calls(number))
+        return subject.judge.unshown(label) if links_data else label
 
     def _edited(self, number: int, data: Label) -> Label:
         """The label of a file after an edit with data of this label."""

@@ -68,9 +68,9 @@ class Labels:
         subject, seen = self.subject, self.subject.web.seen[step]
         names = subject.readings[step].source
         known = [self.of_value[seen[name]] if name in seen else LITERAL for name in names]
-        kept = self._items.get(step)
-        if kept is not None and kept[0] == known:
-            return kept[1]
+        cached = self._items.get(step)
+        if cached is not None and cached[0] == known:
+            return cached[1]
         around = subject.surroundings(dict(zip(names, known, strict=True)).__getitem__)
         source = written_source(subject.plan.steps[step], around)
         label = join(known) if source is None else subject.judge.of_items(source)
@@ -108,12 +108,12 @@ class Labels:
     def calls(self, step: int) -> list[CallView]:
         """The calls that a step may make under the current labels, without its control-flow label."""
         known = self._known(step)
-        kept = self._calls.get(step)
-        if kept is not None and kept[0] == known:
-            return kept[1]
-        made = self._made(step, known, LITERAL)
-        self._calls[step] = known, made
-        return made
+        cached = self._calls.get(step)
+        if cached is not None and cached[0] == known:
+            return cached[1]
+        views = self._made(step, known, LITERAL)
+        self._calls[step] = known, views
+        return views
 
     def _known(self, step: int) -> dict[str, Label]:
         """The current labels of the inputs of a step's action."""
@@ -139,20 +139,20 @@ class Labels:
         self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
     ) -> list[CallView]:
         around = self.subject.surroundings(known.__getitem__)
-        made = call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
+        views = call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
         sent = known.get(_SENT)
         if sent is None or sent.is_public:
-            return made
+            return views
         along = Argument(_SENT, (), sent)
-        return [call._replace(arguments=(*call.arguments, along)) for call in made]
+        return [call._replace(arguments=(*call.arguments, along)) for call in views]
 
     def judged_calls(self, step: int) -> list[CallView]:
         """The calls that a step may make, with its control-flow label; takes them out of the cache."""
         way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
-        known, kept = self._known(step), self._calls.pop(step, None)
-        if kept is None or kept[0] != known:
+        known, cached = self._known(step), self._calls.pop(step, None)
+        if cached is None or cached[0] != known:
             return self._made(step, known, way, repeats=repeats)
-        return [call.behind(way, repeats=repeats) for call in kept[1]]
+        return [call.behind(way, repeats=repeats) for call in cached[1]]
 
     def guard(self, step: int) -> Label:
         """The label of the step's own guard: its condition and its loop source."""

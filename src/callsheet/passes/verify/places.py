@@ -74,14 +74,14 @@ def access_of(
     if fixed is not None:
         return fixed
     if tool == "AGENT_SOLVE":
-        found = [_of_agent(_tools_of(call, agent_tools)) for call in calls()]
+        accesses = [_of_agent(_tools_of(call, agent_tools)) for call in calls()]
     else:
-        found = [_access(tool, traits, call) for call in calls()]
-    if len(found) == 1:
-        return found[0]
-    reads = tuple(dict.fromkeys(place for access in found for place in access.reads))
-    writes = tuple(dict.fromkeys(place for access in found for place in access.writes))
-    return Access(reads, writes, sends=any(access.sends for access in found))
+        accesses = [_access(tool, traits, call) for call in calls()]
+    if len(accesses) == 1:
+        return accesses[0]
+    reads = tuple(dict.fromkeys(place for access in accesses for place in access.reads))
+    writes = tuple(dict.fromkeys(place for access in accesses for place in access.writes))
+    return Access(reads, writes, sends=any(access.sends for access in accesses))
 
 
 def _of_tool(tool: str, traits: Traits) -> Access | None:

@@ -31,18 +31,18 @@ def reached(subject: Subject, sources: Sequence[int]) -> frozenset[int]:
     for value, operands in web.operands.items():
         for operand in operands:
             joined[operand].append(value)
-    found: set[int] = set()
+    steps: set[int] = set()
     done = set(waiting)
     while waiting:
         rising = [*made_by(subject, waiting.pop())]
         while rising:
             value = rising.pop()
-            if value not in found:
-                found.add(value)
+            if value not in steps:
+                steps.add(value)
                 rising += joined[value]
                 waiting += [reader for reader in readers[value] if reader not in done]
                 done.update(readers[value])
-    return frozenset(found)
+    return frozenset(steps)
 
 
 def made_by(subject: Subject, number: int) -> range:

@@ -74,15 +74,15 @@ def reading_of(step: Step) -> Reading:
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:
-    found: list[str] = []
+    names: list[str] = []
     for value in values:
         if isinstance(value, Ref):
-            found.append(value.name)
+            names.append(value.name)
         elif isinstance(value, Template):
-            found += [part.name for part in value.parts if isinstance(part, Ref)]
+            names += [part.name for part in value.parts if isinstance(part, Ref)]
         elif not isinstance(value, Literal):
-            found += [ref.name for ref in refs_of(value)]
-    return tuple(found) if len(found) < 2 else tuple(dict.fromkeys(found))
+            names += [ref.name for ref in refs_of(value)]
+    return tuple(names) if len(names) < 2 else tuple(dict.fromkeys(names))
 
 
 def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:

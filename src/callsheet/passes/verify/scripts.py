@@ -1,8 +1,8 @@
 """Detects programs that would execute a file containing untrusted content.
 
 In: the labels of a plan. Out: objections to steps that run code. Files with untrusted content are those that
-the plan writes, those that runs have left, and those written by a program that reads one of them. Linear in
-the plan.
+the plan writes, those that runs have left, those written by a program that reads one of them, and those
+unpacked from an archive that is one. Linear in the plan.
 """
 
 from __future__ import annotations
@@ -40,6 +40,22 @@ _PROGRAMS: Mapping[str, tuple[str, str | None]] = {
 }
 """For each tool the argument that is a program, and its language unless the call names one."""
 _WORD = re.compile(r"[\w.-]+|\*")
+_PATH = re.compile(r"[\w.*?/\\-]+")
+_ENTERED = re.compile(
+    r"(?:\b(?:cd|pushd)|(?<![\w-])(?:-C|--directory|--prefix|--cwd))[\s=]+[\"']?([\w./\\-]+)"
+)
+"""The folder in which the programs on a command line run."""
+_RUN_UNNAMED = (
+    "Makefile",
+    "__init__.py",
+    "__main__.py",
+    "conftest.py",
+    "index.js",
+    "main.py",
+    "package.json",
+    "setup.py",
+)
+"""Files that programs run when they are given a folder."""
 _NOT_KNOWN = "x"
 _ANY_NAME = "*"
 _HERE = (".", "..")
@@ -59,13 +75,17 @@ class _Written(NamedTuple):
 
 @dataclass(eq=False)
 class _Program:
-    """The program of a step; `reads` is set once it is known to read untrusted content."""
+    """The program of a step; `reads` is set once it is known to read untrusted content.
+
+    If it `unpacks`, it writes files with any names into the folders that it `writes`.
+    """
 
     step: int
     call: CallView
     argument: str
     text: str
     language: str | None
+    unpacks: bool = False
     reads: bool = False
     is_refused: bool = False
 
@@ -75,6 +95,16 @@ class _Program:
         whole = frozenset(_WORD.findall(self.text.casefold()))
         words = whole.union(*(word.split(".") for word in whole))
         return words if words.isdisjoint(FOLDERS_RUN) else words.union(f"{word}/" for word in words)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """The words in the program that may be paths."""
+        return tuple(dict.fromkeys(_PATH.findall(self.text)))
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The names of the folders in which parts of the program run."""
+        return frozenset(Named.of(folder).name for folder in _ENTERED.findall(self.text))
 
     @cached_property
     def writes(self) -> tuple[str, ...]:
@@ -95,11 +125,11 @@ class _Reading:
     @cached_property
     def by_word(self) -> Mapping[str, list[_Program]]:
         """The programs that contain each word."""
-        found: dict[str, list[_Program]] = defaultdict(list)
+        programs: dict[str, list[_Program]] = defaultdict(list)
         for program in self.programs:
             for word in program.words:
-                found[word].append(program)
-        return found
+                programs[word].append(program)
+        return programs
 
     def objections(self, written: Iterable[_Written]) -> Iterator[tuple[int, Objection]]:
         """The objections to the programs, found by following untrusted content from file to file."""
@@ -148,7 +178,23 @@ class _Reading:
     def _written_by(self, program: _Program) -> list[_Written]:
         """Mark the program as reading untrusted content and return the files it may write that content to."""
         program.reads = True
-        return [_Written.by(program.step, path) for path in program.writes]
+        step = program.step
+        if not program.unpacks:
+            return [_Written.by(step, path) for path in program.writes]
+        folders = [folder for folder in program.writes if self._is_news(step, ("unpacked", folder))]
+        return [_Written.by(step, path) for folder in folders for path in dict.fromkeys(self._below(folder))]
+
+    def _below(self, folder: str) -> Iterator[str]:
+        """The files of a folder that programs may run: named with it, named inside it, or not named."""
+        name = Named.of(folder).name
+        for program in self.by_word.get(_last_word(name), ()) if name else self.programs:
+            is_inside = not name or name in program.folders
+            for path in program.paths:
+                if is_inside:
+                    yield f"{folder}/{path}"
+                elif name in path.casefold().replace("\\", "/").split("/")[:-1]:
+                    yield path
+        yield from (f"{folder}/{unnamed}" for unnamed in _RUN_UNNAMED)
 
     def _misplaced(self, program: _Program) -> Iterator[tuple[int, Objection]]:
         place = next((path for path in program.writes if _is_run_there(path)), None)
@@ -228,12 +274,13 @@ def _filing(labels: Labels) -> Iterator[int]:
 
 
 def _copying(labels: Labels, step: int) -> Iterator[_Program]:
-    """The step's calls that copy or move files, each expressed as the equivalent `cp` command."""
+    """The step's calls that copy, move or unpack files, each expressed as a `cp` command."""
     for call in labels.calls(step):
         filing = filing_of(call)
         words = [_text(path) for path in (*filing.reads, *filing.writes[:1])]
         if filing.reads and filing.writes:
-            yield _Program(step, call, filing.writes[0].name, f"cp {shlex.join(words)}", None)
+            target, command = filing.writes[0].name, f"cp {shlex.join(words)}"
+            yield _Program(step, call, target, command, None, filing.unpacks)
 
 
 def _written(labels: Labels) -> Iterator[_Written]:

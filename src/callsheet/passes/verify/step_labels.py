@@ -62,9 +62,9 @@ def _of_step(labels: Labels, number: int) -> StepLabels:
 def _because(subject: Subject, number: int) -> tuple[str, ...]:
     """The steps whose values a step reads directly."""
     web = subject.web
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for value in web.seen[number].values():
-        for made in (value, *web.operands.get(value, ())[:_MOST_OPERANDS]):
-            if web.values[made].step >= 0:
-                found[subject.plan.steps[web.values[made].step].id] = None
-    return tuple(found)
+        for node in (value, *web.operands.get(value, ())[:_MOST_OPERANDS]):
+            if web.values[node].step >= 0:
+                reasons[subject.plan.steps[web.values[node].step].id] = None
+    return tuple(reasons)

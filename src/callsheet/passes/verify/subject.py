@@ -181,26 +181,26 @@ def _entered_groups(flow: Flow) -> frozenset[int]:
     """The groups, by their last step, that a jump may enter after their first member."""
     if flow.group_end == list(range(len(flow.group_end))):
         return frozenset()
-    found: set[int] = set()
+    groups: set[int] = set()
     for number, end in enumerate(flow.group_end):
         inside = number > 0 and flow.group_end[number - 1] == end
         if inside and any(before != number - 1 for before in flow.predecessors[number]):
-            found.add(end)
-    return frozenset(found)
+            groups.add(end)
+    return frozenset(groups)
 
 
 _RESULT, _STORED = Kind.RESULT, Kind.STORED
 
 
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
-    found: list[Write] = []
+    writes: list[Write] = []
     output, places = step.output, access.writes
     is_sure = whole and (step.on_fail is None or step.on_fail.then is None)
     if output is not None and isinstance(step.action, Call):
         sure = is_sure and (step.condition is None or step.foreach is not None)
-        found.append(bare(Write, (output.var, _RESULT, sure)))
+        writes.append(bare(Write, (output.var, _RESULT, sure)))
     if places:
         is_sure = is_sure and not is_guarded(step)
         for place in places:
-            found.append(bare(Write, (place, _STORED, is_sure and place in access.overwrites)))
-    return found
+            writes.append(bare(Write, (place, _STORED, is_sure and place in access.overwrites)))
+    return writes

@@ -96,7 +96,7 @@ def web_of(
     if joins is None:
         _all_at_once(web, reads, writes)
     else:
-        _Linking(flow, web, reads, writes, joins[0], joins[1]).go()
+        _Linking(flow, web, reads, writes, joins[0], joins[1]).run()
     return web
 
 
@@ -109,8 +109,8 @@ def _all_at_once(web: ValueGraph, reads: Sequence[Sequence[str]], writes: Sequen
         return every[name]
 
     for step, written in enumerate(writes):
-        for made, write in enumerate(written, web.made[step]):
-            web.operands[join(write.name)].append(made)
+        for node, write in enumerate(written, web.made[step]):
+            web.operands[join(write.name)].append(node)
     for step, names in enumerate(reads):
         for name in names:
             web.seen[step][name] = join(name)
@@ -180,7 +180,7 @@ class _Linking:
     _join_at: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
     _stored: dict[int, dict[str, list[int]]] = field(default_factory=dict[int, dict[str, list[int]]])
 
-    def go(self) -> None:
+    def run(self) -> None:
         """Fill in the web."""
         ends = self.flow.group_end
         inner = [number for number, end in enumerate(ends) if end != number]
@@ -189,7 +189,7 @@ class _Linking:
         for node in sorted(self.joins):
             names = self.joins[node]
             self._join_at[node] = {name: self.web.join(name, []) for name in names}
-        link = self._at if self._join_at or inner else self._alone
+        link = self._link_node if self._join_at or inner else self._alone
         undo: list[list[str]] = []
         stack = [self.flow.entry]
         while stack:
@@ -216,23 +216,23 @@ class _Linking:
         if names:
             seen = self.web.seen[node]
             for name in names:
-                held = current.get(name)
-                seen[name] = held[-1] if held else self._value(name)
+                value_before = current.get(name)
+                seen[name] = value_before[-1] if value_before else self._value(name)
         if len(writes) == 1:
             ((name, _, is_sure),) = writes
-            value, held = self.web.made[node], current.get(name)
+            value, value_before = self.web.made[node], current.get(name)
             if not is_sure:
-                value = self.web.join(name, [held[-1] if held else self._value(name), value])
-            if held is None:
+                value = self.web.join(name, [value_before[-1] if value_before else self._value(name), value])
+            if value_before is None:
                 current[name] = [value]
             else:
-                held.append(value)
+                value_before.append(value)
             pushed.append(name)
         elif writes:
             self._write(node, pushed)
         return pushed
 
-    def _at(self, node: int) -> list[str]:
+    def _link_node(self, node: int) -> list[str]:
         """Link a node's reads and writes; return the names that got a new value."""
         pushed: list[str] = []
         if self._join_at and node in self._join_at:
@@ -254,17 +254,17 @@ class _Linking:
                 self.web.operands[join].append(self._value(name))
 
     def _push(self, name: str, value: int, pushed: list[str]) -> None:
-        held = self._current.get(name)
-        if held is None:
+        stack = self._current.get(name)
+        if stack is None:
             self._current[name] = [value]
         else:
-            held.append(value)
+            stack.append(value)
         pushed.append(name)
 
     def _value(self, name: str) -> int:
-        held = self._current.get(name)
-        if held:
-            return held[-1]
+        value = self._current.get(name)
+        if value:
+            return value[-1]
         if name not in self._entries:
             self._entries[name] = self.web.enter(name)
         return self._entries[name]
@@ -278,8 +278,8 @@ class _Linking:
     def _read(self, node: int) -> None:
         seen, current = self.web.seen[node], self._current
         for name in self.reads[node]:
-            held = current.get(name)
-            seen[name] = held[-1] if held else self._value(name)
+            value = current.get(name)
+            seen[name] = value[-1] if value else self._value(name)
         if node not in self._grouped:
             return
         end = self.flow.group_end[node]
@@ -293,9 +293,9 @@ class _Linking:
         """What members of a group write to places, which every member may read."""
         stored: dict[str, list[int]] = {}
         for member in self._members(end):
-            for made, write in enumerate(self.writes[member], self.web.made[member]):
+            for node, write in enumerate(self.writes[member], self.web.made[member]):
                 if write.kind is Kind.STORED:
-                    stored.setdefault(write.name, []).append(made)
+                    stored.setdefault(write.name, []).append(node)
         return stored
 
     def _write(self, end: int, pushed: list[str]) -> None:
@@ -305,19 +305,19 @@ class _Linking:
         writes = self.writes[end]
         are_apart = len(writes) == 1 or len({write.name for write in writes}) == len(writes)
         if are_apart and end not in self._grouped:
-            made = self.web.made[end]
+            node = self.web.made[end]
             for name, _, is_sure in writes:
-                value = made if is_sure else self.web.join(name, [self._value(name), made])
+                value = node if is_sure else self.web.join(name, [self._value(name), node])
                 self._push(name, value, pushed)
-                made += 1
+                node += 1
             return
-        found: dict[str, list[int]] = {}
+        nodes_of: dict[str, list[int]] = {}
         sure: dict[str, bool] = {}
         for member in self._members(end):
             for value, write in enumerate(self.writes[member], self.web.made[member]):
-                found.setdefault(write.name, []).append(value)
+                nodes_of.setdefault(write.name, []).append(value)
                 sure[write.name] = sure.get(write.name, False) or write.sure
-        for name, values in found.items():
+        for name, values in nodes_of.items():
             if len(values) == 1 and sure[name]:
                 self._push(name, values[0], pushed)
             else:

@@ -104,7 +104,7 @@ def places(words: Sequence[str]) -> list[Place]:
     if words and verb_of(words[0]) == "find":
         runs = (at + 1 for at, word in enumerate(words[:-1]) if word in _FIND_RUNS)
         return [Place(0, ""), *(Place(at, "find") for at in runs)]
-    found: list[Place] = []
+    places_read: list[Place] = []
     starter = ""
     for at, word in enumerate(words):
         verb = verb_of(word)
@@ -113,14 +113,14 @@ def places(words: Sequence[str]) -> list[Place]:
                 break
             starter = verb if word in WRAPPERS else starter
         elif not (starter in LAUNCHERS or is_interpreter(starter)) or word not in _LAUNCH:
-            found.append(Place(at, starter))
+            places_read.append(Place(at, starter))
             if verb in LAUNCHERS or is_interpreter(verb) or verb in ELSEWHERE:
                 starter = verb
             elif starter not in ELSEWHERE and not (at and _may_take(starter, words[at - 1], word)):
                 break
-        if len(found) > MOST_PLACES:
+        if len(places_read) > MOST_PLACES:
             break
-    return found
+    return places_read
 
 
 def verb_of(word: str) -> str:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from callsheet.policy.globs import alternatives
 from callsheet.policy.programs.file_matching import MOST_DEPTH
 from callsheet.policy.programs.file_names import NOT_KNOWN, is_file_name, may_name_files
 from callsheet.policy.programs.languages import Kind, kind_of
@@ -31,6 +32,7 @@ _WRITES = re.compile(
     re.I,
 )
 """Functions that take a file name without reading the content; importing a file means running it."""
+_WORD = re.compile(r"[^\s'\"`;,()<>|&={}$]+")
 _STARTS = re.compile(r"(?:^|[._])(?:exec\w*|spawn\w*|system|popen|qx|shell_exec|passthru)$", re.I)
 _SCRIPT_END = re.compile(r"\.[cm]?[jt]sx?$|\.(?:rb|php|pl|lua|r)$", re.I)
 _ANY_FILE = re.compile(r"\breadFile(?:Sync)?\s*\(\s*(?!['\"`]|0\b|process\.stdin)|\breaddir(?:Sync)?\s*\(")
@@ -45,20 +47,28 @@ def files_opened(program: str, language: str | None, depth: int = 0) -> tuple[st
     ('a.txt', 'b.txt')
     >>> files_opened("p = 'a.md'\\nprint(open(p).read(), open('b', 'w'), open(0).read())", "python")
     ('a.md',)
+    >>> files_opened("f=a.txt; cat $f {b,c}.txt", "shell")
+    ('*', 'b.txt', 'c.txt', 'a.txt')
     >>> files_opened("puts File.read('a.md') + 'b.md'.upcase; File.write('c.md', 'x')", "ruby")
     ('a.md', 'b.md')
     """
     if depth > MOST_DEPTH:
         return ()
     kind = kind_of(language)
-    found: Iterable[str]
+    files: Iterable[str]
     if kind is Kind.SHELL:
-        found = opened_by_shell(program, files_opened, depth + 1)
+        files = opened_by_shell(program, files_opened, depth + 1)
     elif kind is Kind.PYTHON:
-        found = opened_by_python(program, files_opened, depth + 1)
+        files = opened_by_python(program, files_opened, depth + 1)
     else:
-        found = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
-    return tuple(dict.fromkeys(path for path in found if path and not _is_none(path)))
+        files = _by_others(program, depth + 1, has_back_quotes=kind is not Kind.SCRIPT)
+    paths = [path for path in files if path and not _is_none(path)]
+    if any(NOT_KNOWN in path.split("/") for path in paths):
+        # a computed name may be any that the program has
+        paths += filter(is_file_name, _WORD.findall(program))
+    if kind is Kind.SHELL:
+        paths = [one for path in paths for one in alternatives(path)]
+    return tuple(dict.fromkeys(paths))
 
 
 def _is_none(path: str) -> bool:

@@ -216,12 +216,12 @@ class _Known:
         if own:
             is_one_text = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Add)
             yield ("" if is_one_text or isinstance(given, ast.JoinedStr) else "/").join(own)
-        held = [name for name in names if self._texts.get(name)]
-        for name in held:
+        known_names = [name for name in names if self._texts.get(name)]
+        for name in known_names:
             if name not in self._yielded:  # once for all calls
                 self._yielded.add(name)
                 yield from self._texts[name]
-        if not own and not held and is_surely:
+        if not own and not known_names and is_surely:
             yield NOT_KNOWN
 
 

@@ -44,11 +44,22 @@ _ONLY_NAMES = frozenset(
      ":", "hash", "pwd", "trap", "eval", "mkfifo"}
 )  # fmt: skip
 """Commands that take file names and do not output the files' content."""
-_OF_REPOSITORIES = frozenset(
-    {"annotate", "archive", "blame", "bundle", "cat-file", "diff", "fast-export", "format-patch", "grep",
-     "log", "range-diff", "reflog", "show", "stash", "whatchanged"}
-)  # fmt: skip
-"""git subcommands that show the content of files, now or in the past."""
+_SHOWS_UNNAMED: Mapping[str, frozenset[str]] = {
+    verb: frozenset(subcommands.split())
+    for verbs, subcommands in (
+        (
+            "git",
+            "annotate archive blame bundle cat-file diff fast-export format-patch grep log push range-diff"
+            " reflog send-email send-pack show stash whatchanged",
+        ),
+        ("npm yarn pnpm cargo poetry flit uv hatch pdm gem vsce ovsx", "publish push"),
+        ("docker podman buildah", "build buildx push"),
+        ("twine", "upload"),
+        ("vercel netlify firebase fly flyctl surge wrangler", "deploy"),
+    )
+    for verb in verbs.split()
+}
+"""For each program its subcommands that show or send files which no argument names, now or in the past."""
 _LEAVES = frozenset({"rm", "checkout", "restore", "reset", "status", "ls-files", "check-ignore"})
 """git subcommands that do not show the content of the files they name."""
 _INTO_LAST = frozenset({"cp", "mv", "ln", "install", "rsync", "link", "rename"})
@@ -95,16 +106,16 @@ def opened_by_shell(program: str, opened: Opened, depth: int) -> Iterator[str]:
         commands = commands_of(program)
     except NotClosedError:
         return
-    made, folders = _Made(), _Folders()
+    written, folders = _Made(), _Folders()
     before = ""
     for command in commands:
-        made.begin(command, before)
+        written.begin(command, before)
         folders.begin(before)
         is_fed = before in ("|", "|&") or bool(command.reads or command.output_texts)
         for path in _by_command(command, opened, depth, is_fed=is_fed):
-            if path not in made:
+            if path not in written:
                 yield from (join(folder, path) for folder in folders.now)
-        made.add((*command.writes, *_made_by(command)))
+        written.add((*command.writes, *_made_by(command)))
         folders.end(command, before)
         before = command.joint
 
@@ -135,12 +146,12 @@ class _Made:
 
     def add(self, paths: Iterable[str]) -> None:
         """The command creates files; in an `&&` chain they count only for the rest of the chain."""
-        made = list(paths)
+        added = list(paths)
         if self._is_sure:
-            self._levels[-1][1].extend(made)
-            self._made.update(made)
+            self._levels[-1][1].extend(added)
+            self._made.update(added)
         else:
-            self._in_chain.update(made)
+            self._in_chain.update(added)
 
     def __contains__(self, path: str) -> bool:
         return path in self._in_chain or self._made[path] > 0
@@ -199,7 +210,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
             yield from operands[1:]
         elif verb == "eval":
             yield from opened(" ".join(behind), None, depth)
-        elif verb == "git" and not _OF_REPOSITORIES.isdisjoint(operands[:1]):
+        elif verb in _SHOWS_UNNAMED and not _SHOWS_UNNAMED[verb].isdisjoint(operands[:1]):
             yield NOT_KNOWN
         elif is_interpreter(verb):
             yield from _by_interpreter(verb, behind, (*command.output_texts,), opened, depth)
@@ -289,17 +300,17 @@ def _named(words: Iterable[str]) -> Iterator[str]:
 def _made_by(command: Command) -> list[str]:
     """The files that a command creates, from its input or from other files."""
     words = command.words
-    found = [word for option, word in pairwise(words) if option in _INTO]
+    paths = [word for option, word in pairwise(words) if option in _INTO]
     for at, _ in places(words)[:MOST_PLACES]:
         verb = verb_of(words[at])
         operands = list(_operands(verb, words[at + 1 :]))
         if verb == "tar":
-            return [*found, *_of_archive(words[at + 1 :]).makes]
+            return [*paths, *_of_archive(words[at + 1 :]).makes]
         if verb in ("tee", "sponge"):
-            return [*found, *operands]
+            return [*paths, *operands]
         if verb in _INTO_LAST:
-            return [*found, *operands[-1:]]
-    return found
+            return [*paths, *operands[-1:]]
+    return paths
 
 
 def _operands(verb: str, words: Iterable[str]) -> Iterator[str]:

@@ -84,23 +84,23 @@ def without_put_in(text: str) -> str:
 
 
 def _next_nest(text: str, at: int) -> int:
-    found = _NEXT_NEST.search(text, at)
-    return found.start() if found else -1
+    match = _NEXT_NEST.search(text, at)
+    return match.start() if match else -1
 
 
 def _close(text: str, at: int) -> int:
     """The index of the parenthesis that closes one opened before `at`; the end of the text if none does."""
     depth = 1
-    for found in _NEST.finditer(text, at):
-        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    for match in _NEST.finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
-            return found.start()
+            return match.start()
     return len(text)
 
 
-def _as_put_in(found: re.Match[str]) -> str:
+def _as_put_in(match: re.Match[str]) -> str:
     """A back-quoted substitution rewritten as `$(…)`; escapes stay unchanged."""
-    return found[0] if found[1] is None else f"$({found[1]})"
+    return match[0] if match[1] is None else f"$({match[1]})"
 
 
 class _Reader:
@@ -112,18 +112,18 @@ class _Reader:
         self._awaited: list[tuple[Command, str]] = []
 
     def commands(self) -> list[Command]:
-        found, command = list[Command](), Command()
+        commands, command = list[Command](), Command()
         while self._at < len(self._text):
             joint = self._joint()
             if joint is None:
                 self._part(command)
                 continue
             command.joint = joint
-            found.append(command)
+            commands.append(command)
             command = Command()
             if joint == "\n":
                 self._here_texts()
-        return [*found, command]
+        return [*commands, command]
 
     def _joint(self) -> str | None:
         for skipped in (_BLANK, _COMMENT, _BLANK):
@@ -190,11 +190,11 @@ class _Reader:
     def _quoted(self) -> str:
         """The content of a double-quoted string, whose substitutions may contain quotes themselves."""
         begin, at = self._at + 1, self._at + 1
-        while found := _QUOTED.search(self._text, at):
-            if found[0] == '"':
-                self._at = found.end()
-                return _ESCAPED.sub(r"\1", self._text[begin : found.start()])
-            at = _close(self._text, found.end()) + 1 if found[0] == "$(" else found.end()
+        while match := _QUOTED.search(self._text, at):
+            if match[0] == '"':
+                self._at = match.end()
+                return _ESCAPED.sub(r"\1", self._text[begin : match.start()])
+            at = _close(self._text, match.end()) + 1 if match[0] == "$(" else match.end()
         raise NotClosedError('"')
 
     def _here_texts(self) -> None:

@@ -103,14 +103,14 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     """
     if traits is None or not sends_files(tool, traits):
         return None
-    held = traits
+    known_traits = traits
 
     def check(call: CallView, notes: Notes) -> None:
         labelled = [(file, _label_along(setting, file)) for file in attached(call)]
         along = [(file, label) for file, label in labelled if label is not None]
-        found = not_theirs(along, receivers(setting, held, call)) if along else None
-        if found is not None:
-            (name, path), label, who = found
+        objection = not_theirs(along, receivers(setting, known_traits, call)) if along else None
+        if objection is not None:
+            (name, path), label, who = objection
             notes.object(
                 Rule.FLOW,
                 f"{shown(label)} of {_path_text(path)} in {name} of @{tool} would reach {who}",

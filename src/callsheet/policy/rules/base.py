@@ -189,10 +189,10 @@ def texts(argument: Argument) -> Iterator[str]:
 
 def all_text(arguments: Iterable[Argument]) -> str:
     """The texts of all arguments joined with `BETWEEN`, so that one search covers them."""
-    found: list[str] = []
+    pieces: list[str] = []
     for argument in arguments:
         if argument.items:
-            found += texts(argument)
+            pieces += texts(argument)
             continue
         text = ""
         for part in argument.parts:
@@ -201,8 +201,8 @@ def all_text(arguments: Iterable[Argument]) -> str:
             elif part.text is not None:
                 text += part.text
         if text:
-            found.append(text)
-    return found[0] if len(found) == 1 else BETWEEN.join(found)
+            pieces.append(text)
+    return pieces[0] if len(pieces) == 1 else BETWEEN.join(pieces)
 
 
 def own_texts(argument: Argument) -> Iterator[str]:

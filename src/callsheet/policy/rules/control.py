@@ -19,17 +19,17 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     """
     if traits is None or not (traits.control or sends_files(tool, traits)):
         return None
-    held = traits
-    deciding = controlling if tool in BUILTINS else _deciding_anywhere
+    known_traits = traits
+    deciding_arguments = controlling if tool in BUILTINS else _deciding_anywhere
     given_to_agents = traits.runs_code or (traits.path is not None and not traits.on_host)
 
     def check(call: CallView, notes: Notes) -> None:
         if call.in_agent and given_to_agents:
             return
-        for argument in deciding(call, held):
+        for argument in deciding_arguments(call, known_traits):
             if not argument.label.untrusted or setting.is_approved(call):
                 continue
-            if held.approval is When.IF_UNTRUSTED_OR_OUTSIDE:
+            if known_traits.approval is When.IF_UNTRUSTED_OR_OUTSIDE:
                 notes.ask(f"untrusted data decides {argument.name} of @{tool}")
                 continue
             notes.object(
@@ -37,7 +37,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 f"untrusted data decides {argument.name} of @{tool}",
                 argument.name,
                 help="pass data to a program on stdin, not in its code"
-                if held.runs_code
+                if known_traits.runs_code
                 else "write it in the plan, or approve the step",
             )
 

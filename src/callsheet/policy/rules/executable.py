@@ -13,11 +13,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     """EXECUTABLE for untrusted content in a file that a shell, build tool, editor or system executes."""
     if traits is None or traits.path is None or traits.path_use is not PathUse.WRITE:
         return None
-    held, name = traits, traits.path
+    known_traits, name = traits, traits.path
 
     def check(call: CallView, notes: Notes) -> None:
         argument = of_name(call, name)
-        if argument is None or not content_label(call, held).untrusted:
+        if argument is None or not content_label(call, known_traits).untrusted:
             return
         if may_be_executed(argument):
             notes.object(

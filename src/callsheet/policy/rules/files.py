@@ -116,14 +116,14 @@ def filing_of(call: CallView) -> FileAccess:
     """
     if FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments]):
         return _NOTHING
-    found = [_filing(fold(call.tool), arguments) for arguments in _requests(call.arguments)]
-    if len(found) == 1:
-        return found[0]
+    filings = [_filing(fold(call.tool), arguments) for arguments in _requests(call.arguments)]
+    if len(filings) == 1:
+        return filings[0]
     return FileAccess(
-        tuple(path for one in found for path in one.reads),
-        tuple(path for one in found for path in one.writes),
-        tuple(content for one in found for content in one.contents),
-        any(one.unpacks for one in found),
+        tuple(path for one in filings for path in one.reads),
+        tuple(path for one in filings for path in one.writes),
+        tuple(content for one in filings for content in one.contents),
+        any(one.unpacks for one in filings),
     )
 
 

@@ -35,16 +35,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         traits = Traits(reach=Reach.WORLD)
     if traits.reach is Reach.NOBODY:
         return None
-    held = traits
+    known_traits = traits
     fixed = ALWAYS.get(traits.reach)
 
     def check(call: CallView, notes: Notes) -> None:
         data = flowing(call)
         if data.is_public and call.pc.is_public:
             return
-        for who, audiences in receivers(setting, held, call) if fixed is None else (fixed,):
+        for who, audiences in receivers(setting, known_traits, call) if fixed is None else (fixed,):
             if not data.may_reach(audiences):
-                _flow(setting, tool, held, call, who, audiences, notes)
+                _flow(setting, tool, known_traits, call, who, audiences, notes)
                 return
             if not call.pc.may_reach(audiences):
                 notes.object(

@@ -20,10 +20,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
         arguments = call.arguments
         if not arguments:
             return
-        found = _found(patterns, all_text(arguments))
-        if not found:
+        matching = _found(patterns, all_text(arguments))
+        if not matching:
             return
-        for pattern in dict.fromkeys(found):
+        for pattern in dict.fromkeys(matching):
             guilty = next((a.name for a in arguments if pattern in _found(patterns, all_text((a,)))), None)
             notes.object(
                 Rule.FORBIDDEN,
@@ -40,13 +40,13 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
 
 def _found(patterns: Patterns, text: str) -> list[str]:
     """The patterns that match one of the joined texts, as written or normalised."""
-    found: list[str] = []
+    matching: list[str] = []
     for form in (text,) if text.isascii() else (text, _plain(text)):
-        found += patterns.found_in(form)
+        matching += patterns.found_in(form)
         if patterns.are_anchored and BETWEEN in form:  # anchors apply to each text
             for one in form.split(BETWEEN):
-                found += patterns.found_in(one)
-    return found
+                matching += patterns.found_in(one)
+    return matching
 
 
 def _plain(text: str) -> str:

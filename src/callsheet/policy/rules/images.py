@@ -15,10 +15,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
     """FLOW for an image in a privately controlled message; public data may contain one too."""
     if traits is None or not is_message(tool, traits):
         return None
-    held = traits
+    known_traits = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        if not call.pc.is_public and not in_bodies(held, call) and tells_by_image(setting, call):
+        if not call.pc.is_public and not in_bodies(known_traits, call) and tells_by_image(setting, call):
             notes.object(
                 Rule.FLOW,
                 f"@{tool} would show an external image depending on private data",

@@ -69,10 +69,10 @@ def _is_word(text: str) -> bool:
 
 def _addresses(arguments: tuple[Argument, ...]) -> list[Argument]:
     """The arguments that may hold an address by their names, also among the members of others."""
-    found: list[Argument] = []
+    addresses: list[Argument] = []
     for argument in arguments:
         if argument.items:
-            found += _addresses(argument.items)
+            addresses += _addresses(argument.items)
         elif plain_name(argument.name) in NAMES:
-            found.append(argument)
-    return found
+            addresses.append(argument)
+    return addresses

@@ -43,10 +43,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
     """
     if traits is None or not is_message(tool, traits):
         return None
-    held = traits
+    known_traits = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        if in_bodies(held, call):
+        if in_bodies(known_traits, call):
             return  # a web request: nobody reads it who would follow links
         if any(argument.label.may_link for argument in call.arguments):
             notes.oblige(Duty.VERIFY_AGAIN, call, "links that may come from untrusted content are defanged")

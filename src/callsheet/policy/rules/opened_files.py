@@ -7,7 +7,7 @@ from callsheet.policy.audiences import NOBODY_KNOWN
 from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.globs import covers
-from callsheet.policy.paths import PathRefused, host_path, workspace_path
+from callsheet.policy.paths import PathRefused, host_path, is_pattern, workspace_path
 from callsheet.policy.programs import files_opened, files_written
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name, shown
 from callsheet.policy.rules.paths import SENSITIVE
@@ -75,7 +75,11 @@ def _is_scratch(path: str) -> bool:
 
 
 def _label(setting: Setting, path: str) -> Label:
-    """The label of a file, or of a folder's content; system files that are not secret are public."""
+    """The label of a file, of the files of a glob, or of a folder's content; system files that are not secret
+    are public.
+    """
+    if is_pattern(path) and setting.sources.may_be_secret(path):
+        return _SECRET
     try:
         own = workspace_path(path)
     except PathRefused:

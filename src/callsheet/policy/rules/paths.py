@@ -18,6 +18,8 @@ SENSITIVE = (
 )  # fmt: skip
 """Host paths that no policy can open."""
 _GLOB_WORDS = re.compile(r"[*?\[\]!]")
+_UPWARDS = re.compile(r"(?<![^/\\{},])\.\.(?![^/\\{},])")
+"""The parent folder in a glob, also as an alternative in braces."""
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -116,12 +118,37 @@ def guesses(argument: Argument) -> Iterator[str]:
 
 
 def _search(setting: Setting, call: CallView, notes: Notes) -> None:
-    """Require approval for a search in files that are secret by name."""
+    """PATH for a glob that leads out of the searched folder; an approval for one of files that are secret by
+    name.
+    """
     glob = of_name(call, "glob")
     text = None if glob is None else glob.text
-    if not text or setting.is_approved(call):
+    if not text:
+        return
+    if _leads_out(text):
+        notes.object(
+            Rule.PATH,
+            f"the glob leads out of the folder that is searched: {text!r}",
+            "glob",
+            help="search its folder",
+        )
+        return
+    if setting.is_approved(call):
         return
     for bare in {text, _GLOB_WORDS.sub("", text), _GLOB_WORDS.sub("x", text)} - {""}:
         if any(setting.sources.file(reading).is_secret for reading in readings_of(bare.strip("/"))):
             notes.ask(f"@SEARCH_FILES searches {text}, whose name marks it as a secret")
             return
+
+
+def _leads_out(glob: str) -> bool:
+    """Whether a glob names files outside of the folder in which it is used.
+
+    >>> [_leads_out(glob) for glob in ("docs/**/*.md", "../*.md", "a/%2e%2e/b", "/etc/*", "{a,../b}.md")]
+    [False, True, True, True, True]
+    """
+    try:
+        workspace_path(glob)
+    except PathRefused:
+        return True
+    return any(_UPWARDS.search(reading) for reading in readings_of(glob))

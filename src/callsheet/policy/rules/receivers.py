@@ -290,8 +290,8 @@ def _by_mail(setting: Setting, traits: Traits, text: str) -> Iterator[Receiver]:
 
     For tools that send mail, such an argument names recipients, whatever it is called.
     """
-    if "@" in text and (found := mail_addresses(text)):
-        for who, audiences in setting.audiences.of_recipients(", ".join(found), traits.trusted_audience):
+    if "@" in text and (addresses := mail_addresses(text)):
+        for who, audiences in setting.audiences.of_recipients(", ".join(addresses), traits.trusted_audience):
             yield _recipient_text(who), audiences
 
 

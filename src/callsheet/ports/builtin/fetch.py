@@ -126,9 +126,9 @@ def page_text(page: Page, context: CallContext) -> str:
     """The text of a page: HTML as Markdown (with a remark), any other text unchanged."""
     text = decode(page.body, page.content_type)
     if _media_type(page.content_type) in _HTML_TYPES or (not page.content_type and looks_like_html(text)):
-        made = to_markdown(text, page.url)
-        context.remark(conversion(text, made))
-        return made
+        markdown = to_markdown(text, page.url)
+        context.remark(conversion(text, markdown))
+        return markdown
     return text
 
 

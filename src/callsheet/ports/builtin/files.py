@@ -111,9 +111,9 @@ async def _edit_file(settings: BuiltinSettings, arguments: dict[str, Any], _cont
 
 def _edit(settings: BuiltinSettings, path: str, old: str, new: str) -> None:
     text = _read_text(settings, path)
-    found = text.count(old)
-    if found != 1:
-        raise ToolFailed(f"the old text occurs {found} times in {path!r}; it must occur exactly once")
+    occurrences = text.count(old)
+    if occurrences != 1:
+        raise ToolFailed(f"the old text occurs {occurrences} times in {path!r}; it must occur exactly once")
     _write_text(settings, path, text.replace(old, new))
 
 
@@ -122,9 +122,9 @@ async def _search_files(settings: BuiltinSettings, arguments: dict[str, Any], co
     path, glob = text_argument(arguments, "path", ""), text_argument(arguments, "glob", "")
     if not pattern:
         raise ToolFailed("the argument pattern is empty")
-    found = await in_thread(_search, settings, pattern, path, glob)
-    context.remark(*found.remarks(settings.max_matches))
-    return found.rows
+    matches = await in_thread(_search, settings, pattern, path, glob)
+    context.remark(*matches.remarks(settings.max_matches))
+    return matches.rows
 
 
 @dataclass(slots=True)
@@ -167,22 +167,22 @@ class _Found:
 
 def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> _Found:
     """Rows of path, line number and text; a last row without a path means that there are more matches."""
-    found, wanted = _Found(), pattern.encode(errors="replace")
+    matches, wanted = _Found(), pattern.encode(errors="replace")
     for name, content in Workspace(settings.workspace).files(path, settings.max_read_bytes):
         if glob and not (fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob)):
             continue
         if content is None or (wanted in content and b"\0" in content[:8192]):
-            found.passed_over.append(name)
+            matches.passed_over.append(name)
             continue
         if wanted not in content:
             continue
         for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1):
             if pattern not in line:
                 continue
-            if len(found.rows) >= settings.max_matches:
+            if len(matches.rows) >= settings.max_matches:
                 text = f"more than {settings.max_matches} matches: search narrower"
-                found.rows.append({"path": "", "line": 0, "text": text})
-                found.has_more = True
-                return found
-            found.add(name, number, line)
-    return found
+                matches.rows.append({"path": "", "line": 0, "text": text})
+                matches.has_more = True
+                return matches
+            matches.add(name, number, line)
+    return matches

@@ -130,8 +130,8 @@ def _tame(html: str) -> str:
 
 
 def _title(soup: BeautifulSoup) -> str:
-    found = soup.find("title")
-    return " ".join(found.get_text().split()) if found else ""
+    title = soup.find("title")
+    return " ".join(title.get_text().split()) if title else ""
 
 
 def _drop_clutter(soup: BeautifulSoup) -> None:
@@ -152,9 +152,9 @@ def _is_clutter(tag: Tag) -> bool:
 
 def _main_part(soup: BeautifulSoup) -> Tag:
     for name in ("main", "article"):
-        found = soup.find_all(name)
-        if len(found) == 1 and len(found[0].get_text(strip=True)) >= _LEAST_CONTENT:
-            return found[0]
+        parts = soup.find_all(name)
+        if len(parts) == 1 and len(parts[0].get_text(strip=True)) >= _LEAST_CONTENT:
+            return parts[0]
     return soup.body or soup
 
 

@@ -40,11 +40,11 @@ async def search(query: str, settings: SearchSettings, context: CallContext) -> 
     if not isinstance(rows, list):
         return []
     given = cast("list[Any]", rows)
-    found = [_row(cast("Mapping[str, Any]", row)) for row in given if isinstance(row, Mapping)]
-    kept = [cast("JSON", row) for row in found if row["url"]][: settings.results]
-    if len(kept) < len(given):
-        context.remark(Cut("results", len(kept), len(given), "rows"))
-    return kept
+    with_url = [_row(cast("Mapping[str, Any]", row)) for row in given if isinstance(row, Mapping)]
+    results = [cast("JSON", row) for row in with_url if row["url"]][: settings.results]
+    if len(results) < len(given):
+        context.remark(Cut("results", len(results), len(given), "rows"))
+    return results
 
 
 def _request(settings: SearchSettings, query: str) -> _Request:

@@ -44,7 +44,7 @@ async def _set(settings: BuiltinSettings, arguments: dict[str, Any], context: Ca
     text = json.dumps(arguments["value"])
     if len(text) > _MAX_VALUE:
         raise ToolFailed(f"the value is larger than {_MAX_VALUE} characters")
-    await in_thread(_keep, settings, context.run_id, key, text)
+    await in_thread(_store, settings, context.run_id, key, text)
     return arguments["value"]
 
 
@@ -53,7 +53,7 @@ async def _get(settings: BuiltinSettings, arguments: dict[str, Any], context: Ca
     return None if text is None else json.loads(text)
 
 
-def _keep(settings: BuiltinSettings, run: str, key: str, text: str) -> None:
+def _store(settings: BuiltinSettings, run: str, key: str, text: str) -> None:
     row = (settings.namespace, run, key.encode(errors="replace").decode(), text)
     with opened(settings.memory) as db:
         db.execute("INSERT OR REPLACE INTO working (namespace, run, key, value) VALUES (?, ?, ?, ?)", row)

@@ -63,7 +63,7 @@ class TooLong:
         """Whether its id cannot be found any more."""
         return self._left < 0 or not self._head.lstrip().startswith(b"{")
 
-    def go_on(self, piece: bytes) -> None:
+    def skip(self, piece: bytes) -> None:
         """Skip another piece of it."""
         self._left -= len(piece)
         self._end = (self._end + piece)[-_KEPT:]
@@ -72,11 +72,11 @@ class TooLong:
         """The JSON-RPC error for the call that waits for it; None if its id was not found."""
         from mcp_types import ErrorData, JSONRPCError  # noqa: PLC0415 - a session is open
 
-        found = _HEAD.match(self._head) or _END.search(self._end)
-        if found is None:
+        match = _HEAD.match(self._head) or _END.search(self._end)
+        if match is None:
             return None
         error = ErrorData(code=-32000, message=self.words, data=TOO_LONG)
-        return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
+        return JSONRPCError(jsonrpc="2.0", id=int(match[1]), error=error)
 
 
 class _Event:
@@ -87,7 +87,7 @@ class _Event:
         self.head = b""
         self._tail = b""
 
-    def go_on(self, piece: bytes) -> None:
+    def feed(self, piece: bytes) -> None:
         """Take in a piece of the stream, in which events may end and begin."""
         text = self._tail + piece
         ends = (text.rfind(end) + len(end) for end in _ENDS if end in text)
@@ -126,7 +126,7 @@ def bound_answer(response: httpx2.Response, most: int) -> None:
             size, event = 0, _Event()
             async for part in stream:
                 size += len(part)
-                event.go_on(part)
+                event.feed(part)
                 if is_endless and event.size > most:
                     is_answer = _ANSWER.match(event.head) is not None
                     raise httpx2.SSEError(

@@ -121,16 +121,20 @@ class _Reading:
         top = self.table(root, "the configuration")
         tables = [t for t in _TABLES if t in top]
         if not tables:
-            near = [k for k in top if did_you_mean(k, _TABLES)]
-            span = cast("Span", top[near[0]].key) if near else Span(root.span.start, root.span.start + 1)
+            suggestions = [k for k in top if did_you_mean(k, _TABLES)]
+            span = (
+                cast("Span", top[suggestions[0]].key)
+                if suggestions
+                else Span(root.span.start, root.span.start + 1)
+            )
             self.wrong(span, "the table of servers is missing", 'it is called "mcpServers"')
-        found: dict[str, McpServerConfig | None] = {}
+        by_name: dict[str, McpServerConfig | None] = {}
         for table in tables:
             for name, node in self.table(top[table], f'"{table}"').items():
-                if name in found:
+                if name in by_name:
                     self.wrong(cast("Span", node.key), f"the server {name!r} stands in both tables")
-                found[name] = self.server(name, node)
-        servers = tuple(s for s in found.values() if s is not None)
+                by_name[name] = self.server(name, node)
+        servers = tuple(s for s in by_name.values() if s is not None)
         return McpConfigFile(self.source, servers, tuple(self.warnings))
 
     def server(self, name: str, node: Node) -> McpServerConfig | None:
@@ -317,11 +321,11 @@ class _Reading:
     def word(self, kind: type[_Word], what: str, node: Node) -> _Word:
         known = [str(word) for word in kind]
         if node.value not in known:
-            near = did_you_mean(str(node.value), known)
+            suggestions = did_you_mean(str(node.value), known)
             self.wrong(
                 node.span,
                 f"there is no {what} {node.data()!r}",
-                f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}",
+                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"one of {', '.join(known)}",
             )
         return kind(node.value)
 
@@ -330,10 +334,12 @@ class _Reading:
         for key, node in entry.items():
             if key in known or key in others:
                 continue
-            near = did_you_mean(key, known, 1)
-            if near and near[0] not in entry:
+            suggestions = did_you_mean(key, known, 1)
+            if suggestions and suggestions[0] not in entry:
                 self.wrong(
-                    cast("Span", node.key), f"there is no key {key!r} here", f"did you mean {near[0]!r}?"
+                    cast("Span", node.key),
+                    f"there is no key {key!r} here",
+                    f"did you mean {suggestions[0]!r}?",
                 )
             message = f"the key {key!r} is not known to callsheet and is ignored"
             self.warnings.append(Diagnostic("CFG112", Severity.WARNING, message, node.key))

@@ -25,6 +25,7 @@ from callsheet.ports.mcp.process import ServerProcess
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
+from callsheet.version import VERSION
 
 if TYPE_CHECKING:
     import httpx2
@@ -92,8 +93,8 @@ class Connection:
             if isinstance(error, Exception):
                 if self._barred is not None:
                     raise self._barred from None
-                held = () if tokens is None else tuple(tokens.secrets())
-                raise not_opened(config, self.process, error, within, self.refusal, held) from error
+                secrets = () if tokens is None else tuple(tokens.secrets())
+                raise not_opened(config, self.process, error, within, self.refusal, secrets) from error
             raise
         return self
 
@@ -268,11 +269,9 @@ class Connection:
         from mcp.client import Client  # noqa: PLC0415 - imported a moment ago, in a thread
         from mcp_types import Implementation  # noqa: PLC0415
 
-        from callsheet import __version__  # noqa: PLC0415
-
         return Client(
             streams,
-            client_info=Implementation(name="callsheet", version=__version__),
+            client_info=Implementation(name="callsheet", version=VERSION),
             logging_callback=self._log,
             message_handler=self._notice,
             cache=None,

@@ -58,10 +58,10 @@ def folder_sink(folder: Path) -> BlobSink:
 def _is_there(path: Path, size: int) -> bool:
     """Whether there is a regular file of this size at a path."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == size
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def failure_text(result: CallToolResult) -> str:
@@ -87,8 +87,8 @@ def value_of(result: CallToolResult, output_schema: Mapping[str, Any] | None, si
     if not others:
         return structured
     # Texts beside structured content only repeat it; images and resources do not.
-    beside = structured if isinstance(structured, dict) else {"result": structured}
-    return {**beside, "_content": others}
+    structured_value = structured if isinstance(structured, dict) else {"result": structured}
+    return {**structured_value, "_content": others}
 
 
 def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> None:
@@ -101,15 +101,15 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
         return
     if result.structured_content is None and "structured_content" not in result.model_fields_set:
         raise ToolFailed("it declares structured content and returned none", in_doubt=True)
-    found = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
-    if found is None:
+    misfit = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
+    if misfit is None:
         return
     say = {
-        Wrong.VALUE: f"should be {found.wanted}",
+        Wrong.VALUE: f"should be {misfit.wanted}",
         Wrong.MISSING: "is missing",
         Wrong.UNKNOWN: "is undeclared",
     }
-    why = f"its structured content{found.path[:_TOLD]} {say[found.wrong][:_TOLD]}"
+    why = f"its structured content{misfit.path[:_TOLD]} {say[misfit.wrong][:_TOLD]}"
     raise ToolFailed(why, in_doubt=True)
 
 

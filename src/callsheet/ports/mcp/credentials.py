@@ -25,6 +25,6 @@ def _credentials(transport: StdioServer | HttpServer) -> Iterator[str]:
         yield from in_arguments(transport.args)
 
 
-def finder_for(transport: StdioServer | HttpServer, held: Iterable[str] = ()) -> Finder:
-    """A finder for a server's credentials, the secrets `held` of its login, and credential patterns."""
-    return Finder(configured((*_credentials(transport), *held)), Shapes())
+def finder_for(transport: StdioServer | HttpServer, secrets: Iterable[str] = ()) -> Finder:
+    """A finder for a server's credentials, the `secrets` of its login, and credential patterns."""
+    return Finder(configured((*_credentials(transport), *secrets)), Shapes())

@@ -74,10 +74,10 @@ def no_two_alike(server: str, names: Iterable[str]) -> None:
     seen: dict[str, str] = {}
     for name in filter(is_plain, names):
         own = {plan_name(server, name), qualified_name(server, name)}
-        held = next((seen[each] for each in own if each in seen), None)
+        earlier = next((seen[each] for each in own if each in seen), None)
         seen.update(dict.fromkeys(own, name))
-        if held is not None:
-            both = f"two tools called {name!r}" if held == name else f"both {held!r} and {name!r}"
+        if earlier is not None:
+            both = f"two tools called {name!r}" if earlier == name else f"both {earlier!r} and {name!r}"
             raise CallsheetError.single(
                 "TOL016",
                 f"the MCP server {server!r} lists {both}, which a plan cannot tell apart",

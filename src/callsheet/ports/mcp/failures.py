@@ -76,11 +76,11 @@ def not_opened(
     error: Exception,
     within: float,
     refusal: str | None = None,
-    held: Iterable[str] = (),
+    secrets: Iterable[str] = (),
 ) -> CallsheetError:
     """The diagnostic for a session that could not be opened `within` seconds.
 
-    `refusal` is the status of the URL's last error response, `held` are secrets that were sent to it.
+    `refusal` is the status of the URL's last error response, `secrets` were sent to it.
     """
     inner = _innermost(error)
     if isinstance(inner, CallsheetError):
@@ -92,10 +92,10 @@ def not_opened(
         if isinstance(error, TimeoutError):
             return _late(name, f"at {place}", within)
         if refusal is None and _is_protocol(error):
-            return _refused(name, f"at {place}", _masked(transport, because(error), held))
+            return _refused(name, f"at {place}", _masked(transport, because(error), secrets))
         return CallsheetError.single(
             "TOL013",
-            f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error), held)}",
+            f"{name} at {place} cannot be reached: {_masked(transport, refusal or because(error), secrets)}",
             help="check that it runs, and the url with its path (often /mcp)",
         )
     how = f"started with {transport.command!r}"
@@ -125,8 +125,8 @@ def _late(name: str, how: str, within: float, words: str = "") -> CallsheetError
     )
 
 
-def _masked(transport: HttpServer | StdioServer, text: str, held: Iterable[str] = ()) -> str:
-    return mask_text(text, finder_for(transport, held))
+def _masked(transport: HttpServer | StdioServer, text: str, secrets: Iterable[str] = ()) -> str:
+    return mask_text(text, finder_for(transport, secrets))
 
 
 def _refused(name: str, how: str, why: str) -> CallsheetError:

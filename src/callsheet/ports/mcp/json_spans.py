@@ -66,8 +66,8 @@ class _Reader:
         fail(self.source, "CFG111", Span(at, at + 1), message, help)
 
     def skip(self, at: int) -> int:
-        found = _BLANK.match(self.text, at)
-        return found.end() if found else at
+        match = _BLANK.match(self.text, at)
+        return match.end() if match else at
 
     def value(self, at: int, key: Span | None, depth: int) -> Node:
         if depth > _MAX_DEPTH:
@@ -108,40 +108,40 @@ class _Reader:
 
     def _array(self, at: int, key: Span | None, depth: int) -> Node:
         items: list[Node] = []
-        here = self.skip(at + 1)
-        while self.text[here : here + 1] != "]":
-            node = self.value(here, None, depth + 1)
+        position = self.skip(at + 1)
+        while self.text[position : position + 1] != "]":
+            node = self.value(position, None, depth + 1)
             items.append(node)
-            here = self._next(node.span.end, "]", at)
-        return Node(items, Span(at, here + 1), key)
+            position = self._next(node.span.end, "]", at)
+        return Node(items, Span(at, position + 1), key)
 
     def _object(self, at: int, key: Span | None, depth: int) -> Node:
         items: dict[str, Node] = {}
-        here = self.skip(at + 1)
-        while self.text[here : here + 1] != "}":
-            if self.text[here : here + 1] != '"':
-                self.wrong(here, "a key is expected here", "keys need double quotes")
-            name, end = self._string(here)
+        position = self.skip(at + 1)
+        while self.text[position : position + 1] != "}":
+            if self.text[position : position + 1] != '"':
+                self.wrong(position, "a key is expected here", "keys need double quotes")
+            name, end = self._string(position)
             if name in items:
-                fail(self.source, "CFG111", Span(here, end), f"the key {name!r} is repeated here")
+                fail(self.source, "CFG111", Span(position, end), f"the key {name!r} is repeated here")
             colon = self.skip(end)
             if self.text[colon : colon + 1] != ":":
                 self.wrong(colon, f"a colon is expected here, after the key {name!r}")
-            node = self.value(self.skip(colon + 1), Span(here, end), depth + 1)
+            node = self.value(self.skip(colon + 1), Span(position, end), depth + 1)
             items[name] = node
-            here = self._next(node.span.end, "}", at)
-        return Node(items, Span(at, here + 1), key)
+            position = self._next(node.span.end, "}", at)
+        return Node(items, Span(at, position + 1), key)
 
     def _next(self, at: int, close: str, opened: int) -> int:
         """Skip a comma; returns the position of the next item or of the closing bracket."""
-        here = self.skip(at)
-        match self.text[here : here + 1]:
+        position = self.skip(at)
+        match self.text[position : position + 1]:
             case ",":
-                return self.skip(here + 1)
+                return self.skip(position + 1)
             case char if char == close:
-                return here
+                return position
             case "":
                 line = self.source.position(opened).line
-                self.wrong(here, f"the text ends inside the {self.text[opened]!r} of line {line}")
+                self.wrong(position, f"the text ends inside the {self.text[opened]!r} of line {line}")
             case _:
-                self.wrong(here, f"a comma or {close!r} is expected here")
+                self.wrong(position, f"a comma or {close!r} is expected here")

@@ -122,8 +122,8 @@ class McpPool:
     async def _judge(self, pins: PinKeeper) -> None:
         """Check all open servers against the pins."""
         opened = [(server, seen) for server in self._servers if (seen := server.seen()) is not None]
-        found = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
-        for (server, _), judgement in zip(opened, found, strict=True):
+        judgements = await asyncio.to_thread(pins.judge, [seen for _, seen in opened])
+        for (server, _), judgement in zip(opened, judgements, strict=True):
             server.judgement = judgement
         missing = [server.config for server in self._servers if not server.is_open]
         self.away = tuple(
@@ -173,7 +173,7 @@ class _Server:
         self._start_timeout = start_timeout
         self._logins = logins
         self._tokens: TokenSource | None = None
-        self._held: tuple[str, ...] = ()
+        self._secrets: tuple[str, ...] = ()
         self._finder = Finder()
         self._connection: Connection | None = None
         self._reported: str | None = None
@@ -242,43 +242,43 @@ class _Server:
         if self._connection is None:
             return []
         declared = self._connection.declarations
-        found = [*self._idle_effects(list(declared)), *self.judgement.notices]
+        diagnostics = [*self._idle_effects(list(declared)), *self.judgement.notices]
         server = f"the MCP server {self.config.name!r}"
         for name, declaration in declared.items():
             if not is_plain(name):
                 odd = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"
                 way_out = "it is ignored; names of tools are made of ASCII characters, 128 at most"
-                found.append(Diagnostic("TOL017", Severity.WARNING, odd, help=way_out))
+                diagnostics.append(Diagnostic("TOL017", Severity.WARNING, odd, help=way_out))
             hint = hint_against(self.config, declaration)
             if hint is not None:
                 effect = self.config.effects[name]
                 message = f"{name!r} is declared to have the effect {effect}, but {server} says {hint}"
                 way_out = "the configuration takes precedence; check that the effect is right"
-                found.append(Diagnostic("TOL024", Severity.WARNING, message, help=way_out))
-        return found
+                diagnostics.append(Diagnostic("TOL024", Severity.WARNING, message, help=way_out))
+        return diagnostics
 
     def _idle_effects(self, offered: list[str]) -> list[Diagnostic]:
         """Warnings about effects configured for tools that the server does not offer."""
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         server = f"the MCP server {self.config.name!r}"
         rules = self.config.rules
         probes = [rule.probe.tool for rule in rules.values() if rule.probe is not None]
         for name in dict.fromkeys((*self.config.effects, *rules, *probes)):
             if name not in offered:
-                near = did_you_mean(name, offered)
+                suggestions = did_you_mean(name, offered)
                 message = f"an effect is declared for {name!r}, which {server} does not offer"
                 way_out = (
-                    f"did you mean {' or '.join(near)}?"
-                    if near
+                    f"did you mean {' or '.join(suggestions)}?"
+                    if suggestions
                     else f"it offers {', '.join(offered) or 'nothing'}"
                 )
-                found.append(Diagnostic("TOL015", Severity.WARNING, message, help=way_out))
-        return found
+                diagnostics.append(Diagnostic("TOL015", Severity.WARNING, message, help=way_out))
+        return diagnostics
 
     def tools(self) -> list[tuple[Tool, str]]:
         if self._connection is None:
             return []
-        found: list[tuple[Tool, str]] = []
+        tools: list[tuple[Tool, str]] = []
         for name, declaration in self._connection.declarations.items():
             if not is_plain(name):
                 continue
@@ -289,8 +289,8 @@ class _Server:
             if rule.max_concurrent is not None:
                 handler = Slots(rule.max_concurrent).sharing(handler)
             tool = Tool(spec, handler, probe)
-            found.append((tool, qualified_name(self.config.name, name)))
-        return found
+            tools.append((tool, qualified_name(self.config.name, name)))
+        return tools
 
     def _prober(self, rule: ToolProbe) -> Prober | None:
         """The prober that calls the probing tool; None if the server does not offer it (see `doubts`)."""
@@ -322,11 +322,11 @@ class _Server:
 
     def _without_tokens(self, value: Any) -> Any:
         """The server's answer with its tokens masked, including renewed ones that no run knows of."""
-        held = tuple(self.secrets())
-        if not held:
+        secrets = tuple(self.secrets())
+        if not secrets:
             return value
-        if held != self._held:
-            self._held, self._finder = held, Finder(configured(held))
+        if secrets != self._secrets:
+            self._secrets, self._finder = secrets, Finder(configured(secrets))
         return mask_value(value, self._finder)
 
     async def call(

@@ -98,7 +98,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
         *lines, rest = data.split(b"\n")
         for line in lines:
             if too_long is not None:
-                too_long.go_on(line)
+                too_long.skip(line)
                 answer = too_long.answer()
                 if answer is None:
                     process.tail.line(too_long.words.encode())
@@ -128,7 +128,7 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
                 too_long = TooLong(b"".join(pieces[:8]), _MAX_MESSAGE)
                 pieces, size = [], 0
         else:
-            too_long.go_on(rest)
+            too_long.skip(rest)
         if too_long is not None and too_long.hopeless:
             process.tail.line(too_long.words.encode())
             return
@@ -144,10 +144,10 @@ def _unreadable_answer(line: bytes) -> JSONRPCResponse | None:
     """
     from mcp_types import JSONRPCResponse  # noqa: PLC0415 - see above
 
-    found = _ANSWER.match(line)
-    if found is None:
+    match = _ANSWER.match(line)
+    if match is None:
         return None
-    return JSONRPCResponse(jsonrpc="2.0", id=int(found[1]), result={"content": "unreadable"})
+    return JSONRPCResponse(jsonrpc="2.0", id=int(match[1]), result={"content": "unreadable"})
 
 
 def _as_utf8(line: bytes) -> bytes:

@@ -100,10 +100,10 @@ def action_in(answer: str, at_once: int = 1) -> JSON:
     >>> action_in("Paris.")
     'Paris.'
     """
-    found = json_text(answer)
-    if found is None:
+    text = json_text(answer)
+    if text is None:
         return answer
-    _, data = parse_json(found)
+    _, data = parse_json(text)
     if isinstance(read_action(data, at_once), Unreadable) and not isinstance(data, dict):
         return answer
     return data
@@ -126,7 +126,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
 
     `handed` is the LCTL block that the model is given; with one it may return one.
     """
-    goal, inputs, extra = _given(command)
+    goal, inputs, extra = _split_arguments(command)
     results = (to_text(seen.value) for turn in command.turns for seen in turn.seen)
     mark = mark_for([*inputs, goal, handed, *results])
     remarks: list[Remark] = []
@@ -143,7 +143,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
     for number, turn in enumerate(command.turns, 1):
         newest = number == len(command.turns)
         answer = turn.answer if isinstance(turn.answer, str) else _compact(turn.answer)
-        seen = _seen(turn, mark, remarks if newest else [])
+        seen = _turn_text(turn, mark, remarks if newest else [])
         last = "\nThis is your last turn: finish with what is known." if newest and is_last else ""
         messages += [
             {"role": "assistant", "content": answer or "(nothing)"},
@@ -155,7 +155,7 @@ def turn_prompt(command: AgentTurn, specs: list[ToolSpec], handed: str = "") -> 
     return TurnPrompt(messages, schema, tuple(remarks), mark)
 
 
-def _given(command: AgentTurn) -> tuple[str, list[str], list[str]]:
+def _split_arguments(command: AgentTurn) -> tuple[str, list[str], list[str]]:
     """The goal, the inputs (which are data), and the other arguments as text."""
     inputs, args = list(command.inputs), dict(command.args)
     goal = args.pop("goal", None)
@@ -217,7 +217,7 @@ def _type_of(schema: Any) -> str:
     return kind if isinstance(kind, str) else "any"
 
 
-def _seen(turn: Turn, mark: str, remarks: list[Remark]) -> str:
+def _turn_text(turn: Turn, mark: str, remarks: list[Remark]) -> str:
     """The outcome of a turn, as the model is told."""
     if turn.fault:
         return f"That was no action: {turn.fault}. Answer with one JSON object that has `tool` or `finish`."
@@ -228,7 +228,7 @@ def _seen(turn: Turn, mark: str, remarks: list[Remark]) -> str:
 def _result(seen: ObservedCall, mark: str, remarks: list[Remark], *, many: bool) -> str:
     text = _cut(f"result of {seen.tool}", to_text(seen.value), remarks)
     (data,) = marked(mark, [text])
-    match seen.came:
+    match seen.outcome:
         case CallOutcome.OK:
             head = "Result" if seen.value is not None else "It gave no result"
         case CallOutcome.FAILED | CallOutcome.LOST:

@@ -83,11 +83,11 @@ def unpacking(packed: str, most: int) -> Callable[[bytes], bytes]:
         return lambda part: part
     if packed not in _UNPACKED:
         raise TooLarge(f"its answer is packed ({packed[:20]!r}), which was not asked for")
-    made = zlib.decompressobj(_ANY_HEADER)
+    decompressor = zlib.decompressobj(_ANY_HEADER)
 
     def unpack(part: bytes) -> bytes:
         try:
-            return made.decompress(part, most + 1)
+            return decompressor.decompress(part, most + 1)
         except zlib.error as error:
             raise TooLarge(f"its answer is said to be packed ({packed}), and is not") from error
 

@@ -59,8 +59,8 @@ def categories_of(command: CallModel) -> tuple[str, ...] | None:
         return None
     given: Any = command.args["categories"]
     if isinstance(given, str):
-        found, parsed = parse_json(given)
-        given = parsed if found and isinstance(parsed, list | dict) else given.split(",")
+        is_json, parsed = parse_json(given)
+        given = parsed if is_json and isinstance(parsed, list | dict) else given.split(",")
     items = list(cast("list[Any]", given)) if isinstance(given, list | dict) else [given]
     texts = (to_text(category).strip() for category in items)
     return tuple(dict.fromkeys(text for text in texts if text))
@@ -108,9 +108,9 @@ def json_text(answer: str) -> str | None:
     >>> json_text('Here:\\n```json\\n{"a": 1}\\n```'), json_text("[1, 2] are the numbers"), json_text("no")
     ('{"a": 1}', '[1, 2]', None)
     """
-    whole = answer.strip()
-    if parse_json(whole)[0]:
-        return whole
+    stripped = answer.strip()
+    if parse_json(stripped)[0]:
+        return stripped
     for fenced in _FENCED.findall(answer):
         if parse_json(fenced.strip())[0]:
             return fenced.strip()
@@ -119,7 +119,7 @@ def json_text(answer: str) -> str | None:
 
 def _values_in(text: str) -> list[str]:
     """The outermost JSON lists and objects in a text."""
-    decoder, found, at = json.JSONDecoder(), list[str](), 0
+    decoder, values, at = json.JSONDecoder(), list[str](), 0
     for _ in range(_MOST_STARTS):
         start = min((n for n in (text.find("{", at), text.find("[", at)) if n >= 0), default=-1)
         if start < 0:
@@ -130,9 +130,9 @@ def _values_in(text: str) -> list[str]:
             at = start + 1
             continue
         if parse_json(text[start:end])[0]:
-            found.append(text[start:end])
+            values.append(text[start:end])
         at = end
-    return found
+    return values
 
 
 def without_marks(answer: str, mark: str) -> str:

@@ -213,16 +213,16 @@ def _messages(messages: Messages) -> list[ModelMessage]:
         UserPromptPart,
     )
 
-    made: list[ModelMessage] = []
-    asked: list[ModelRequestPart] = []
+    history: list[ModelMessage] = []
+    parts: list[ModelRequestPart] = []
     for message in messages:
         text = message["content"]
         if message["role"] == "assistant":
-            made += [ModelRequest(parts=asked), ModelResponse(parts=[TextPart(text)])]
-            asked = []
+            history += [ModelRequest(parts=parts), ModelResponse(parts=[TextPart(text)])]
+            parts = []
         else:
-            asked.append(SystemPromptPart(text) if message["role"] == "system" else UserPromptPart(text))
-    return [*made, ModelRequest(parts=asked)]
+            parts.append(SystemPromptPart(text) if message["role"] == "system" else UserPromptPart(text))
+    return [*history, ModelRequest(parts=parts)]
 
 
 def _parameters(constraint: Constraint | None) -> ModelRequestParameters:

@@ -44,7 +44,7 @@ def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageMode
     provider, colon, model = named.partition(":")
     try:
         if is_address(named):
-            return _at(named, chosen)
+            return _server_model(named, chosen)
         if colon and provider in PROVIDERS:
             return PROVIDERS[provider](model, chosen)
     except ValueError as error:
@@ -59,12 +59,12 @@ _WAY_OUT = (
 
 
 def _unknown(named: str, provider: str) -> CallsheetError:
-    near = did_you_mean(provider, PROVIDERS)
-    way_out = f"did you mean {' or '.join(f'{name}:' for name in near)}?" if near else _WAY_OUT
+    suggestions = did_you_mean(provider, PROVIDERS)
+    way_out = f"did you mean {' or '.join(f'{name}:' for name in suggestions)}?" if suggestions else _WAY_OUT
     return CallsheetError.single("MDL001", f"no model provider is called {named[:200]!r}", help=way_out)
 
 
-def _at(address: str, settings: ModelSettings, spec: str = "") -> LanguageModel:
+def _server_model(address: str, settings: ModelSettings, spec: str = "") -> LanguageModel:
     """The model of a server with OpenAI's chat completions API."""
     url, _, name = address.partition("#")
     own = replace(settings, model="", url=url, name=name or settings.name)
@@ -76,7 +76,7 @@ def _served_by(kind: Kind, url: str) -> Opener:
 
     def opened(model: str, settings: ModelSettings) -> LanguageModel:
         own = replace(settings, kind=kind, name=model)
-        return _at(settings.url or url, own, f"{kind}:{model}")
+        return _server_model(settings.url or url, own, f"{kind}:{model}")
 
     return opened
 

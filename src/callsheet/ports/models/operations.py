@@ -64,12 +64,12 @@ class ModelOperations:
             return await self._carry_out(command, context)
         args = dict(command.args)
         rounds = rounds_of(command.tool, args.pop("rounds", 1))
-        asked = command._replace(args=args)
-        value: JSON = await self._carry_out(asked, context)
+        model_command = command._replace(args=args)
+        value: JSON = await self._carry_out(model_command, context)
         for _ in range(rounds - 1):
-            inputs, extra = next_round(asked.tool, asked.inputs, args, value)
-            asked = asked._replace(inputs=inputs, args=extra)
-            value = await self._carry_out(asked, context)
+            inputs, extra = next_round(model_command.tool, model_command.inputs, args, value)
+            model_command = model_command._replace(inputs=inputs, args=extra)
+            value = await self._carry_out(model_command, context)
         return value
 
     async def _carry_out(self, command: CallModel, context: CallContext) -> str:

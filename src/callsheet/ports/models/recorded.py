@@ -52,8 +52,8 @@ class RecordedModel:
         self._model = model if mode == "record" else None
         if self._model is not None:
             about = {"name": self._model.name, "accepts": [str(syntax) for syntax in self._model.accepts]}
-            kept: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
-            self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": kept}
+            answers: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
+            self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": answers}
         else:
             self._tape = _read(self._path)
 
@@ -77,37 +77,39 @@ class RecordedModel:
         try:
             completion = await self._model.complete(messages, constraint, max_tokens=max_tokens)
         except ModelFailed as error:
-            self._keep(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
+            self._record(digest, {"failure": str(error.kind), "message": str(error), "model": error.model})
             raise
-        self._keep(digest, asdict(completion))
+        self._record(digest, asdict(completion))
         return completion
 
     def _recorded(self, digest: str) -> Completion:
-        kept: dict[str, Any] | None = self._tape["answers"].get(digest)
-        if kept is None:
+        answer: dict[str, Any] | None = self._tape["answers"].get(digest)
+        if answer is None:
             raise CallsheetError.single(
                 "MDL013", f"{self._path} holds no answer to this request ({digest[:16]})", help=_WAY_OUT
             )
-        if "failure" in kept:
-            raise ModelFailed(Failure(kept["failure"]), kept["message"], model=kept["model"])
-        usage = Usage(**kept["usage"])
+        if "failure" in answer:
+            raise ModelFailed(Failure(answer["failure"]), answer["message"], model=answer["model"])
+        usage = Usage(**answer["usage"])
         return Completion(
-            kept["text"], usage, Stop(kept["stop"]), kept["model"], constrained=kept["constrained"]
+            answer["text"], usage, Stop(answer["stop"]), answer["model"], constrained=answer["constrained"]
         )
 
-    def _keep(self, digest: str, answer: dict[str, Any]) -> None:
+    def _record(self, digest: str, answer: dict[str, Any]) -> None:
         """Add an answer and write the file atomically."""
         self._tape["answers"][digest] = answer
-        beside = self._path.with_name(f"{self._path.name}.new")
-        beside.write_text(json.dumps(self._tape, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        beside.replace(self._path)
+        new_file = self._path.with_name(f"{self._path.name}.new")
+        new_file.write_text(json.dumps(self._tape, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        new_file.replace(self._path)
 
 
 def digest_of(messages: Messages, constraint: Constraint | None) -> str:
     """The hash of a request's messages and constraint."""
-    held = None if constraint is None else [str(constraint.syntax), constraint.text]
+    constraint_data = None if constraint is None else [str(constraint.syntax), constraint.text]
     turns = [[message["role"], message["content"]] for message in messages]
-    return sha256(json.dumps([turns, held], ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(
+        json.dumps([turns, constraint_data], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -42,15 +42,15 @@ class SelfTest:
 async def try_model(model: LanguageModel) -> SelfTest:
     """Test a model; raises ModelFailed if it does not answer even without a constraint."""
     answer = await model.complete(_ASK, max_tokens=_MOST_TOKENS)
-    kept: list[Syntax] = []
+    syntaxes: list[Syntax] = []
     broken: list[tuple[Syntax, str]] = []
     for syntax in tuple(model.accepts):
         why = await _broken(model, syntax)
         if why is None:
-            kept.append(syntax)
+            syntaxes.append(syntax)
         else:
             broken.append((syntax, why))
-    return SelfTest(answer, tuple(kept), tuple(broken))
+    return SelfTest(answer, tuple(syntaxes), tuple(broken))
 
 
 async def _broken(model: LanguageModel, syntax: Syntax) -> str | None:

@@ -148,10 +148,10 @@ def _union(args: tuple[Any, ...]) -> Simple | None:
     parts = [simple(arg) for arg in args]
     if any(part is None for part in parts):
         return None
-    found = cast("list[Simple]", parts)
-    if any(part.check is _integer for part in found):
-        found.sort(key=lambda part: part.check is _number)  # 3 stays an integer in `float | int`
-    checks = tuple(part.check for part in found)
+    kinds = cast("list[Simple]", parts)
+    if any(part.check is _integer for part in kinds):
+        kinds.sort(key=lambda part: part.check is _number)  # 3 stays an integer in `float | int`
+    checks = tuple(part.check for part in kinds)
 
     def check(value: Any) -> Any:
         for one in checks:

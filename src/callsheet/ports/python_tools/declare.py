@@ -171,8 +171,8 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
         return kind(given)
     except ValueError:
         known = [str(word) for word in kind]
-        near = did_you_mean(str(given), known)
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(known)}"
+        suggestions = did_you_mean(str(given), known)
+        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"one of {', '.join(known)}"
         raise cannot(function, f"there is no {what} {given!r}", way_out) from None
 
 

@@ -43,8 +43,8 @@ def load_tools(path: Path) -> list[Tool]:
 def load_function(path: Path, name: str) -> Callable[..., object] | None:
     """The function of this name in a file, None if there is none; raises as `load_tools` does."""
     source = _read(path)
-    found = vars(_execute(path, source, _compile(source))).get(name)
-    return found if callable(found) else None
+    function = vars(_execute(path, source, _compile(source))).get(name)
+    return function if callable(function) else None
 
 
 def _read(path: Path) -> Source:

@@ -87,8 +87,10 @@ class Signature:
         if name is None:
             return self
         if name not in self.parameters:
-            near = did_you_mean(name, self.parameters)
-            way_out = f"did you mean {' or '.join(near)}?" if near else f"give it one: {name}: str"
+            suggestions = did_you_mean(name, self.parameters)
+            way_out = (
+                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"give it one: {name}: str"
+            )
             raise cannot(function, f"it has no parameter {name!r} for the idempotency key", way_out)
         schema = {
             **self.schema,
@@ -104,11 +106,15 @@ class Signature:
         return Signature(schema, parameters, self.required - {name}, self.extra, self.context, checks)
 
     def _parameter(self, name: str) -> Parameter:
-        found = self.parameters.get(name, self.extra if name != self.context else None)
-        if found is not None:
-            return found if found is not self.extra else Parameter(name, found.annotation, found.check)
-        near = did_you_mean(name, self.parameters)
-        known = f"; did you mean {' or '.join(near)}?" if near else ""
+        parameter = self.parameters.get(name, self.extra if name != self.context else None)
+        if parameter is not None:
+            return (
+                parameter
+                if parameter is not self.extra
+                else Parameter(name, parameter.annotation, parameter.check)
+            )
+        suggestions = did_you_mean(name, self.parameters)
+        known = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
         raise ToolFailed(f"argument {name}: is not one of {', '.join(self.parameters) or 'none'}{known}")
 
 
@@ -219,7 +225,7 @@ def _pydantic_schemas(
                 function, f"the type of its parameter {parameter.name} has no JSON form ({reason})"
             ) from error
     wanted: list[Any] = [(p.name, "validation", p.adapter()) for p in parameters]
-    found, shared = TypeAdapter.json_schemas(wanted)
+    schemas, shared = TypeAdapter.json_schemas(wanted)
     for parameter in parameters:
-        ready[parameter.name] = found[(parameter.name, "validation")]
+        ready[parameter.name] = schemas[(parameter.name, "validation")]
     return shared.get("$defs", {})

@@ -58,10 +58,10 @@ def work_out(text: str) -> int | float | bool:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup or "other"
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or "other"
         if kind != "blank":
-            yield Token(kind, found.group(), found.start())
+            yield Token(kind, match.group(), match.start())
     yield Token("end", "", len(text))
 
 
@@ -107,7 +107,7 @@ class _Reader:
         while self._peek() in ("+", "-"):
             sign = self._take()
             right = self._product()
-            value = _kept(sign, lambda a=value, b=right, s=sign.text: a + b if s == "+" else a - b)
+            value = _limited(sign, lambda a=value, b=right, s=sign.text: a + b if s == "+" else a - b)
         return value
 
     def _product(self) -> Exact:
@@ -117,7 +117,7 @@ class _Reader:
             right = self._signed()
             if right == 0 and sign.text != "*":
                 raise Fault("division by zero", sign.at)
-            value = _kept(sign, lambda a=value, b=right, s=sign.text: _PRODUCTS[s](a, b))
+            value = _limited(sign, lambda a=value, b=right, s=sign.text: _PRODUCTS[s](a, b))
         return value
 
     def _signed(self) -> Exact:
@@ -142,7 +142,7 @@ class _Reader:
         if self._peek() == "**":
             sign = self._take()
             exponent = self._signed()
-            value = _kept(sign, lambda: power(base, exponent))
+            value = _limited(sign, lambda: power(base, exponent))
             self._is_power = True
         return value
 
@@ -161,8 +161,8 @@ class _Reader:
     def _call(self, name: Token) -> Exact:
         function = _FUNCTIONS.get(name.text.lower())
         if function is None:
-            near = did_you_mean(name.text.lower(), _FUNCTIONS)
-            known = f"did you mean {near[0]}?" if near else "there are " + ", ".join(_FUNCTIONS)
+            suggestions = did_you_mean(name.text.lower(), _FUNCTIONS)
+            known = f"did you mean {suggestions[0]}?" if suggestions else "there are " + ", ".join(_FUNCTIONS)
             raise Fault(f"no function is called {name.text}; {known}", name.at)
         self._take()
         values: list[Exact] = []
@@ -176,7 +176,7 @@ class _Reader:
             elif self._peek() != ")":
                 self._expect(")")
         self._take()
-        return _kept(name, lambda: function(values))
+        return _limited(name, lambda: function(values))
 
     def _separate(self) -> None:
         """Consume a comma between arguments, unless it may be a thousands separator."""
@@ -196,7 +196,7 @@ class _Reader:
         return values
 
 
-def _kept(token: Token, work: Callable[[], Exact]) -> Exact:
+def _limited(token: Token, work: Callable[[], Exact]) -> Exact:
     """The result of `work`, limited in size; a fault in it is placed at `token`."""
     try:
         return simple(work())

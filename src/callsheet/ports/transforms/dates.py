@@ -98,11 +98,11 @@ def _fields(text: str, pattern: str) -> dict[str, str] | None:
             continue
         if letter not in _READ:
             raise Fault(f"%{letter} is only for writing dates")
-        found = re.compile(_READ[letter], re.IGNORECASE | re.ASCII).match(text, at)
-        if found is None:
+        match = re.compile(_READ[letter], re.IGNORECASE | re.ASCII).match(text, at)
+        if match is None:
             return None
-        fields[letter] = found.group()
-        at = found.end()
+        fields[letter] = match.group()
+        at = match.end()
     return fields if at == len(text) else None
 
 
@@ -167,18 +167,18 @@ def read_date(value: JSON, pattern: str | None = None) -> date | None:
 def parse_date(work: Work, value: JSON, pattern: str | None = None) -> JSON:
     """A date as ISO 8601 text, null if it cannot be parsed."""
     work.charge_text(len(pattern or ""))
-    found = read_date(value, pattern)
-    return None if found is None else found.isoformat()
+    parsed = read_date(value, pattern)
+    return None if parsed is None else parsed.isoformat()
 
 
 def format_date(work: Work, value: JSON, pattern: str) -> JSON:
     """A date in another format, null if it cannot be parsed."""
     work.charge_text(len(pattern) * 4)
     parts = parts_of(pattern)
-    found = read_date(value)
-    if found is None:
+    parsed = read_date(value)
+    if parsed is None:
         return None
-    moment = found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
+    moment = parsed if isinstance(parsed, datetime) else datetime(parsed.year, parsed.month, parsed.day)
     return "".join(literal or _WRITE[letter](moment) for letter, literal in parts)
 
 
@@ -195,13 +195,13 @@ def days_between(work: Work, first: JSON, second: JSON) -> JSON:
 def add_days(work: Work, value: JSON, days: float) -> JSON:
     """The date `days` later, null if it cannot be parsed."""
     work.charge(1)
-    found = read_date(value)
-    if found is None:
+    start = read_date(value)
+    if start is None:
         return None
-    if not isinstance(found, datetime) and days != int(days):
+    if not isinstance(start, datetime) and days != int(days):
         raise Fault("a date without a time moves by whole days")
     try:
-        return (found + timedelta(days=days)).isoformat()
+        return (start + timedelta(days=days)).isoformat()
     except OverflowError:
         raise Fault("that is a date beyond the years 1 to 9999") from None
 

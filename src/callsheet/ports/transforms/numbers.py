@@ -47,8 +47,8 @@ def rounded(value: Exact, places: int = 0) -> Exact:
     if not -MAX_PLACES <= places <= MAX_PLACES:
         raise Fault(f"a number is rounded to at most {MAX_PLACES} decimal places")
     scaled = abs(Fraction(value)) * Fraction(10) ** places
-    whole = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
-    return simple((whole if value >= 0 else -whole) / Fraction(10) ** places)
+    rounded_up = (2 * scaled.numerator + scaled.denominator) // (2 * scaled.denominator)
+    return simple((rounded_up if value >= 0 else -rounded_up) / Fraction(10) ** places)
 
 
 def root(value: Exact) -> Exact:

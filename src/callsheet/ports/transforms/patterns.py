@@ -53,24 +53,24 @@ def _matches(work: Work, text: str, pattern: str) -> Iterator[Any]:
     work.charge_text(len(text))
     end = time.monotonic() + MAX_SECONDS
     try:
-        for found in regex.finditer(text):
-            work.charge(1 + (len(text) - found.end()) // _SCANNED)
-            yield found
+        for one_match in regex.finditer(text):
+            work.charge(1 + (len(text) - one_match.end()) // _SCANNED)
+            yield one_match
             if time.monotonic() > end:
                 raise TooMuchWork(f"the pattern took longer than {MAX_SECONDS:g} s")
     except UnicodeEncodeError:
         raise Fault("the text holds half a character (a lone surrogate)") from None
 
 
-def _shown(found: Any) -> JSON:
+def _match_value(one_match: Any) -> JSON:
     """The value of a match: its named groups as an object, its groups, the only group, or the whole match."""
-    named: dict[str, JSON] = found.groupdict()
-    groups: tuple[str | None, ...] = found.groups()
+    named: dict[str, JSON] = one_match.groupdict()
+    groups: tuple[str | None, ...] = one_match.groups()
     if named:
-        return dict(sorted(named.items(), key=lambda pair: found.re.groupindex[pair[0]]))
+        return dict(sorted(named.items(), key=lambda pair: one_match.re.groupindex[pair[0]]))
     if len(groups) == 1:
         return groups[0]
-    return list(groups) if groups else cast("str", found.group())
+    return list(groups) if groups else cast("str", one_match.group())
 
 
 def match(work: Work, text: str | None, pattern: str) -> JSON:
@@ -80,21 +80,21 @@ def match(work: Work, text: str | None, pattern: str) -> JSON:
 
 def extract(work: Work, text: str | None, pattern: str) -> JSON:
     """The value of the first match, null if there is none."""
-    found = None if text is None else next(_matches(work, text, pattern), None)
-    return None if found is None else _shown(found)
+    first_match = None if text is None else next(_matches(work, text, pattern), None)
+    return None if first_match is None else _match_value(first_match)
 
 
 def extract_all(work: Work, text: str | None, pattern: str) -> JSON:
     """The values of all matches."""
-    return None if text is None else [_shown(found) for found in _matches(work, text, pattern)]
+    return None if text is None else [_match_value(found) for found in _matches(work, text, pattern)]
 
 
 def _pieces(work: Work, text: str, pattern: str) -> list[str]:
     pieces: list[str] = []
     start = 0
-    for found in _matches(work, text, pattern):
-        pieces.append(text[start : found.start()])
-        start = found.end()
+    for one_match in _matches(work, text, pattern):
+        pieces.append(text[start : one_match.start()])
+        start = one_match.end()
     return [*pieces, text[start:]]
 
 

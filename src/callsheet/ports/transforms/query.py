@@ -51,9 +51,9 @@ _WRONG = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, R
 class _PlacedParser(Parser):
     """JMESPath's parser, which also records the place of each function name."""
 
-    def _token_led_lparen(self, left: Any) -> Any:
+    def _token_led_lparen(self, function: Any) -> Any:
         at = cast("Any", self)._lookahead_token(-2)["start"]
-        node: Any = super()._token_led_lparen(left)  # pyright: ignore[reportAttributeAccessIssue]
+        node: Any = super()._token_led_lparen(function)  # pyright: ignore[reportAttributeAccessIssue]
         return {**node, "at": at}
 
 
@@ -124,8 +124,11 @@ def _check_function(node: Any) -> None:
         elif name in _BUILT_IN:
             _check_built_in_count(name, len(arguments))
         else:
-            near = did_you_mean(name, [*FUNCTIONS, *_BUILT_IN])
-            raise Fault(f"no function is called {name}()" + (f"; did you mean {near[0]}()?" if near else ""))
+            suggestions = did_you_mean(name, [*FUNCTIONS, *_BUILT_IN])
+            raise Fault(
+                f"no function is called {name}()"
+                + (f"; did you mean {suggestions[0]}()?" if suggestions else "")
+            )
     except Fault as fault:
         raise Fault(fault.message, at) from None
 
@@ -259,8 +262,8 @@ def _error_text(name: str, error: JMESPathError) -> str:
 def opened(data: Any) -> Any:
     """The list or object in a JSON text; any other value as it is."""
     if isinstance(data, str) and data.lstrip()[:1] in ("{", "["):
-        found, parsed = parse_json(data)
-        return parsed if found else data
+        is_json, parsed = parse_json(data)
+        return parsed if is_json else data
     return data
 
 
@@ -268,8 +271,8 @@ def search(data: JSON, query: str, work: Work) -> JSON:
     """The result of a query; raises Fault."""
     tree = compiled(query)
     try:
-        found = _Interpreter(work).visit(tree, opened(data))
-        return _Settling(work).settled(found, 0)
+        result = _Interpreter(work).visit(tree, opened(data))
+        return _Settling(work).settled(result, 0)
     except _WRONG as error:
         message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Fault(f"the query cannot work on this data: {message}") from None

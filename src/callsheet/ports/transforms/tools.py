@@ -71,7 +71,7 @@ def _declare(name: str, description: str, properties: dict[str, Any], handler: H
 
 
 async def _select(arguments: dict[str, Any], _context: CallContext) -> JSON:
-    data, query = _given(arguments, "data", "query")
+    data, query = _required_arguments(arguments, "data", "query")
     if not isinstance(query, str):
         raise ToolFailed("the query must be text")
     from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
@@ -89,7 +89,7 @@ async def _select(arguments: dict[str, Any], _context: CallContext) -> JSON:
 async def _calc(arguments: dict[str, Any], _context: CallContext) -> JSON:
     from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - not for a declaration
 
-    (expression,) = _given(arguments, "expression")
+    (expression,) = _required_arguments(arguments, "expression")
     try:
         if isinstance(expression, str) and len(expression) > _LONG:
             return await in_thread(worked_out, expression)
@@ -102,11 +102,11 @@ _LONG = 2_000
 
 
 async def _format(arguments: dict[str, Any], _context: CallContext) -> JSON:
-    (text,) = _given(arguments, "text")
+    (text,) = _required_arguments(arguments, "text")
     return to_text(text)
 
 
-def _given(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
+def _required_arguments(arguments: dict[str, Any], *names: str) -> tuple[Any, ...]:
     """The arguments of these names; raises ToolFailed if one is missing or there are others."""
     for name in names:
         if name not in arguments:
@@ -145,18 +145,18 @@ def work_out(tool: str, arguments: dict[str, Any]) -> Computed | None:
 
 def _worked_out(tool: str, arguments: dict[str, Any]) -> JSON:
     if tool == "FORMAT":
-        return to_text(*_given(arguments, "text"))
+        return to_text(*_required_arguments(arguments, "text"))
     if tool == "CALC":
         from callsheet.ports.transforms.arithmetic import worked_out  # noqa: PLC0415 - as above
 
-        (expression,) = _given(arguments, "expression")
+        (expression,) = _required_arguments(arguments, "expression")
         if isinstance(expression, str) and len(expression) > _LONG:
             raise TooMuchWork("the expression is long")
         return worked_out(expression)
     from callsheet.ports.transforms.query import search  # noqa: PLC0415 - brings JMESPath
     from callsheet.ports.transforms.work import Work  # noqa: PLC0415 - as above
 
-    data, query = _given(arguments, "data", "query")
+    data, query = _required_arguments(arguments, "data", "query")
     if not isinstance(query, str):
         raise ToolFailed("the query must be text")
     return search(data, query, Work(_FORESEEN))

@@ -16,22 +16,22 @@ MAX_RANGE = 100_000
 
 def lower(work: Work, text: str | None) -> JSON:
     """The text in lower case."""
-    return _made(work, text, None if text is None else text.lower())
+    return _limited_text(work, text, None if text is None else text.lower())
 
 
 def upper(work: Work, text: str | None) -> JSON:
     """The text in upper case."""
-    return _made(work, text, None if text is None else text.upper())
+    return _limited_text(work, text, None if text is None else text.upper())
 
 
 def trim(work: Work, text: str | None, characters: str | None = None) -> JSON:
     """The text without white space, or the given characters, at its ends."""
-    return _made(work, text, None if text is None else text.strip(characters))
+    return _limited_text(work, text, None if text is None else text.strip(characters))
 
 
-def _made(work: Work, text: str | None, made: str | None) -> JSON:
+def _limited_text(work: Work, text: str | None, text_made: str | None) -> JSON:
     work.charge_text(len(text or ""))
-    return made
+    return text_made
 
 
 def split(work: Work, text: str | None, separator: str) -> JSON:

@@ -23,10 +23,10 @@ def best_encoding() -> str:
     accept.
     """
     try:
-        found = find_spec("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+        spec = find_spec("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     except ModuleNotFoundError:
-        found = None
-    return JSON if found is None else PROTOBUF
+        spec = None
+    return JSON if spec is None else PROTOBUF
 
 
 def encoded(document: dict[str, Any], signal: Signal, content_type: str) -> bytes:

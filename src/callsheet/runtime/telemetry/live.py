@@ -51,7 +51,7 @@ class LiveExport:
         self._content = content
         self._interval = interval
         self._ends = threading.Event()
-        self._held = Telemetry()
+        self._backlog = Telemetry()
         self._left_out = False
         self._failure: str | None = None
         self._sent = 0
@@ -86,18 +86,18 @@ class LiveExport:
                 follower = Follower(journal, self._run_id, content=self._content)
                 pause = self._interval
                 while not self._ends.wait(pause):
-                    self._look(follower.new)
+                    self._collect(follower.new)
                     is_well = self._send(sender)
                     pause = self._interval if is_well else min(pause * 2, _LONGEST_PAUSE)
-                self._look(follower.new)
-                self._look(follower.rest)
+                self._collect(follower.new)
+                self._collect(follower.rest)
                 self._send(sender)
         except CallsheetError as error:
             self._failure = error.diagnostics[0].message
         except Exception as error:  # an export failure must not affect the run
             self._failure = f"{type(error).__name__}: {error}"
 
-    def _look(self, tell: Callable[[], Telemetry]) -> None:
+    def _collect(self, tell: Callable[[], Telemetry]) -> None:
         """Hold what is new; a run that is not in the journal yet has nothing."""
         try:
             telemetry = tell()
@@ -105,22 +105,24 @@ class LiveExport:
             if error.diagnostics[0].code == _UNKNOWN_RUN:
                 return
             raise
-        held = self._held
-        if len(held.spans) + len(telemetry.spans) > _MOST_HELD:
-            held, self._left_out = Telemetry(), True
-        self._held = Telemetry(
-            (*held.spans, *telemetry.spans), (*held.logs, *telemetry.logs), telemetry.metrics or held.metrics
+        backlog = self._backlog
+        if len(backlog.spans) + len(telemetry.spans) > _MOST_HELD:
+            backlog, self._left_out = Telemetry(), True
+        self._backlog = Telemetry(
+            (*backlog.spans, *telemetry.spans),
+            (*backlog.logs, *telemetry.logs),
+            telemetry.metrics or backlog.metrics,
         )
 
     def _send(self, sender: Sender) -> bool:
         """Send what is held, and keep it if that fails; return whether all was sent."""
-        if not self._held:
+        if not self._backlog:
             return True
         try:
-            sender.send(self._held)
+            sender.send(self._backlog)
         except CallsheetError as error:
             self._failure = error.diagnostics[0].message
             return False
-        self._sent += len(self._held.spans)
-        self._held, self._failure = Telemetry(), None
+        self._sent += len(self._backlog.spans)
+        self._backlog, self._failure = Telemetry(), None
         return True

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.telemetry.encoding import JSON, best_encoding, encoded
 from callsheet.runtime.telemetry.target import Signal, Target
+from callsheet.version import VERSION
 from callsheet.views.otel import otlp
 from callsheet.views.otel.model import Telemetry
 
@@ -87,7 +88,7 @@ class Sender:
 
         Resending is harmless: ids and times are the same.
         """
-        version = _version()
+        version = VERSION
         for spans in _portions(telemetry.spans):
             if self._post(Signal.TRACES, otlp.traces(spans, version)):
                 self.sent.spans += len(spans)
@@ -155,12 +156,6 @@ class Sender:
 def _portions(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
     for at in range(0, len(items), _PORTION):
         yield items[at : at + _PORTION]
-
-
-def _version() -> str:
-    from callsheet import __version__  # noqa: PLC0415 - the package imports its parts
-
-    return __version__
 
 
 def _asked_to_wait(text: str) -> float:

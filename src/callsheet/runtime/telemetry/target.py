@@ -102,13 +102,13 @@ def checked_url(url: str) -> str:
 
 def headers_of(given: Iterable[str]) -> dict[str, str]:
     """The headers of `--header NAME=env:VARIABLE`, with unresolved values; raises CallsheetError (TRC004)."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise _no_header(f"--header {name[:40]!a} has no =")
-        found[checked_header(name, value)] = value
-    return found
+        headers[checked_header(name, value)] = value
+    return headers
 
 
 def checked_header(name: str, value: str) -> str:
@@ -124,14 +124,14 @@ def checked_header(name: str, value: str) -> str:
 def _value(name: str, value: str) -> str:
     checked_header(name, value)
     variable = value.removeprefix(_FROM_ENVIRONMENT)
-    held = os.environ.get(variable, "").strip()
-    if not held:
+    setting = os.environ.get(variable, "").strip()
+    if not setting:
         raise _no_header(f"the environment variable {variable}, for the header {name}, is not set")
-    if not (held.isascii() and held.isprintable()):
+    if not (setting.isascii() and setting.isprintable()):
         raise _no_header(
             f"the environment variable {variable} contains characters that are not allowed in a header"
         )
-    return held
+    return setting
 
 
 def _no_target(message: str, way_out: str) -> CallsheetError:

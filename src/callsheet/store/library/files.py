@@ -143,10 +143,10 @@ def file_names(folder: Path) -> Iterator[str]:
     """The sorted names of the regular files in a folder; empty if there is no folder."""
     try:
         with os.scandir(folder) as entries:
-            found = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
+            names = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
     except FileNotFoundError:
         return
-    yield from found
+    yield from names
 
 
 def read_file(path: Path) -> bytes:

@@ -95,14 +95,14 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
     declarations; of several the one that was saved last. Plans with this goal but other tools are in
     `near`. Unreadable plans are ignored. Raises CallsheetError (PLN004) for a folder that cannot be read.
     """
-    kept = library.purposes()
+    purposes = library.purposes()
     wanted = normalised(goal)
-    same = [plan for plan in kept if wanted and normalised(plan.goal) == wanted]
+    same = [plan for plan in purposes if wanted and normalised(plan.goal) == wanted]
     same.sort(key=lambda plan: (-plan.saved, plan.id))
     matched = _matches(library, [(1.0, plan) for plan in same], pin_of, is_exact=True)
     exact = next((match for match in matched if match.is_usable), None)
     others = [match for match in matched if match is not exact][:most]
-    rest = [plan for plan in kept if plan not in same]
+    rest = [plan for plan in purposes if plan not in same]
     ranked = sorted(
         zip(similarities(goal, [plan.goal for plan in rest]), rest, strict=True),
         key=lambda pair: (-pair[0], pair[1].id),
@@ -112,14 +112,14 @@ def find_by_goal(library: PlanLibrary, goal: str, pin_of: PinOf, *, most: int = 
 
 
 def _matches(
-    library: PlanLibrary, found: Iterable[tuple[float, Purpose]], pin_of: PinOf, *, is_exact: bool
+    library: PlanLibrary, purposes: Iterable[tuple[float, Purpose]], pin_of: PinOf, *, is_exact: bool
 ) -> list[GoalMatch]:
     """The matches of plans, without those that cannot be loaded, such as plans deleted meanwhile."""
-    made: list[GoalMatch] = []
-    for score, purpose in found:
+    matches: list[GoalMatch] = []
+    for score, purpose in purposes:
         with suppress(CallsheetError):
-            made.append(_match(library.load(purpose.id), purpose, score, pin_of, is_exact=is_exact))
-    return made
+            matches.append(_match(library.load(purpose.id), purpose, score, pin_of, is_exact=is_exact))
+    return matches
 
 
 def _match(plan: StoredPlan, purpose: Purpose, score: float, pin_of: PinOf, *, is_exact: bool) -> GoalMatch:
@@ -139,16 +139,16 @@ def tool_differences(
     >>> tool_differences(["A", "B", "D"], {"A": "1", "B": "9"}, pins.get)
     ('@B is declared differently now', '@D is not reachable')
     """
-    found: list[str] = []
+    differences: list[str] = []
     for name in called:
         now, then = pin_of(name), saved.get(name)
         if now is None:
-            found.append(f"@{name} is not reachable")
+            differences.append(f"@{name} is not reachable")
         elif then is None:
-            found.append(f"@{name} was not known when the plan was saved")
+            differences.append(f"@{name} was not known when the plan was saved")
         elif now != then:
-            found.append(f"@{name} is declared differently now")
-    return tuple(found)
+            differences.append(f"@{name} is declared differently now")
+    return tuple(differences)
 
 
 # ---------------------------------------------------------------- how near two goals are

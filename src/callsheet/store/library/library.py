@@ -129,7 +129,7 @@ class PlanLibrary:
         The newest version of each plan is read, or its file if it has no version. Raises CallsheetError
         (PLN004) for a folder that cannot be read.
         """
-        found: list[Purpose] = []
+        purposes: list[Purpose] = []
         for plan_id in self.ids():
             try:
                 record = self._versions.newest(plan_id)
@@ -138,8 +138,8 @@ class PlanLibrary:
             except (CallsheetError, OSError):
                 continue
             if goal:
-                found.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
-        return found
+                purposes.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
+        return purposes
 
     def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
         """The plan in its file; in Micro-CLI a bare word may be one of the parameters."""
@@ -151,11 +151,11 @@ class PlanLibrary:
             ((name, syntax),) = files
             place = self._files.place(name)
             try:
-                found = self._files.read(name).decode("utf-8-sig", "surrogatepass")
+                text = self._files.read(name).decode("utf-8-sig", "surrogatepass")
             except UnicodeDecodeError as error:
                 raise broken(f"{place} is not UTF-8 text (byte {error.start})", "repair the file") from error
         variables = [param.name for param in params]
-        return StoredPlan(plan_id, place, syntax, read_as(syntax, found, place, variables=variables))
+        return StoredPlan(plan_id, place, syntax, read_as(syntax, text, place, variables=variables))
 
     # ------------------------------------------------------------ changing
 
@@ -256,36 +256,36 @@ class PlanLibrary:
         taken: list[Imported] = []
         with self._writable():
             known = self.ids()
-            here = {name: self._versions.all(name) if name in known else () for name in plans}
+            stored = {name: self._versions.all(name) if name in known else () for name in plans}
             for name, records in plans.items():
-                self._require_same(name, records, here[name], is_known=name in known)
+                self._require_same(name, records, stored[name], is_known=name in known)
             for name, records in plans.items():
-                new = records[len(here[name]) :]
+                new = records[len(stored[name]) :]
                 if new:
                     self._put(name, records[-1], is_new=False)
                 for record in new:
                     self._versions.write(name, record)
-                taken.append(Imported(name, len(new), max(len(records), len(here[name]))))
+                taken.append(Imported(name, len(new), max(len(records), len(stored[name]))))
         return taken
 
     def _require_same(
         self,
         name: str,
         records: tuple[VersionRecord, ...],
-        here: tuple[VersionRecord, ...],
+        stored: tuple[VersionRecord, ...],
         *,
         is_known: bool,
     ) -> None:
         """Refuse versions that do not continue those in this library."""
         if not is_known:
             return
-        for one, other in zip(here, records, strict=False):
+        for one, other in zip(stored, records, strict=False):
             if replace(one, id=other.id) != other:
                 raise another(name, f"version {one.version} differs")
-        if not here:
+        if not stored:
             raise another(name, "its file was added by hand and has no versions")
-        if len(records) > len(here) and self.load(name).is_edited:
-            raise another(name, f"its file has changed since version {here[-1].version}")
+        if len(records) > len(stored) and self.load(name).is_edited:
+            raise another(name, f"its file has changed since version {stored[-1].version}")
 
     def delete(self, text: str) -> str:
         """Delete the plan with an id or a prefix of one and all its versions; its runs are kept.
@@ -384,13 +384,13 @@ def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> 
 
 def _still_read(before: VersionRecord | None, plan: Plan) -> tuple[Param, ...]:
     """The parameters of the previous version that the plan still reads."""
-    kept: list[Param] = []
+    params: list[Param] = []
     for param in () if before is None else before.params:
         try:
-            kept += fitted([param], plan)
+            params += fitted([param], plan)
         except CallsheetError:
             continue
-    return tuple(kept)
+    return tuple(params)
 
 
 def _number(text: str, number: str) -> int:

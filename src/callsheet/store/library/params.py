@@ -107,14 +107,14 @@ def read_params(specs: Iterable[str]) -> tuple[Param, ...]:
     >>> [str(param) for param in read_params(["repo,count:int=5", "tags:list=[1, 2]"])]
     ['repo', 'count:integer=5', 'tags:list=[1, 2]']
     """
-    found: dict[str, Param] = {}
+    params: dict[str, Param] = {}
     for spec in specs:
         for part in _parts(spec):
             param = _read(part)
-            if param.name in found:
+            if param.name in params:
                 raise _unusable(f"the parameter {param.name} is given twice", "give each parameter once")
-            found[param.name] = param
-    return tuple(found.values())
+            params[param.name] = param
+    return tuple(params.values())
 
 
 def _read(text: str) -> Param:
@@ -125,8 +125,12 @@ def _read(text: str) -> Param:
     name, kind_name, default = match["name"], match["kind"] or str(ParamKind.ANY), match["default"]
     kind = _KINDS.get(kind_name.lower())
     if kind is None:
-        near = did_you_mean(kind_name, _KINDS)
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"kinds are {', '.join(ParamKind)}"
+        suggestions = did_you_mean(kind_name, _KINDS)
+        way_out = (
+            f"did you mean {' or '.join(suggestions)}?"
+            if suggestions
+            else f"kinds are {', '.join(ParamKind)}"
+        )
         raise _unusable(f"there is no kind {kind_name[:40]} of parameters", way_out)
     if default is None:
         return Param(name, kind)
@@ -185,23 +189,25 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
     Raises CallsheetError (PLN022) for one that the plan never reads.
     """
     read, initial = _read_names(plan), dict(plan.variables)
-    made: list[Param] = []
+    params_fitted: list[Param] = []
     for param in params:
         if param.name not in read:
-            near = did_you_mean(param.name, read)
+            suggestions = did_you_mean(param.name, read)
             free = ", ".join(free_variables(plan))
             known = (
                 f"variables that the plan reads and nothing sets: {free}"
                 if free
                 else f"write ${param.name} in the plan where the value is to be used"
             )
-            way_out = f"did you mean {' or '.join(near)}?" if near else known
+            way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else known
             raise _unusable(f"no step of the plan reads ${param.name}", way_out)
         if param.has_default or param.name not in initial:
-            made.append(param)
+            params_fitted.append(param)
         else:
-            made.append(Param(param.name, param.kind, _json_of(initial[param.name]), has_default=True))
-    return tuple(made)
+            params_fitted.append(
+                Param(param.name, param.kind, _json_of(initial[param.name]), has_default=True)
+            )
+    return tuple(params_fitted)
 
 
 def _read_names(plan: Plan) -> tuple[str, ...]:
@@ -253,8 +259,8 @@ def bind(
 
 def _missing(plan_id: str, param: Param, others: list[str]) -> Diagnostic:
     kind = "" if param.kind is ParamKind.ANY else f" ({_A[param.kind]})"
-    near = did_you_mean(param.name, others)
-    meant = f"; was {near[0]} meant to be it?" if near else ""
+    suggestions = did_you_mean(param.name, others)
+    meant = f"; was {suggestions[0]} meant to be it?" if suggestions else ""
     message = f"the parameter {param.name}{kind} of the plan {plan_id} is missing"
     return _error("PLN023", message, f"give --var {param.name}=VALUE{meant}")
 

@@ -64,15 +64,17 @@ def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
         raise ValueError("it is not an export of plans, or was written by another version of callsheet")
     if digest(rest) != fields.get("sha256"):
         raise ValueError("its digest does not match: it was changed, or is cut off")
-    found: dict[str, tuple[VersionRecord, ...]] = {}
+    versions: dict[str, tuple[VersionRecord, ...]] = {}
     for each in fields["plans"]:
         plan_id = check_plan_id(each["id"])
-        if plan_id in found:
+        if plan_id in versions:
             raise ValueError(f"the plan {plan_id} is in it twice")
-        found[plan_id] = tuple(_version(plan_id, at, raw) for at, raw in enumerate(each["versions"], start=1))
-        if not found[plan_id]:
+        versions[plan_id] = tuple(
+            _version(plan_id, at, raw) for at, raw in enumerate(each["versions"], start=1)
+        )
+        if not versions[plan_id]:
             raise ValueError(f"the plan {plan_id} has no version")
-    return found
+    return versions
 
 
 def _version(plan_id: str, number: int, raw: Any) -> VersionRecord:

@@ -26,8 +26,8 @@ class Versions:
 
     def numbers(self, plan_id: str) -> list[int]:
         """The numbers of the versions of a plan, in order."""
-        found = (_NAME.fullmatch(name) for name in self._files.names(f"{_FOLDER}/{plan_id}"))
-        return sorted(int(match[1]) for match in found if match is not None)
+        matches = (_NAME.fullmatch(name) for name in self._files.names(f"{_FOLDER}/{plan_id}"))
+        return sorted(int(match[1]) for match in matches if match is not None)
 
     def newest(self, plan_id: str) -> VersionRecord | None:
         """The newest version of a plan; None if it has none."""

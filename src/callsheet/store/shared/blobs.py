@@ -130,8 +130,8 @@ class FolderBlobs:
         for place in sorted((self._folder / part).iterdir()):
             if DIGEST.fullmatch(part + place.name):
                 with suppress(FileNotFoundError):  # removed by another process
-                    found = place.stat()
-                    yield Stored(part + place.name, found.st_size, time.time() - found.st_mtime)
+                    status = place.stat()
+                    yield Stored(part + place.name, status.st_size, time.time() - status.st_mtime)
 
     def remove(self, digest: str, age: float) -> bool:
         """Remove a file: renamed first, and renamed back if it was put again just before.
@@ -156,13 +156,13 @@ class FolderBlobs:
 
     def signs(self) -> dict[str, bytes]:
         """The contents of the files, without those that another process removes meanwhile."""
-        found: dict[str, bytes] = {}
+        signs: dict[str, bytes] = {}
         with suppress(FileNotFoundError):
             for file in sorted((self._folder / SIGNS).iterdir()):
                 if not file.name.startswith("."):
                     with suppress(FileNotFoundError):
-                        found[file.name] = file.read_bytes()
-        return found
+                        signs[file.name] = file.read_bytes()
+        return signs
 
     def unsign(self, name: str) -> None:
         """Remove the file."""

@@ -23,13 +23,13 @@ class Swept(NamedTuple):
 
 def sweep(blobs: Blobs, needed: Collection[str], age: float, *, dry_run: bool) -> Swept:
     """Remove blobs that are not `needed` and were not put within `age` seconds. Raises OSError."""
-    removed, size, kept, young = list[str](), 0, 0, 0
-    for found in blobs.stored():
-        if found.digest in needed:
-            kept += 1
-        elif found.age >= age and (dry_run or blobs.remove(found.digest, age)):
-            removed.append(found.digest)
-            size += found.size
+    removed, size, count, young = list[str](), 0, 0, 0
+    for blob in blobs.stored():
+        if blob.digest in needed:
+            count += 1
+        elif blob.age >= age and (dry_run or blobs.remove(blob.digest, age)):
+            removed.append(blob.digest)
+            size += blob.size
         else:
             young += 1
-    return Swept(tuple(removed), size, kept, young)
+    return Swept(tuple(removed), size, count, young)

@@ -63,9 +63,9 @@ class ObjectBlobs:
     def stored(self) -> Iterator[Stored]:
         """The objects whose names are digests."""
         try:
-            for found in self._listed():
-                if DIGEST.fullmatch(found["path"]):
-                    yield Stored(found["path"], found["size"], _since(found))
+            for meta in self._listed():
+                if DIGEST.fullmatch(meta["path"]):
+                    yield Stored(meta["path"], meta["size"], _since(meta))
         except (BaseError, FileNotFoundError) as error:
             raise self._wrong(error) from error
 
@@ -76,8 +76,8 @@ class ObjectBlobs:
         and its removal is lost.
         """
         try:
-            found = self._age(digest)
-            if found is not None and found < age:
+            blob_age = self._age(digest)
+            if blob_age is not None and blob_age < age:
                 return False
             obstore.delete(self._store, digest)
         except FileNotFoundError:
@@ -115,5 +115,5 @@ class ObjectBlobs:
         return OSError(0, f"the store at {self._address} cannot be used: {summary}")
 
 
-def _since(found: ObjectMeta) -> float:
-    return (datetime.now(UTC) - found["last_modified"]).total_seconds()
+def _since(meta: ObjectMeta) -> float:
+    return (datetime.now(UTC) - meta["last_modified"]).total_seconds()

@@ -48,17 +48,17 @@ class PostgresDatabase:
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> Answer:
         """Execute one statement; outside a transaction it may be executed twice if the connection is lost."""
-        return self._again(lambda held: self._asked(held, statement, values))
+        return self._retry(lambda held: self._execute(held, statement, values))
 
     @contextmanager
     def changing(self, what: str) -> Generator[None]:
         """A transaction that excludes those of other machines with the same `what`."""
 
-        def begun(held: psycopg.Connection) -> None:
-            held.execute("BEGIN")
-            self._asked(held, _LOCK, (what,))
+        def begun(connection: psycopg.Connection) -> None:
+            connection.execute("BEGIN")
+            self._execute(connection, _LOCK, (what,))
 
-        self._again(begun)
+        self._retry(begun)
         try:
             yield
         except BaseException:
@@ -67,11 +67,11 @@ class PostgresDatabase:
             raise
         self._end(b"COMMIT")
 
-    def stands(self) -> bool:
+    def has_tables(self) -> bool:
         """Whether its tables exist; creates none. Raises StoreUnreachable if it cannot be used."""
         try:
-            with _reached(self.address) as held:
-                return _has_tables(held)
+            with _reached(self.address) as connection:
+                return _has_tables(connection)
         except psycopg.Error as error:
             raise self._wrong(error) from error
 
@@ -81,31 +81,31 @@ class PostgresDatabase:
             self._connection.close()
             self._connection = None
 
-    def _asked(self, held: psycopg.Connection, statement: str, values: Sequence[object]) -> Answer:
-        return held.execute(_translated(statement), storable(values))
+    def _execute(self, connection: psycopg.Connection, statement: str, values: Sequence[object]) -> Answer:
+        return connection.execute(_translated(statement), storable(values))
 
     def _end(self, how: bytes) -> None:
-        held = self._connection
+        connection = self._connection
         try:
-            if held is not None:
-                held.execute(how)
+            if connection is not None:
+                connection.execute(how)
         except psycopg.Error as error:
             raise self._wrong(error) from error
 
-    def _again(self, work: Callable[[psycopg.Connection], _T]) -> _T:
+    def _retry(self, work: Callable[[psycopg.Connection], _T]) -> _T:
         """Call `work`, and retry on a new connection if the old one is lost and no transaction is open."""
-        held = self._connected()
-        is_open = held.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
+        connection = self._connected()
+        is_open = connection.info.transaction_status is not psycopg.pq.TransactionStatus.IDLE
         try:
-            return work(held)
+            return work(connection)
         except psycopg.OperationalError as error:
-            if is_open or not held.closed:
+            if is_open or not connection.closed:
                 raise self._wrong(error) from error
         except psycopg.Error as error:
             raise self._wrong(error) from error
-        held = self._connected()
+        connection = self._connected()
         try:
-            return work(held)
+            return work(connection)
         except psycopg.Error as error:
             raise self._wrong(error) from error
 
@@ -125,16 +125,16 @@ class PostgresDatabase:
 
 def _connect(address: str) -> psycopg.Connection:
     """A connection to the tables, which are made if need be; raises psycopg.Error."""
-    held = _reached(address)
+    connection = _reached(address)
     try:
-        if not _has_tables(held):
-            _make(held)
-        held.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(_SCHEMA)))
-        _check(held)
+        if not _has_tables(connection):
+            _make(connection)
+        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(_SCHEMA)))
+        _check(connection)
     except BaseException:
-        held.close()
+        connection.close()
         raise
-    return held
+    return connection
 
 
 def _reached(address: str) -> psycopg.Connection:
@@ -143,24 +143,24 @@ def _reached(address: str) -> psycopg.Connection:
     )
 
 
-def _has_tables(held: psycopg.Connection) -> bool:
-    row = held.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.about",)).fetchone()
+def _has_tables(connection: psycopg.Connection) -> bool:
+    row = connection.execute("SELECT to_regclass(%s)", (f"{_SCHEMA}.about",)).fetchone()
     return row is not None and row[0] is not None
 
 
-def _make(held: psycopg.Connection) -> None:
+def _make(connection: psycopg.Connection) -> None:
     """Create the tables, under a lock, as several machines may connect first at the same time."""
-    with held.transaction():
-        held.execute(_translated(_LOCK), ("tables",))
-        held.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(_SCHEMA)))
-        held.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(_SCHEMA)))
+    with connection.transaction():
+        connection.execute(_translated(_LOCK), ("tables",))
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(_SCHEMA)))
+        connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(_SCHEMA)))
         for table in _TABLES:
-            held.execute(table.encode())
-        held.execute("INSERT INTO about SELECT %s WHERE NOT EXISTS (SELECT 1 FROM about)", (_VERSION,))
+            connection.execute(table.encode())
+        connection.execute("INSERT INTO about SELECT %s WHERE NOT EXISTS (SELECT 1 FROM about)", (_VERSION,))
 
 
-def _check(held: psycopg.Connection) -> None:
-    row = held.execute("SELECT max(version) FROM about").fetchone()
+def _check(connection: psycopg.Connection) -> None:
+    row = connection.execute("SELECT max(version) FROM about").fetchone()
     if row is None or row[0] != _VERSION:
         raise psycopg.DatabaseError(
             f"its tables are of version {row and row[0]}, and this callsheet reads {_VERSION}"

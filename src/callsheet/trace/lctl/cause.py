@@ -65,22 +65,22 @@ def _named_by_analysis(document: DebugDocument) -> Cause | None:
 
 
 def _noted(document: DebugDocument) -> Cause | None:
-    found = [
+    facts = [
         (step, place, fact)
         for place, fact in enumerate(document.facts.values())
         if fact.note is not None and fact.note.startswith("ISSUE")
         and (step := _step_of(fact, document)) is not None
     ]  # fmt: skip
-    if not found:
+    if not facts:
         return None
-    step, _, fact = min(found, key=lambda row: row[:2])
+    step, _, fact = min(facts, key=lambda row: row[:2])
     return Cause(step, Evidence.NOTE, f"the note of {fact.id}: {fact.note}")
 
 
 def _least_sure(document: DebugDocument) -> Cause | None:
     values = effective(document)
     known = _known_at_failure(document)
-    found = [
+    candidates = [
         (value, step, fact_id)
         for fact_id, fact in document.facts.items()
         if fact_id in known
@@ -88,9 +88,9 @@ def _least_sure(document: DebugDocument) -> Cause | None:
         and value < FLAG_BELOW
         and (step := _adder_of(fact_id, document) or fact.step) is not None
     ]
-    if not found:
+    if not candidates:
         return None
-    value, step, fact_id = min(found)
+    value, step, fact_id = min(candidates)
     return Cause(step, Evidence.CONFIDENCE, f"{fact_id}, known at the failure, is {value:g}")
 
 

@@ -135,7 +135,7 @@ def check(
     documents = [reading.document for reading in readings]
     above = parents_of(documents, parents)
     hops: dict[int, Hop] = {}
-    found: list[Finding] = []
+    findings: list[Finding] = []
     lost: list[Lost] = []
     for place, (reading, document) in enumerate(zip(readings, documents, strict=True)):
         notes = Notes(place)
@@ -148,9 +148,9 @@ def check(
             check_status(document, notes)
             for parent in above[place]:
                 check_ack(document, hops[parent], notes)
-        found.extend(finding._replace(document=place) for finding in reading.findings)
-        found.extend(placed(notes.found, reading.root))
-    return Report(readings, tuple(found), above, hops, tuple(lost))
+        findings.extend(finding._replace(document=place) for finding in reading.findings)
+        findings.extend(placed(notes.findings, reading.root))
+    return Report(readings, tuple(findings), above, hops, tuple(lost))
 
 
 def _reading(block: str | bytes | Document | Reading, place: int) -> Reading:

@@ -61,8 +61,8 @@ def lowest(values: Iterable[Confidence]) -> Confidence:
     (0.7, None)
     """
     known = list(values)
-    found = [value for value in known if value is not None]
-    return min(found) if found and len(found) == len(known) else None
+    stated = [value for value in known if value is not None]
+    return min(stated) if stated and len(stated) == len(known) else None
 
 
 def is_flagged(value: Confidence) -> bool:

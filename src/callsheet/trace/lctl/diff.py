@@ -126,19 +126,19 @@ def _fact_changes(old: Fact, new: Fact, steps: Mapping[int | None, int | None]) 
         ("note", old.note, new.note),
         ("derived_from", old.derived_from, new.derived_from),
     )
-    found = {name: Changed(one, other) for name, one, other in pairs if one != other}
-    if "step" in found:
-        found["step"] = Changed(old.step, new.step)
-    return found
+    changes = {name: Changed(one, other) for name, one, other in pairs if one != other}
+    if "step" in changes:
+        changes["step"] = Changed(old.step, new.step)
+    return changes
 
 
 def _rest_changes(old: Body, new: Body) -> dict[str, Changed]:
     warnings = [body.lists.warnings if body.lists is not None else () for body in (old, new)]
-    kept = frozenset(old.facts) & frozenset(new.facts)
+    common = frozenset(old.facts) & frozenset(new.facts)
     lists = [
         (
-            frozenset(fact for fact in body.critical if fact in kept),
-            frozenset(fact for fact in body.handed_on if fact in kept),
+            frozenset(fact for fact in body.critical if fact in common),
+            frozenset(fact for fact in body.handed_on if fact in common),
         )
         for body in (old, new)
     ]

@@ -95,7 +95,7 @@ def hand_on(hop: Hop, work: Work) -> Handoff:
     """The document after a received one; raises `LctlError` if it would break a rule."""
     document = hop.body
     step = _next_step([document])
-    carried = _with_work(_kept(hop.body, hop.effective), work, step, known_before([hop]))
+    carried = _with_work(_carried_facts(hop.body, hop.effective), work, step, known_before([hop]))
     entries = (*document.entries, work.entry(step)) if document.has_trace else None
     chain = Chain(document.chain.id, _chain_step(step, [document]), work.agent, work.to)
     with_lists = not document.is_minimal
@@ -111,8 +111,8 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
     `rename_facts` can change.
     """
     bodies = [hop.body for hop in branches]
-    found = list(conflicts(bodies, origins(branches)))
-    clashes = [conflict for conflict in found if conflict.texts]
+    conflicting = list(conflicts(bodies, origins(branches)))
+    clashes = [conflict for conflict in conflicting if conflict.texts]
     if clashes:
         raise LctlError.of(
             Finding(
@@ -122,7 +122,7 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
         )
     parents = [
         f"Branches give {c.fact} {', '.join(f'{value:g}' for value in c.confidences)}; the lowest holds"
-        for c in found
+        for c in conflicting
     ]
     work = replace(work, warnings=(*parents, *work.warnings))
     entries = _merged_traces(bodies)
@@ -142,20 +142,20 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
 def merged(branches: Sequence[Hop]) -> _Carried:
     """The facts of all branches; the order of the branches affects only the order of the facts."""
     before = origins(branches)
-    kept = [_kept(hop.body, hop.effective) for hop in branches]
+    carried = [_carried_facts(hop.body, hop.effective) for hop in branches]
     versions: dict[str, list[Fact]] = {}
-    for branch in kept:
+    for branch in carried:
         for fact in branch.facts.values():
             versions.setdefault(fact.id, []).append(fact)
     facts = {fact_id: _least_confident(found, before) for fact_id, found in versions.items()}
-    critical = frozenset(fact for branch in kept for fact in branch.critical)
+    critical = frozenset(fact for branch in carried for fact in branch.critical)
     listed = dict.fromkeys(fact for hop in branches for fact in hop.body.handed_on)
     fit = [fact for fact in listed if fact in facts and not is_blocked(facts[fact].confidence)]
     return _Carried(
         facts,
         [fact for fact in fit if fact in critical],
         [fact for fact in fit if fact not in critical],
-        frozenset(fact for branch in kept for fact in branch.written),
+        frozenset(fact for branch in carried for fact in branch.written),
     )
 
 
@@ -252,7 +252,7 @@ def _chain_step(step: int, documents: Sequence[Body]) -> int:
     return max([step, *(body.chain.step + 1 for body in documents if body.chain.step is not None)])
 
 
-def _kept(document: Body, values: Mapping[str, Confidence]) -> _Carried:
+def _carried_facts(document: Body, values: Mapping[str, Confidence]) -> _Carried:
     """The facts of a document with their effective confidence; those below 0.40 or unknown are not listed."""
     facts = {
         fact.id: replace(fact, confidence=values[fact.id] if values[fact.id] is not None else 0.0)
@@ -268,16 +268,16 @@ def _derived_from(facts: Iterable[Fact]) -> Iterable[str]:
     return (parent for fact in facts for parent in fact.derived_from)
 
 
-def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective]) -> _Carried:
+def _with_work(carried: _Carried, work: Work, step: int, before: Sequence[Effective]) -> _Carried:
     """The carried facts with those that the work adds, modifies and drops.
 
     `before` are the earlier confidences of facts, including facts that are no longer carried: a new fact
     with the id of such a fact does not exceed its confidence, nor does one that derives from it.
     """
-    facts = dict(kept.facts)
+    facts = dict(carried.facts)
     demoted, dropped = frozenset(work.demoted), frozenset(work.dropped)
     _refuse_clashes(facts, work)
-    _refuse_unknown_parents({*facts, *kept.written, *(fact for known in before for fact in known)}, work)
+    _refuse_unknown_parents({*facts, *carried.written, *(fact for known in before for fact in known)}, work)
     for fact in work.modified:
         capped = lowest([fact.confidence, facts[fact.id].confidence])
         facts[fact.id] = replace(fact, confidence=capped, source=work.agent, step=step)
@@ -290,8 +290,8 @@ def _with_work(kept: _Carried, work: Work, step: int, before: Sequence[Effective
             facts[fact.id] = replace(facts[fact.id], confidence=0.0 if known is None else known)
     new = [fact.id for fact in work.facts if not is_blocked(facts[fact.id].confidence)]
     wanted = new if work.critical is None else list(work.critical)
-    critical = [fact for fact in dict.fromkeys((*kept.critical, *wanted)) if fact not in demoted]
-    context = [fact for fact in dict.fromkeys((*kept.context, *demoted, *new)) if fact not in critical]
+    critical = [fact for fact in dict.fromkeys((*carried.critical, *wanted)) if fact not in demoted]
+    context = [fact for fact in dict.fromkeys((*carried.context, *demoted, *new)) if fact not in critical]
     return _Carried(
         {name: fact for name, fact in facts.items() if name not in dropped},
         [fact for fact in critical if fact not in dropped and not _is_unlisted(facts, fact)],
@@ -306,19 +306,19 @@ def _is_unlisted(facts: Mapping[str, Fact], fact: str) -> bool:
 def _refuse_unknown_parents(known: Collection[str], work: Work) -> None:
     """Refuse facts that derive from one that the chain never had: their confidence would not be lowered."""
     there = {*known, *(fact.id for fact in work.facts)}
-    found = [
+    unknown = [
         Finding("V09", 0, _no_parent(fact, parent, there), ("facts", fact.id, "derived_from"), fact=fact.id)
         for fact in (*work.facts, *work.modified)
         for parent in fact.derived_from
         if parent not in there
     ]
-    if found:
-        raise LctlError.of(found)
+    if unknown:
+        raise LctlError.of(unknown)
 
 
 def _no_parent(fact: Fact, parent: str, there: Collection[str]) -> str:
-    near = did_you_mean(parent, there)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    suggestions = did_you_mean(parent, there)
+    hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
     return f"{fact.id[:40]} derives from {parent[:40]}, and the chain has no such fact{hint}"
 
 
@@ -341,14 +341,14 @@ def _refuse_clashes(facts: Mapping[str, Fact], work: Work) -> None:
 
 def _merged_traces(bodies: Sequence[Body]) -> tuple[Entry, ...]:
     """The entries of all branches without duplicates, in the order of their steps."""
-    found: dict[tuple[int | None, str | None, int], Entry] = {}
+    entries: dict[tuple[int | None, str | None, int], Entry] = {}
     for body in bodies:
         seen: dict[tuple[int | None, str | None], int] = {}
         for entry in body.entries:
             key = (entry.step, entry.agent)
             seen[key] = seen.get(key, 0) + 1
-            found.setdefault((*key, seen[key]), entry)
-    return tuple(sorted(found.values(), key=lambda entry: entry.step or 0))
+            entries.setdefault((*key, seen[key]), entry)
+    return tuple(sorted(entries.values(), key=lambda entry: entry.step or 0))
 
 
 def _document(
@@ -364,11 +364,11 @@ def _document(
     return Handoff(chain, facts, entries, lists, work.instruction, purpose)
 
 
-def _checked(made: Handoff, after: tuple[Hop, ...]) -> Handoff:
+def _checked(handoff: Handoff, after: tuple[Hop, ...]) -> Handoff:
     """The document; raises `LctlError` if it breaks a rule of level error in its chain."""
     places = {len(after): tuple(range(len(after)))} | dict.fromkeys(range(len(after)), ())
-    report = check([*(hop.body for hop in after), made], places)
+    report = check([*(hop.body for hop in after), handoff], places)
     errors = [finding for finding in report.of(len(after)) if finding.is_error]
     if errors:
         raise LctlError.of(errors, report.readings[len(after)].source)
-    return made
+    return handoff

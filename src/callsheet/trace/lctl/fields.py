@@ -46,7 +46,7 @@ class Fields:
 
     def wrong(self, key: str, node: Node, wanted: str, rule: str = "S07") -> None:
         """Report an invalid value, and keep it."""
-        self.notes.add(rule, f"{key} has to be {wanted}, and is {_told(node, wanted)}", *self.path, key)
+        self.notes.add(rule, f"{key} has to be {wanted}, and is {_value_kind(node, wanted)}", *self.path, key)
         self.keep(key, node)
 
     def text(self, key: str, *, blank_is: str | None = None) -> str | None:
@@ -167,7 +167,7 @@ def frozen(data: Mapping[str, Any]) -> Extra:
     return MappingProxyType(dict(data))
 
 
-def _told(node: Node, wanted: str) -> str:
+def _value_kind(node: Node, wanted: str) -> str:
     """What a value is: a number itself where numbers are wanted, else the kind."""
     if not isinstance(node, Scalar):
         return kind_of(node)

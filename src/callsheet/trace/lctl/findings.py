@@ -61,7 +61,7 @@ class Notes:
 
     def __init__(self, document: int = 0) -> None:
         self.document = document
-        self.found: list[Finding] = []
+        self.findings: list[Finding] = []
 
     def add(
         self,
@@ -72,7 +72,7 @@ class Notes:
         span: Span | None = None,
     ) -> None:
         """Add a finding; its default message is the title of the rule."""
-        self.found.append(Finding(rule, self.document, message or RULES[rule].title, path, span, fact))
+        self.findings.append(Finding(rule, self.document, message or RULES[rule].title, path, span, fact))
 
 
 def placed(findings: Iterable[Finding], root: Node | None) -> tuple[Finding, ...]:
@@ -94,10 +94,10 @@ class _Places:
         """The span of a part, or of the nearest existing part that contains it."""
         node, place = self._root, _short(self._root.span)
         for part in path:
-            found = self._inner(node, part)
-            if found is None:
+            span = self._inner(node, part)
+            if span is None:
                 return place
-            node, place = found
+            node, place = span
         return place
 
     def _inner(self, node: Node, part: str | int) -> tuple[Node, Span] | None:

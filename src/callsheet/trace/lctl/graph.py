@@ -115,17 +115,17 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
 
 def _without_contained(hops: Sequence[Hop]) -> list[Hop]:
     """The documents, without those whose entries and receiver are in the trace of a later one."""
-    kept: list[Hop] = []
+    hops_left: list[Hop] = []
     later: set[tuple[int | None, str | None]] = set()
     agents: set[str | None] = set()
     for hop in reversed(hops):
         keys = {(entry.step, entry.agent) for entry in hop.body.entries}
         if not (keys and keys <= later and hop.body.chain.target in agents):
-            kept.append(hop)
+            hops_left.append(hop)
         later |= keys
         if keys:
             agents |= {entry.agent for entry in hop.body.entries} | {hop.body.chain.source}
-    return kept[::-1]
+    return hops_left[::-1]
 
 
 def _draw(document: Body, values: Effective, builder: _Builder) -> None:

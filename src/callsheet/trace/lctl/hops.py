@@ -66,30 +66,30 @@ def parents_of(
     >>> parents_of([hop, hop, hop], {2: [0, 1]})
     {0: (), 1: (0,), 2: (0, 1)}
     """
-    found: dict[int, tuple[int, ...]] = {}
+    parents: dict[int, tuple[int, ...]] = {}
     last: int | None = None
     for place, document in enumerate(documents):
         if topology is not None and place in topology:
             named = dict.fromkeys(topology[place])
-            found[place] = tuple(n for n in named if 0 <= n < place and isinstance(documents[n], Body))
+            parents[place] = tuple(n for n in named if 0 <= n < place and isinstance(documents[n], Body))
         else:
-            found[place] = () if last is None else (last,)
+            parents[place] = () if last is None else (last,)
         if document is not None and not isinstance(document, Ack):
             last = place
-    return found
+    return parents
 
 
 def new_entries(document: Body, parent: Body) -> tuple[Entry, ...]:
     """The entries of a document's trace that its parent's does not have, by step and agent."""
     known = Counter((entry.step, entry.agent) for entry in parent.entries)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for entry in document.entries:
         key = (entry.step, entry.agent)
         if known[key]:
             known[key] -= 1
         else:
-            found.append(entry)
-    return tuple(found)
+            entries.append(entry)
+    return tuple(entries)
 
 
 def modified_since(document: Body, parents: Sequence[Body]) -> frozenset[str]:

@@ -42,13 +42,13 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
         root, repeated = _tree(source.text)
     except Refused as refused:
         notes.add(refused.rule, refused.message, span=refused.span)
-        return Reading(source, None, tuple(notes.found))
+        return Reading(source, None, tuple(notes.findings))
     for refused in repeated:
         notes.add(refused.rule, refused.message, span=refused.span)
     document = document_of(root, notes)
     if repeated:  # nobody may act on one of two values
         document = None
-    return Reading(source, document, placed(notes.found, root), root)
+    return Reading(source, document, placed(notes.findings, root), root)
 
 
 def _tree(text: str) -> Read:

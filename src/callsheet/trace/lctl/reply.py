@@ -88,13 +88,13 @@ def parted(text: str) -> tuple[str, str]:
     if "lctl" not in text:
         return text, ""
     try:
-        whole = block_of(text)
+        block = block_of(text)
     except (CutOff, NoBlock):
         return text, ""
-    start = len(whole) - len(whole.lstrip(" \n\t"))
+    start = len(block) - len(block.lstrip(" \n\t"))
     before = text[: text.rfind("\n", 0, start) + 1]
     opener = _FENCE_START.search(before)
-    closer = _FENCE_END.match(text, len(whole))
+    closer = _FENCE_END.match(text, len(block))
     if opener is None or closer is None:  # the whole text is a document, not an answer that contains one
         return text, ""
-    return f"{before[: opener.start()]}{text[closer.end() :]}".strip(), text[len(before) : len(whole)]
+    return f"{before[: opener.start()]}{text[closer.end() :]}".strip(), text[len(before) : len(block)]

@@ -112,14 +112,14 @@ def _trace(outer: Fields) -> tuple[Entry, ...] | None:
     if not isinstance(node, Sequence):
         outer.wrong("trace", node, "a list of entries")
         return None
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for place, item in enumerate(node.items):
         if isinstance(item, Mapping):
-            found.append(_entry(Fields(item, ("trace", place), outer.notes)))
+            entries.append(_entry(Fields(item, ("trace", place), outer.notes)))
         else:
             outer.notes.add("S07", "an entry of the trace has to be a mapping", "trace", place)
-            found.append(Entry(raw=Raw(plain(item))))
-    return tuple(found)
+            entries.append(Entry(raw=Raw(plain(item))))
+    return tuple(entries)
 
 
 def _entry(fields: Fields) -> Entry:
@@ -152,15 +152,15 @@ def _facts(outer: Fields) -> dict[str, Fact]:
     if not isinstance(node, Mapping):
         outer.wrong("facts", node, "a mapping from ids to facts")
         return {}
-    found: dict[str, Fact] = {}
+    facts: dict[str, Fact] = {}
     for entry in node.entries:
         path = ("facts", entry.key)
         if isinstance(entry.value, Mapping):
-            found[entry.key] = _fact(entry.key, Fields(entry.value, path, outer.notes))
+            facts[entry.key] = _fact(entry.key, Fields(entry.value, path, outer.notes))
         else:
             outer.notes.add("S07", f"the fact {entry.key[:40]} has to be a mapping", *path, fact=entry.key)
-            found[entry.key] = Fact(entry.key, raw=Raw(plain(entry.value)))
-    return found
+            facts[entry.key] = Fact(entry.key, raw=Raw(plain(entry.value)))
+    return facts
 
 
 def _fact(fact_id: str, fields: Fields) -> Fact:

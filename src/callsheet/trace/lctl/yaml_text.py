@@ -214,9 +214,9 @@ class _Reader(YamlWalk):
 
 def _placeholders(text: str) -> dict[int, str]:
     """Replaces characters that end a line in YAML 1.1, as in PyYAML, but not in 1.2, by placeholders."""
-    found = [char for char in "\x85\u2028\u2029" if char in text]
+    special = [char for char in "\x85\u2028\u2029" if char in text]
     free = (mark for code in range(0xE000, 0xF8FF) if (mark := chr(code)) not in text)
-    return {ord(char): mark for char, mark in zip(found, free, strict=False)}
+    return {ord(char): mark for char, mark in zip(special, free, strict=False)}
 
 
 def _deep(span: Span) -> Refused:

@@ -195,11 +195,11 @@ class Lineage:
 
     def reads_at(self, program: int, number: int) -> Reads:
         """What a step reads."""
-        found = self.reads.get((program, number))
-        if found is None:
+        reads = self.reads.get((program, number))
+        if reads is None:
             of = self.programs[program]
-            found = self.reads[program, number] = reads_of(of.plan.steps[number], of.steps[number])
-        return found
+            reads = self.reads[program, number] = reads_of(of.plan.steps[number], of.steps[number])
+        return reads
 
     def reads_of(self, visit: Visit) -> Reads:
         """What the step of a visit reads."""
@@ -228,21 +228,21 @@ class Lineage:
         """The last event at which each call left, by key."""
         firsts = [first for first, _ in self.intents]
         intents = decode_many_intents([data for _, data in self.intents])
-        found = {
+        left_over = {
             key: seq
             for first, left in zip(firsts, intents, strict=True)
             for seq, (key, _) in enumerate(left, first + 1)
         }
         for key, seq in self.lone.items():
-            found[key] = max(seq, found.get(key, 0))
-        return found
+            left_over[key] = max(seq, left_over.get(key, 0))
+        return left_over
 
     @cached_property
     def _keys(self) -> dict[str, list[str]]:
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        keys_of: defaultdict[str, list[str]] = defaultdict(list)
         for key in self.commands:
-            found[key.rsplit(".", 2)[0]].append(key)
-        return found
+            keys_of[key.rsplit(".", 2)[0]].append(key)
+        return keys_of
 
     def keys_of(self, visit: Visit) -> Sequence[str]:
         """The keys of all calls of a visit in order, including retries and the calls of an agent."""
@@ -250,14 +250,14 @@ class Lineage:
 
     def _items(self, visit: Visit) -> _Items:
         prefix = self.prefix(visit)
-        found = self._by_item.get(prefix)
-        if found is None:
-            held: defaultdict[int, list[str]] = defaultdict(list)
+        items_of = self._by_item.get(prefix)
+        if items_of is None:
+            keys_of_item: defaultdict[int, list[str]] = defaultdict(list)
             for key in self._keys.get(prefix, ()):
-                held[int(key.rsplit(".", 2)[1])].append(key)
-            items = sorted(held)
-            found = self._by_item[prefix] = _Items(items, {item: held[item] for item in items})
-        return found
+                keys_of_item[int(key.rsplit(".", 2)[1])].append(key)
+            items = sorted(keys_of_item)
+            items_of = self._by_item[prefix] = _Items(items, {item: keys_of_item[item] for item in items})
+        return items_of
 
     @cached_property
     def _by_item(self) -> dict[str, _Items]:
@@ -295,17 +295,17 @@ class Lineage:
     @cached_property
     def readers(self) -> dict[int, list[int]]:
         """The numbers of the visits that have read each write."""
-        found: defaultdict[int, list[int]] = defaultdict(list)
+        readers: defaultdict[int, list[int]] = defaultdict(list)
         for visit in self.visits:
             for write in visit.versions:
                 if write != NONE:
-                    found[write].append(visit.id)
-        return found
+                    readers[write].append(visit.id)
+        return readers
 
     def write_named(self, name: str) -> int:
         """The last write of a variable, or the answer; NONE if there is none of that name."""
-        found = self.current.get(name, NONE)
-        return self.answer if found == NONE and name == ANSWER else found
+        write = self.current.get(name, NONE)
+        return self.answer if write == NONE and name == ANSWER else write
 
     def knows(self, write: int) -> bool:
         """Whether the origin of a write is known; of one from before the first event only the value is."""

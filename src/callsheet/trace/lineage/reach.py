@@ -28,7 +28,7 @@ class Reached(NamedTuple):
 
 def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
     """The calls that any of these nodes has reached, in the order in which they were made."""
-    found: dict[str, Reached] = {}
+    by_key: dict[str, Reached] = {}
     for node in nodes:
         for number in dict.fromkeys(lineage.readers.get(node.write, ())):
             visit = lineage.visits[number]
@@ -36,12 +36,12 @@ def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
                 keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
                 for key in keys:
                     tool = tool_of(lineage, key)
-                    known = found.get(key)
+                    known = by_key.get(key)
                     if tool and (known is None or (known.role, role) == (Role.SOURCE, Role.ARGUMENT)):
                         effect = effect_of(lineage, visit, key, tool)
-                        found[key] = Reached(key, tool, effect, visit, role, argument)
+                        by_key[key] = Reached(key, tool, effect, visit, role, argument)
     order = {key: n for n, key in enumerate(lineage.commands)}
-    return sorted(found.values(), key=lambda reached: order[reached.key])
+    return sorted(by_key.values(), key=lambda reached: order[reached.key])
 
 
 def tool_of(lineage: Lineage, key: str) -> str:

@@ -72,9 +72,9 @@ def reads_of(step: Step, code: StepCode) -> Reads:
     if step.condition is not None:
         uses += [Use(Role.CONDITION, "", ref.name, ref.path) for ref in refs_of(step.condition)]
     for name, value in _arguments(step, code):
-        found = list(_uses(Role.ARGUMENT, name, value))
-        uses += found
-        if not found:
+        uses_of_value = list(_uses(Role.ARGUMENT, name, value))
+        uses += uses_of_value
+        if not uses_of_value:
             literals.append((name, literal(value)))
     for value in step.failure_values():
         uses += _uses(Role.MESSAGE, "", value)
@@ -163,9 +163,9 @@ def element(source: Value, index: int, path: Path, *, has_members: bool) -> tupl
     return tuple(located(source, ()))
 
 
-def is_list(held: JSON) -> bool:
+def is_list(value: JSON) -> bool:
     """Whether FOREACH iterates over the members of this value, rather than taking it as its only item."""
-    if isinstance(held, str):
-        found, parsed = parse_json(held)
-        return found and isinstance(parsed, list)
-    return isinstance(held, list)
+    if isinstance(value, str):
+        is_json, parsed = parse_json(value)
+        return is_json and isinstance(parsed, list)
+    return isinstance(value, list)

@@ -38,7 +38,7 @@ def lineage_of(
         for entry in rest:
             if upto is not None and entry.seq > upto:
                 break
-            recorder.take(entry, plan_of)
+            recorder.add(entry, plan_of)
         return recorder.done(upto)
 
 

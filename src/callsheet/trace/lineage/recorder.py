@@ -32,7 +32,7 @@ _WORDS = (EventType.DECIDED, EventType.SIGNAL)
 class Recorder:
     """Records the notes of a machine while the events of a run are fed to it.
 
-    Call `attend` and `begin`, or `go_on`, before the first `take`.
+    Call `attend` and `begin`, or `resume`, before the first `add`.
     """
 
     lineage: Lineage
@@ -70,10 +70,10 @@ class Recorder:
             self._write(name, value, ValueSource.INPUT)
         if first.guide is not None:
             self.machine.follow(first.guide.way(first.seq))
-        self._keep(self.machine.feed(Started(self.rules.inputs)))
+        self._note_commands(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
-    def go_on(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
+    def resume(self, machine: Machine, seq: int, start: Start, planned: int = 1) -> None:
         """Continue with a machine in its state before the event `seq`, in the first plan of its run.
 
         A variable that no step has set by then comes from an input or the plan; of the others only the value
@@ -89,16 +89,16 @@ class Recorder:
             for step, visits in zip(program.plan.steps, machine.visits, strict=True)
             if visits and step.output is not None and isinstance(step.action, Call)
         }
-        made = dict.fromkeys(machine.program.names, ValueSource.PLAN)
-        made.update(dict.fromkeys(start.inputs, ValueSource.INPUT))
-        made.update(dict.fromkeys(names, ValueSource.EARLIER))
+        source_of = dict.fromkeys(machine.program.names, ValueSource.PLAN)
+        source_of.update(dict.fromkeys(start.inputs, ValueSource.INPUT))
+        source_of.update(dict.fromkeys(names, ValueSource.EARLIER))
         had = machine.variables()
         lineage.writes = [
-            Write(n, name, value, planned, made[name]) for n, (name, value) in enumerate(had.items())
+            Write(n, name, value, planned, source_of[name]) for n, (name, value) in enumerate(had.items())
         ]
         lineage.current = {name: n for n, name in enumerate(had)}
         self.seq = seq
-        self._keep(machine.open_commands().values())
+        self._note_commands(machine.open_commands().values())
         for key in machine.open_keys():
             self._opened(program.number_of[parse_key(key).step])
 
@@ -107,7 +107,7 @@ class Recorder:
             self.lineage.intents.append((entry.seq, entry.intents))
             self.seq = entry.last
 
-    def take(self, entry: Entry, plan_of: PlanOf) -> None:
+    def add(self, entry: Entry, plan_of: PlanOf) -> None:
         """Take the next entry."""
         seq, kind, key, _, body, last, intents, _, _ = entry
         data: dict[str, JSON] = body or {}
@@ -133,7 +133,7 @@ class Recorder:
                 lineage.outcomes[key] = Outcome(seq, kind, data.get("value"))
             commands = self._feed(event, entry)
             if commands:
-                self._keep(commands)
+                self._note_commands(commands)
             if self._unstored and self.machine.group is not self._group:
                 self._store_errors()
         elif kind == EventType.ASK and key is not None:
@@ -199,11 +199,11 @@ class Recorder:
         self.lineage.forget()
         return self.lineage
 
-    def _keep(self, commands: Iterable[object]) -> None:
-        kept = self.lineage.commands
+    def _note_commands(self, commands: Iterable[object]) -> None:
+        commands_by_key = self.lineage.commands
         for command in commands:
             if not isinstance(command, Finish):
-                kept[command.key] = command  # type: ignore[attr-defined]
+                commands_by_key[command.key] = command  # type: ignore[attr-defined]
 
     # ------------------------------------------------------------ what the machine says
 
@@ -242,25 +242,25 @@ class Recorder:
         current = lineage.current
         names = lineage.reads_at(at, number).names
         versions = tuple([current.get(name, NONE) for name in names])
-        made = len(lineage.visits)
+        visit = len(lineage.visits)
         lineage.visits.append(
-            Visit(made, at, number, times, self.seq, versions, note.detail if is_skipped else "")
+            Visit(visit, at, number, times, self.seq, versions, note.detail if is_skipped else "")
         )
-        self._open[number] = made
+        self._open[number] = visit
 
     def _opened(self, number: int) -> int:
         """The last visit of a step; an earlier one is added on demand. NONE if there is none."""
-        found = self._open.get(number, NONE)
+        visit = self._open.get(number, NONE)
         lineage = self.lineage
-        if found == NONE and lineage.begins > 1 and self.machine.visits[number]:
+        if visit == NONE and lineage.begins > 1 and self.machine.visits[number]:
             at = len(lineage.programs) - 1
-            found = self._open[number] = len(lineage.visits)
+            visit = self._open[number] = len(lineage.visits)
             unknown = (NONE,) * len(lineage.reads_at(at, number).names)
             lineage.visits.append(
-                Visit(found, at, number, self.machine.visits[number], lineage.begins, unknown)
+                Visit(visit, at, number, self.machine.visits[number], lineage.begins, unknown)
             )
-            lineage.earlier.add(found)
-        return found
+            lineage.earlier.add(visit)
+        return visit
 
     def _finished(self, note: Note) -> None:
         number = self.machine.program.number_of[note.step]
@@ -319,11 +319,11 @@ class Recorder:
             self._write(name, literal(value), ValueSource.PLAN)
 
     def _write(
-        self, name: str, value: JSON, made: ValueSource, visit: int = NONE, is_odd: bool = False
+        self, name: str, value: JSON, source: ValueSource, visit: int = NONE, is_odd: bool = False
     ) -> None:
         lineage = self.lineage
         number = len(lineage.writes)
-        lineage.writes.append(Write(number, name, value, self.seq, made, visit, is_odd))
+        lineage.writes.append(Write(number, name, value, self.seq, source, visit, is_odd))
         lineage.current[name] = number
         if visit != NONE:
             lineage.write_of[visit] = number

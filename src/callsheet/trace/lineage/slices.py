@@ -60,18 +60,18 @@ def forward(lineage: Lineage, start: Node, most: int | None = None, depth: int |
 
 
 def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> Graph:
-    found: Graph = {}
+    graph: Graph = {}
     waiting, seen = deque([(start, 0)]), {start}
-    while waiting and (most is None or len(found) < most):
+    while waiting and (most is None or len(graph) < most):
         node, steps = waiting.popleft()
-        flows = found[node] = ways(node)
+        flows = graph[node] = ways(node)
         if steps == depth:
             continue
         for flow in flows:
             if flow.node.write != NONE and flow.node not in seen:
                 seen.add(flow.node)
                 waiting.append((flow.node, steps + 1))
-    return found
+    return graph
 
 
 def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
@@ -93,20 +93,20 @@ def _is_settled(lineage: Lineage, graph: Graph, start: Node, uses: LastUses) -> 
 
     The lineage ends where no group is under way, in a run that is neither edited, reopened nor planned anew.
     """
-    here = lineage.machine.pc
-    if uses.made.get(lineage.writes[start.write].name, NEVER) >= here:
+    pc = lineage.machine.pc
+    if uses.made.get(lineage.writes[start.write].name, NEVER) >= pc:
         return False
-    return all(_is_past(lineage, write, here, uses) for write in {node.write for node in graph})
+    return all(_is_past(lineage, write, pc, uses) for write in {node.write for node in graph})
 
 
-def _is_past(lineage: Lineage, write: int, here: int, uses: LastUses) -> bool:
+def _is_past(lineage: Lineage, write: int, pc: int, uses: LastUses) -> bool:
     """Whether all steps that can read a write are done."""
     name = lineage.writes[write].name
-    if uses.read.get(name, NEVER) < here:
+    if uses.read.get(name, NEVER) < pc:
         return True
     is_replaced = lineage.current.get(name, NONE) != write
     readers = lineage.readers.get(write, ())
-    return is_replaced and all(lineage.visits[number].number < here for number in readers)
+    return is_replaced and all(lineage.visits[number].number < pc for number in readers)
 
 
 def item_at(lineage: Lineage, visit: Visit, path: Path) -> tuple[int | None, Path]:
@@ -186,16 +186,16 @@ def _element(lineage: Lineage, visit: Visit, index: int, path: Path) -> tuple[tu
 
 def _has_members(lineage: Lineage, visit: Visit) -> bool:
     """Whether the FOREACH of a visit went through the members of what one variable held."""
-    found = lineage.has_members.get(visit.id)
-    if found is None:
-        found = lineage.has_members[visit.id] = is_list(source_of(lineage, visit))
-    return found
+    has_members = lineage.has_members.get(visit.id)
+    if has_members is None:
+        has_members = lineage.has_members[visit.id] = is_list(source_of(lineage, visit))
+    return has_members
 
 
 def source_of(lineage: Lineage, visit: Visit) -> JSON:
     """The value that the FOREACH of a visit went through, where that is one variable's."""
-    found = next((u for u in lineage.reads_of(visit).uses if u.role is Role.SOURCE), None)
-    return None if found is None else value_at(lineage, Node(lineage.version(visit, found.name), found.path))
+    use = next((u for u in lineage.reads_of(visit).uses if u.role is Role.SOURCE), None)
+    return None if use is None else value_at(lineage, Node(lineage.version(visit, use.name), use.path))
 
 
 def value_at(lineage: Lineage, node: Node) -> JSON:
@@ -208,22 +208,22 @@ def value_at(lineage: Lineage, node: Node) -> JSON:
 
 def flows_from(lineage: Lineage, node: Node) -> tuple[Flow, ...]:
     """The flows out of a node, through the visits that read it."""
-    found: dict[Flow, None] = {}
+    flows: dict[Flow, None] = {}
     for number in dict.fromkeys(lineage.readers.get(node.write, ())):
         visit = lineage.visits[number]
-        made = _made_by(lineage, visit)
+        makers = _made_by(lineage, visit)
         for role, argument, item in touched(lineage, visit, node):
-            if made is None:
+            if makers is None:
                 continue
             where: Path = WHOLE
-            if item is not None and made.made is ValueSource.STEP:
+            if item is not None and makers.made is ValueSource.STEP:
                 items = items_in(lineage, visit)
                 at = bisect_left(items, item)
                 if at == len(items) or items[at] != item:
                     continue
                 where = (at,)
-            found[Flow(role, argument, item, made.name, Node(made.id, where))] = None
-    return tuple(found)
+            flows[Flow(role, argument, item, makers.name, Node(makers.id, where))] = None
+    return tuple(flows)
 
 
 def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, str, int | None]]:
@@ -311,10 +311,10 @@ def missing_at(lineage: Lineage, node: Node) -> tuple[Path, list[str]] | None:
     for depth in range(1, len(node.path) + 1):
         if walk(value, node.path[:depth], nothing) is nothing:
             there = node.path[: depth - 1]
-            held: JSON = walk(value, there)
-            if isinstance(held, str):
-                held = parse_json(held)[1]
-            if isinstance(held, dict):
-                return there, [str(key) for key in held]
-            return there, [str(n) for n in range(len(held))] if isinstance(held, list) else []
+            value_there: JSON = walk(value, there)
+            if isinstance(value_there, str):
+                value_there = parse_json(value_there)[1]
+            if isinstance(value_there, dict):
+                return there, [str(key) for key in value_there]
+            return there, [str(n) for n in range(len(value_there))] if isinstance(value_there, list) else []
     return None

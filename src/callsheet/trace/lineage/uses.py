@@ -27,13 +27,13 @@ def last_uses(plan: Plan) -> LastUses | None:
     if plan.order is not Order.TEXT or any(map(_may_lead_back, plan.steps)):
         return None
     read: dict[str, int] = {}
-    made: dict[str, int] = {}
+    last_use: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
         for name in _read_by(step):
             read[name] = number
         if step.output is not None:
-            made[step.output.var] = number
-    return LastUses(read, made)
+            last_use[step.output.var] = number
+    return LastUses(read, last_use)
 
 
 def _may_lead_back(step: Step) -> bool:

@@ -89,7 +89,7 @@ def _from(recorder: Recorder, entries: Iterable[Entry], plan_of: PlanOf, upto: i
     for entry in entries:
         if upto is not None and entry.seq > upto:
             break
-        recorder.take(entry, plan_of)
+        recorder.add(entry, plan_of)
     return recorder.done(upto)
 
 
@@ -99,7 +99,7 @@ def _in_stages(
     """The lineage from a recorder's event on in growing stages, the first ending after the event `since`."""
     machine, count, stop = recorder.machine, 0, _FIRST_STAGE
     for entry in entries:
-        recorder.take(entry, plan_of)
+        recorder.add(entry, plan_of)
         count += entry.seq >= since
         if count < stop or machine.group is not None or machine.result is not None:
             continue
@@ -162,7 +162,7 @@ def recorder_at(
     except (UnusableSnapshot, KeyError, TypeError, ValueError):
         return None
     folded.machine.observer = recorder.note  # of what was before, the state tells
-    recorder.go_on(folded.machine, snapshot, start)
+    recorder.resume(folded.machine, snapshot, start)
     return recorder
 
 

@@ -102,14 +102,14 @@ class Worth(NamedTuple):
 
 def worth_of(record: Record, by_tool: Mapping[str, float]) -> dict[int, Worth]:
     """The worth of each write, by its number; `by_tool` as for `own_basis`."""
-    found: dict[int, Worth] = {}
+    worths: dict[int, Worth] = {}
     for write in record.given:
-        found[write.number] = _worth(WRITTEN if write.number in record.own else GIVEN, (), found)
+        worths[write.number] = _worth(WRITTEN if write.number in record.own else GIVEN, (), worths)
     for visit in record.visits:
         basis = own_basis(visit, record.facts, by_tool)
         for write in visit.wrote:
-            found[write.number] = _worth(basis, made_of(visit), found)
-    return found
+            worths[write.number] = _worth(basis, made_of(visit), worths)
+    return worths
 
 
 def made_of(visit: Visit) -> tuple[Write, ...]:

@@ -24,17 +24,17 @@ def briefing_of(record: Record, run_id: str, label: str) -> Handoff | None:
     visit = next((visit for visit in record.under_way if visit.label == label), None)
     if visit is None:
         return None
-    whole = handoff_of(record, run_id)
-    ids = [i for i in map(fact_id, visit.data) if i in whole.facts]
+    handoff = handoff_of(record, run_id)
+    ids = [i for i in map(fact_id, visit.data) if i in handoff.facts]
     facts = {
         i: replace(
-            whole.facts[i],
-            derived_from=tuple(parent for parent in whole.facts[i].derived_from if parent in ids),
+            handoff.facts[i],
+            derived_from=tuple(parent for parent in handoff.facts[i].derived_from if parent in ids),
         )
         for i in ids
     }
     fit = tuple(i for i in ids if not is_blocked(facts[i].confidence))
     warnings = tuple(f"{i} is worth {facts[i].confidence:g}: do not rely on it" for i in ids if i not in fit)
-    chain = replace(whole.chain, target=agent_of(visit), parallel_merge=False)
+    chain = replace(handoff.chain, target=agent_of(visit), parallel_merge=False)
     lists = Lists(fit, (), warnings)
-    return Handoff(chain, MappingProxyType(facts), None, lists, "", whole.purpose)
+    return Handoff(chain, MappingProxyType(facts), None, lists, "", handoff.purpose)

@@ -53,11 +53,11 @@ def live_before_each(plan: Plan) -> list[set[str] | None]:
     assert plan.order is Order.TEXT
     flow = flow_of(plan)
     every = list(range(len(plan.steps)))
-    found: list[set[str] | None] = [*_names(plan, flow, every, every)]
+    live: list[set[str] | None] = [*_names(plan, flow, every, every)]
     for number in _leading_to(flow, [n for n in every if isinstance(plan.steps[n].action, Replan)]):
-        if number < len(found):
-            found[number] = None
-    return found
+        if number < len(live):
+            live[number] = None
+    return live
 
 
 def _leading_to(flow: Flow, numbers: list[int]) -> set[int]:
@@ -106,14 +106,14 @@ def _names(plan: Plan, flow: Flow, reached: list[int], wanted: list[int]) -> lis
             out = 0
             for following in flow.successors[node]:
                 out |= live.get(following, 0)
-            found = gen[node] | (out & ~kill[node])
-            changed = changed or found != live[node]
-            live[node] = found
+            live_here = gen[node] | (out & ~kill[node])
+            changed = changed or live_here != live[node]
+            live[node] = live_here
     return [{name for name, place in bit.items() if live[number] >> place & 1} for number in wanted]
 
 
 def _bits(bit: dict[str, int], names: set[str]) -> int:
-    found = 0
+    bits = 0
     for name in sorted(names):
-        found |= 1 << bit.setdefault(name, len(bit))
-    return found
+        bits |= 1 << bit.setdefault(name, len(bit))
+    return bits

@@ -1,4 +1,4 @@
-"""Projects a run onto an LCTL document: a hand-off after a step, or a post-mortem of a failure.
+"""Projects a run onto an LCTL hand-off after a step.
 
 In: the record of a run. Out: a document without errors under the rules of LCTL. Each visit becomes an entry,
 each write a fact. Live facts are critical; facts with a confidence below 0.40 are listed, but not handed on.
@@ -15,12 +15,11 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan, Respond, Step, Terminate
 from callsheet.machine import Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
-from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Fact, Handoff, Lists
+from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
 from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
-from callsheet.trace.projection.slicing import METHOD, suspect
 from callsheet.trace.projection.wording import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
 MOST_VISITS = 1_000
@@ -29,13 +28,6 @@ MOST_FACTS = 2_000
 MOST_PARENTS = 8
 _MOST_OF_A_GOAL = 4_000
 _MOST_WARNINGS = 20
-_LOOK = "Look at the error of the failed step."
-_ENDED = {
-    Status.FAILED: "FAILED",
-    Status.REFUSED: "FAILED",
-    Status.CANCELLED: "CANCELLED",
-    Status.DONE: "DONE",
-}
 _ENDS = {
     Status.DONE: "The run is done",
     Status.FAILED: "The run has failed",
@@ -43,11 +35,12 @@ _ENDS = {
     Status.CANCELLED: "The run was cancelled",
 }
 
-_NO_VALUES: Mapping[str, float] = MappingProxyType({})
+NO_VALUES: Mapping[str, float] = MappingProxyType({})
+"""No confidences of single tools."""
 
 
 def handoff_of(
-    record: Record, run_id: str, at: str | None = None, by_tool: Mapping[str, float] = _NO_VALUES
+    record: Record, run_id: str, at: str | None = None, by_tool: Mapping[str, float] = NO_VALUES
 ) -> Handoff:
     """The hand-off of a run in its current state, or after the last visit of a step.
 
@@ -57,28 +50,16 @@ def handoff_of(
     return Projection.of(record, run_id, _boundary(record, at), by_tool).handoff()
 
 
-def debug_document_of(
-    record: Record, run_id: str, by_tool: Mapping[str, float] = _NO_VALUES
-) -> DebugDocument:
-    """The post-mortem of a run: its visits with their durations, and for one that failed an analysis."""
-    return Projection.of(record, run_id, len(record.visits), by_tool).debug_document()
-
-
-def has_failed(record: Record) -> bool:
-    """Whether the run has ended as failed or refused."""
-    return record.result is not None and record.result.status in (Status.FAILED, Status.REFUSED)
-
-
 def _boundary(record: Record, at: str | None) -> int:
     if at is None:
         return len(record.visits)
-    found = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
+    places = [p for p, visit in enumerate(record.visits) if visit.step and visit.step.id == at]
     label = at.removesuffix("@1")
-    found = found or [p for p, visit in enumerate(record.visits) if visit.label == label]
-    if not found:
+    places = places or [p for p, visit in enumerate(record.visits) if visit.label == label]
+    if not places:
         raise _no_such_step(record, at)
     batches = record.batches()
-    return len(batches) - batches[::-1].index(batches[found[-1]])
+    return len(batches) - batches[::-1].index(batches[places[-1]])
 
 
 def _no_such_step(record: Record, at: str) -> CallsheetError:
@@ -90,7 +71,7 @@ def _no_such_step(record: Record, at: str) -> CallsheetError:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A record up to a boundary, with the data that both kinds of documents share."""
+    """A record up to a boundary, with the data that hand-offs and post-mortems share."""
 
     record: Record
     run_id: str
@@ -129,9 +110,9 @@ class Projection:
         writes = [*self.record.given, *(w for visit in self.record.visits[: self.upto] for w in visit.wrote)]
         current = {write.number for write in self.record.current(self.upto).values()}
         if len(writes) > MOST_FACTS:
-            kept = sorted(current)[-MOST_FACTS:]
+            newest = sorted(current)[-MOST_FACTS:]
             others = [w.number for w in writes if w.number not in current]
-            chosen = {*kept, *others[len(others) - (MOST_FACTS - len(kept)) :]}
+            chosen = {*newest, *others[len(others) - (MOST_FACTS - len(newest)) :]}
             writes = [write for write in writes if write.number in chosen]
         known = {write.number for write in writes}
         facts = {fact_id(write): self._fact(write, known) for write in writes}
@@ -309,11 +290,13 @@ class Projection:
         for name, fact in self.facts.items():
             if name not in live or not (is_blocked(fact.confidence) or needs_review(fact.confidence)):
                 continue
-            what = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
+            fact_title = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
             if is_blocked(fact.confidence):
-                parts.append(f"{what} is needed and is not passed on: {fact.note}; a person has to look")
+                parts.append(
+                    f"{fact_title} is needed and is not passed on: {fact.note}; a person has to look"
+                )
             else:
-                parts.append(f"{what} is worth {fact.confidence:g}: a person should look")
+                parts.append(f"{fact_title} is worth {fact.confidence:g}: a person should look")
         for visit in self.record.visits[self.first : self.upto]:
             parts += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
             if visit.attempts > 1:
@@ -334,66 +317,6 @@ class Projection:
         else:
             lines.append(_result_text(self.record.result))
         return "\n".join(lines)
-
-    # ------------------------------------------------------------ post-mortems
-
-    def debug_document(self) -> DebugDocument:
-        """The post-mortem; of a failed run with its error, the facts known then and the likely cause."""
-        result = self.record.result
-        facts = MappingProxyType(dict(self.facts))
-        if result is None or _ENDED[result.status] != "FAILED":
-            chain = Chain(self.run_id, status=None if result is None else _ENDED[result.status])
-            return DebugDocument(chain, facts, tuple(self.entries()), purpose="debugging")
-        error = shown_text(result.error or result.response or "the run failed")
-        place = self.record.ending()
-        entries = self.entries(place, error)
-        if place is None or place < self.first:
-            place = None
-            entries.append(self._failure_of_the_run(result, error, entries))
-            step = entries[-1].step
-        else:
-            step = self.steps[place]
-        chain = Chain(self.run_id, status="FAILED", failed_at_step=step)
-        analysis = self._analysis(place, result)
-        return DebugDocument(chain, facts, tuple(entries), purpose="debugging", analysis=analysis)
-
-    def _failure_of_the_run(self, result: Result, error: str, entries: Sequence[Entry]) -> Entry:
-        """The entry for a failure outside any visit: a refused step, a limit, a cycle of jumps."""
-        agent = shown_text(result.ended_at or "", MOST_OF_A_NAME)
-        return Entry(
-            (entries[-1].step or 0) + 1,
-            f"{agent}:run" if agent else "run",
-            f"FAILED: {'the step was not done' if agent else 'the run was ended'}",
-            0.0,
-            duration_ms=0.0,
-            error=error,
-            facts_at_failure=tuple(self.facts),
-        )
-
-    def _analysis(self, place: int | None, result: Result) -> Analysis:
-        if place is None or result.refusal is not None or result.objection is not None:
-            return Analysis(f"{_outside(result)}: no step is suspected ({METHOD})", 0.9, _LOOK)
-        found = suspect(self.record, place, self.worth)
-        visit = self.record.visits[found.place]
-        agent, failed = agent_of(visit), f"step {self.steps[place]}"
-        if found.write is None or found.place < self.first:
-            message = (
-                f"{agent} itself: none of the {found.steps} visits it depended on rests on an assumption"
-            )
-            tip = f"Look at the error of {failed} and at the call itself."
-        else:
-            value = self.worth[found.write]
-            rests = f"{value.basis.why} ({value.basis.value:g})"
-            message = f"{agent} wrote F{found.write}, which {failed} depended on: {rests}"
-            tip = f"Check F{found.write} before {failed} is done."
-        return Analysis(f"{message} ({METHOD})", found.confidence, tip)
-
-
-def _outside(result: Result) -> str:
-    """Why a run failed for which no step is to blame."""
-    if result.objection is not None:
-        return "the policy of the run refused the call"
-    return "a limit of the run ended it" if result.refusal is not None else "it failed outside any step"
 
 
 def _title(step: Step | None) -> str:

@@ -109,9 +109,9 @@ class Record:
 
     def current(self, upto: int) -> dict[str, Write]:
         """The last write of each variable after the first `upto` visits."""
-        found = {write.var: write for write in self.given}
-        found.update((write.var, write) for visit in self.visits[:upto] for write in visit.wrote)
-        return found
+        current = {write.var: write for write in self.given}
+        current.update((write.var, write) for visit in self.visits[:upto] for write in visit.wrote)
+        return current
 
     def batches(self) -> list[int]:
         """For each visit the number of its batch, from 0.

@@ -185,11 +185,11 @@ class _Scribe:
         self._number_steps()
         for name, value in _initial(self.plans[-1]).items():
             if name not in inputs:
-                self.own.add(self._give(name, value))
+                self.own.add(self._write_input(name, value))
         for name, value in inputs.items():
-            self._give(name, value)
+            self._write_input(name, value)
 
-    def _give(self, name: str, value: JSON) -> int:
+    def _write_input(self, name: str, value: JSON) -> int:
         self.given.append(self._write(name, shown_value(value)))
         return self.count
 

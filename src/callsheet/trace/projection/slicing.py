@@ -34,27 +34,27 @@ class Suspect(NamedTuple):
 
 def backward_slice(record: Record, place: int) -> set[int]:
     """The places of all visits that a visit depends on, directly or not, without its own."""
-    found: set[int] = set()
+    reached: set[int] = set()
     stack = [place]
     while stack:
         for write in record.visits[stack.pop()].reads:
-            if write.visit != BEFORE_ALL and write.visit not in found:
-                found.add(write.visit)
+            if write.visit != BEFORE_ALL and write.visit not in reached:
+                reached.add(write.visit)
                 stack.append(write.visit)
-    return found - {place}
+    return reached - {place}
 
 
 def suspect(record: Record, place: int, worth: Mapping[int, Worth]) -> Suspect:
     """The likely cause of the failure of the visit at `place`; `worth` is by the numbers of writes."""
-    found = backward_slice(record, place)
+    reached = backward_slice(record, place)
     rows = [
         (worth[write.number].basis.value, at, write.number)
-        for at in found
+        for at in reached
         for write in record.visits[at].wrote
         if record.visits[at].step is not None
     ]
     if rows:
         value, at, number = min(rows)
         if value <= ASSUMED.value:
-            return Suspect(at, _BROKEN if value == 0 else _DOUBTFUL, len(found), number)
-    return Suspect(place, _ALONE, len(found))
+            return Suspect(at, _BROKEN if value == 0 else _DOUBTFUL, len(reached), number)
+    return Suspect(place, _ALONE, len(reached))

@@ -66,15 +66,15 @@ def stepwise_of(record: Record, run_id: str, by_tool: Mapping[str, float]) -> St
     writes = len(record.given) + sum(len(visit.wrote) for visit in record.visits)
     if not record.visits or len(record.visits) > MOST_VISITS or writes > MOST_FACTS:
         return None
-    whole = Projection.of(record, run_id, len(record.visits), by_tool)
-    document = whole.handoff()
+    projection = Projection.of(record, run_id, len(record.visits), by_tool)
+    document = projection.handoff()
     data = to_data(document)
     facts = tuple(
         FactPart(name, not is_blocked(fact.confidence), _below({"facts": {name: data["facts"][name]}}))
         for name, fact in document.facts.items()
     )
     entries = tuple(_below({"trace": [row]}) for row in data["trace"])
-    return Stepwise(entries, facts, tuple(_boundaries(record, whole)))
+    return Stepwise(entries, facts, tuple(_boundaries(record, projection)))
 
 
 def _below(data: dict[str, Any], lines: int = 1) -> str:
@@ -82,21 +82,21 @@ def _below(data: dict[str, Any], lines: int = 1) -> str:
     return to_yaml(data).split("\n", lines)[lines]
 
 
-def _boundaries(record: Record, whole: Projection) -> Iterator[Boundary]:
+def _boundaries(record: Record, projection: Projection) -> Iterator[Boundary]:
     """A boundary at the end of each batch of visits."""
     batches, needed = record.batches(), _Needed(record)
     written, together = len(record.given), False
     before: set[str] = set()
     for upto, visit in enumerate(record.visits, 1):
         written += len(visit.wrote)
-        needed.take(visit)
+        needed.settle(visit)
         is_last = upto == len(record.visits)
         if not is_last and batches[upto] == batches[upto - 1]:
             together = True
             continue
-        shared = whole.together if is_last or together else frozenset[int]()
-        there = replace(whole, upto=upto, together=shared)
-        live = there.live() if is_last else set(whole.ids(needed.before(record.visits[upto])))
+        shared = projection.together if is_last or together else frozenset[int]()
+        there = replace(projection, upto=upto, together=shared)
+        live = there.live() if is_last else set(projection.ids(needed.before(record.visits[upto])))
         chain = {"lctl": VERSION, "purpose": "observability", "chain": chain_data(there.chain())}
         warnings = list(there.warnings(live))
         yield Boundary(
@@ -127,11 +127,11 @@ class _Needed:
             else:
                 self._left[number] = _Left(plan)
 
-    def take(self, visit: Visit) -> None:
+    def settle(self, visit: Visit) -> None:
         """Record that a visit has been settled."""
         self._current.update((write.var, write) for write in visit.wrote)
         if visit.plan in self._left:
-            self._left[visit.plan].take(visit.number)
+            self._left[visit.plan].settle(visit.number)
 
     def before(self, following: Visit) -> list[Write]:
         """The writes of the variables that are live before this visit, the next one."""
@@ -154,7 +154,7 @@ class _Left:
         self._settled: set[int] = set()
         self.names = Counter(name for read in self._reads for name in read)
 
-    def take(self, number: int) -> None:
+    def settle(self, number: int) -> None:
         """Record that a step has been settled; a number that is no step's changes nothing."""
         if number in self._settled or not 0 <= number < len(self._reads):
             return

@@ -84,16 +84,16 @@ def proposals_for(place: Place, offset: int, known: Knowledge, named: Named) -> 
     """Yields the proposals for a context that ends at an offset; they replace its `typed` text."""
     if not place.frames:
         return
-    here = Span(offset - len(place.typed or ""), offset)
+    replaced = Span(offset - len(place.typed or ""), offset)
     reference = None if place.typed is None else _REFERENCE.search(place.typed)
     if place.frames[-1].is_key:
-        yield from _keys(place, here, known)
+        yield from _keys(place, replaced, known)
     elif reference is not None:
         span = Span(offset - len(reference[0]), offset)
         for name in dict.fromkeys(named.variables):
             yield Proposal(f"${name}", Sort.VARIABLE, f"${{{name}}}", span)
     else:
-        yield from _values(place, here, known, named.indexes)
+        yield from _values(place, replaced, known, named.indexes)
 
 
 def _variable_names(text: str) -> Iterator[str]:
@@ -131,62 +131,64 @@ def _place(before: str) -> Place:
 # ---------------------------------------------------------------- the names of fields
 
 
-def _keys(place: Place, here: Span, known: Knowledge) -> Iterator[Proposal]:
+def _keys(place: Place, replaced: Span, known: Knowledge) -> Iterator[Proposal]:
     frame, outer = place.frames[-1], place.frames[:-1]
     if place.within("args"):
-        context = Context(Where.ARGUMENT, here, _tool(outer[-1]), given=tuple(frame.texts))
-        for found in arguments(context, known):
-            name = found.label.removesuffix("=")
-            yield _key(place, name, here, found.detail, found.about)
+        context = Context(Where.ARGUMENT, replaced, _tool(outer[-1]), given=tuple(frame.texts))
+        for parameter in arguments(context, known):
+            name = parameter.label.removesuffix("=")
+            yield _key(place, name, replaced, parameter.detail, parameter.about)
         return
     if place.within("on_fail"):
-        yield from _fields(place, FAILURE_FIELDS, here)
+        yield from _fields(place, FAILURE_FIELDS, replaced)
     elif place.within("steps", 2):
-        yield from _fields(place, STEP_FIELDS, here)
+        yield from _fields(place, STEP_FIELDS, replaced)
     elif not outer:
-        yield from _fields(place, PLAN_FIELDS, here)
+        yield from _fields(place, PLAN_FIELDS, replaced)
 
 
 def _tool(step: Frame) -> str:
     return canonical_tool_name(step.texts.get("tool") or step.texts.get("name", ""))
 
 
-def _fields(place: Place, fields: Iterable[Field], here: Span) -> Iterator[Proposal]:
+def _fields(place: Place, fields: Iterable[Field], replaced: Span) -> Iterator[Proposal]:
     for each in fields:
         if each.name not in place.frames[-1].texts or each.name == place.frames[-1].key:
-            yield _key(place, each.name, here, each.holds, each.meaning)
+            yield _key(place, each.name, replaced, each.holds, each.meaning)
 
 
-def _key(place: Place, name: str, here: Span, detail: str, about: str) -> Proposal:
+def _key(place: Place, name: str, replaced: Span, detail: str, about: str) -> Proposal:
     insert = name if place.typed is not None else f'"{name}": '
-    return Proposal(name, Sort.ARGUMENT, insert, here, detail, about)
+    return Proposal(name, Sort.ARGUMENT, insert, replaced, detail, about)
 
 
 # ---------------------------------------------------------------- values
 
 
-def _values(place: Place, here: Span, known: Knowledge, indexes: Iterable[str]) -> Iterator[Proposal]:
+def _values(place: Place, replaced: Span, known: Knowledge, indexes: Iterable[str]) -> Iterator[Proposal]:
     frame = place.frames[-1]
     if frame.mark == "[" and place.within("depends_on"):
         own = place.frames[-2].texts.get("index")
         for index in dict.fromkeys(indexes):
             if index != own:
-                yield _value(place, index, here, Sort.STEP)
+                yield _value(place, index, replaced, Sort.STEP)
     elif frame.mark == "{" and frame.key == "tool":
         for name in sorted({*known.tools, *OPERATIONS}):
             spec = known.tools.get(name)
             if spec is None or spec.refusal is None:
                 detail, about = tooltext.summary(name, spec), tooltext.markdown(name, spec)
-                yield _value(place, name.lower(), here, Sort.TOOL, detail, about)
+                yield _value(place, name.lower(), replaced, Sort.TOOL, detail, about)
     elif frame.mark == "{" and place.within("args"):
-        context = Context(Where.VALUE, here, _tool(place.frames[-2]), frame.key)
-        for found in option_values(context, known):
-            if found.label.startswith('"'):
-                yield _value(place, found.label.strip('"'), here, Sort.VALUE)
+        context = Context(Where.VALUE, replaced, _tool(place.frames[-2]), frame.key)
+        for proposal in option_values(context, known):
+            if proposal.label.startswith('"'):
+                yield _value(place, proposal.label.strip('"'), replaced, Sort.VALUE)
             elif place.typed is None:
-                yield found
+                yield proposal
 
 
-def _value(place: Place, text: str, here: Span, sort: Sort, detail: str = "", about: str = "") -> Proposal:
+def _value(
+    place: Place, text: str, replaced: Span, sort: Sort, detail: str = "", about: str = ""
+) -> Proposal:
     insert = text if place.typed is not None else f'"{text}"'
-    return Proposal(text, sort, insert, here, detail, about)
+    return Proposal(text, sort, insert, replaced, detail, about)

@@ -64,8 +64,8 @@ def micro_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tu
     hidden = _TEXT.sub(lambda match: "x" * len(match[0]), line)
     texts = [*_TEXT.finditer(line)]
     in_text = bool(texts) and texts[-1].end() == len(line) and not texts[-1][1]
-    found = _Line(document, known, start, offset, line, hidden, begin).proposals(in_text=in_text)
-    return tuple(found)
+    proposals = _Line(document, known, start, offset, line, hidden, begin).proposals(in_text=in_text)
+    return tuple(proposals)
 
 
 class _Line:
@@ -99,7 +99,9 @@ class _Line:
                 return rest
             rest = rest[end.end() :].lstrip()
 
-    def _here(self, where: Where, typed: int, tool: str = "", argument: str = "", place: int = 0) -> Context:
+    def _context(
+        self, where: Where, typed: int, tool: str = "", argument: str = "", place: int = 0
+    ) -> Context:
         given = tuple(_GIVEN.findall(self._rest))
         span = Span(self._start + typed, self._offset)
         return Context(where, span, tool, argument, place, given, self._loop, self._start)
@@ -110,13 +112,15 @@ class _Line:
         reference = _REFERENCE.search(line)
         is_output = not in_text and _OUTPUT.search(rest) is not None
         if reference is not None and not is_output:
-            yield from variables(self._document, self._here(Where.REFERENCE, reference.start()), self._known)
+            yield from variables(
+                self._document, self._context(Where.REFERENCE, reference.start()), self._known
+            )
             return
         tool, place = self._call()
         if in_text:
             word = _WORD.search(line)
             at = len(line) if word is None else word.start()
-            yield from functions(self._here(Where.TEXT, at, tool, self._argument(), place))
+            yield from functions(self._context(Where.TEXT, at, tool, self._argument(), place))
             return
         if _LOOP.match(rest) or _GUARD.match(rest):
             yield from self._guarded()
@@ -148,39 +152,39 @@ class _Line:
 
     def _guarded(self) -> Iterator[Proposal]:
         word = _WORD.search(self._line)
-        here = self._here(Where.CONDITION, len(self._line) if word is None else word.start())
-        yield from variables(self._document, here, self._known)
+        context = self._context(Where.CONDITION, len(self._line) if word is None else word.start())
+        yield from variables(self._document, context, self._known)
         if _GUARD.match(self._rest):
-            yield from words(here, ("empty", "notempty", "not", "and", "or"))
-            yield from (plain(here, str(op), Sort.WORD) for op in CompareOp)
+            yield from words(context, ("empty", "notempty", "not", "and", "or"))
+            yield from (plain(context, str(op), Sort.WORD) for op in CompareOp)
         else:
-            yield from words(here, ("in",), " ")
+            yield from words(context, ("in",), " ")
 
     def _casts(self, at: int) -> Iterator[Proposal]:
-        yield from (plain(self._here(Where.CAST, at), str(kind), Sort.TYPE) for kind in Cast)
+        yield from (plain(self._context(Where.CAST, at), str(kind), Sort.TYPE) for kind in Cast)
 
     def _targets(self, at: int) -> Iterator[Proposal]:
         for step in self._document.steps:
-            yield plain(self._here(Where.TARGET, at), step.id, Sort.STEP, step.title or "")
+            yield plain(self._context(Where.TARGET, at), step.id, Sort.STEP, step.title or "")
 
     def _failures(self, at: int) -> Iterator[Proposal]:
-        here = self._here(Where.FAILURE, at)
-        yield Proposal("retry", Sort.WORD, "retry 3", here.typed, "", WORDS["@RETRY"], "retry ${1:3}$0")
-        yield Proposal("goto", Sort.WORD, "goto ", here.typed, "", WORDS["GOTO"])
+        context = self._context(Where.FAILURE, at)
+        yield Proposal("retry", Sort.WORD, "retry 3", context.typed, "", WORDS["@RETRY"], "retry ${1:3}$0")
+        yield Proposal("goto", Sort.WORD, "goto ", context.typed, "", WORDS["GOTO"])
         yield Proposal(
-            "terminate", Sort.WORD, "terminate ", here.typed, "", WORDS["TERMINATE"], 'terminate "$1"$0'
+            "terminate", Sort.WORD, "terminate ", context.typed, "", WORDS["TERMINATE"], 'terminate "$1"$0'
         )
 
     def _beginnings(self, at: int) -> Iterator[Proposal]:
-        here = self._here(Where.START, at)
+        context = self._context(Where.START, at)
         if not self._line[at:].startswith("@"):
             for word, verb in VERBS.items():
                 spec = self._known.tools.get(verb.tool)
                 about = tooltext.markdown(verb.tool, spec)
-                yield Proposal(word, Sort.TOOL, f"{word} ", here.typed, verb.usage, about)
-            yield from words(here, CONTROLS, " ")
-            yield Proposal("?if", Sort.WORD, "?if ", here.typed, "a condition", WORDS["?IF"])
-            yield Proposal("foreach", Sort.WORD, "foreach ", here.typed, "once for each item")
+                yield Proposal(word, Sort.TOOL, f"{word} ", context.typed, verb.usage, about)
+            yield from words(context, CONTROLS, " ")
+            yield Proposal("?if", Sort.WORD, "?if ", context.typed, "a condition", WORDS["?IF"])
+            yield Proposal("foreach", Sort.WORD, "foreach ", context.typed, "once for each item")
         usual = {verb.tool for verb in VERBS.values()}
         for name, spec in sorted(self._known.tools.items()):
             if spec.refusal is None and name not in usual:
@@ -188,14 +192,14 @@ class _Line:
                 called = lower if "_" in lower and "@" not in self._line[at:] else f"@{lower}"
                 about = tooltext.markdown(name, spec)
                 detail = tooltext.summary(name, spec)
-                yield Proposal(called, Sort.TOOL, f"{called} ", here.typed, detail, about)
+                yield Proposal(called, Sort.TOOL, f"{called} ", context.typed, detail, about)
 
     def _arguments(self, tool: str, place: int) -> Iterator[Proposal]:
         word = _WORD.search(self._rest)
         at = len(self._line) - (0 if word is None else len(word[0]))
         named = re.search(rf"(?<!\S)({NAME})=\w*\Z", self._rest)
         if named is not None:
-            yield from option_values(self._here(Where.VALUE, at, tool, named[1]), self._known)
+            yield from option_values(self._context(Where.VALUE, at, tool, named[1]), self._known)
         elif tool in self._known.tools or tool in OPERATIONS:
-            yield from arguments(self._here(Where.ARGUMENT, at, tool, place=place), self._known)
-        yield from variables(self._document, self._here(Where.ARGUMENT, at), self._known)
+            yield from arguments(self._context(Where.ARGUMENT, at, tool, place=place), self._known)
+        yield from variables(self._document, self._context(Where.ARGUMENT, at), self._known)

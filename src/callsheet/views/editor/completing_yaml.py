@@ -48,15 +48,15 @@ class _Reading:
             return
         self.block = None
         inner, text_part = self.dashes(column, text_part)
-        found = _ENTRY.match(text_part)
-        if found is None:
+        match = _ENTRY.match(text_part)
+        if match is None:
             return
         frame = self.mapping(inner)
-        value = found[3].strip()
+        value = match[3].strip()
         outer = self.opened[-2].frame.key if len(self.opened) > 1 else ""
-        frame.key = found[2]
-        frame.texts[found[2]] = _plain(value)
-        self.entries.append((outer, found[2], _plain(value)))
+        frame.key = match[2]
+        frame.texts[match[2]] = _plain(value)
+        self.entries.append((outer, match[2], _plain(value)))
         if _BLOCK.match(value):
             self.block = inner
 
@@ -101,15 +101,15 @@ def yaml_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tup
     place = _place(text[:offset])
     if place is None:
         return ()
-    whole = _read(text.split("\n"))
-    indexes = [value for _, name, value in whole.entries if name == "index"]
-    given = [name for outer, name, _ in whole.entries if outer == "variables"]
-    results = [value for _, name, value in whole.entries if name == "result_variable"]
+    reading = _read(text.split("\n"))
+    indexes = [value for _, name, value in reading.entries if name == "index"]
+    given = [name for outer, name, _ in reading.entries if outer == "variables"]
+    results = [value for _, name, value in reading.entries if name == "result_variable"]
     named = Named(indexes, [name for name in (*given, *results, *document.inputs) if name])
-    found = proposals_for(place, offset, known, named)
+    proposals = proposals_for(place, offset, known, named)
     if not place.frames[-1].is_key:
-        return tuple(found)
-    return tuple(replace(each, insert=f"{each.label}: ") for each in found)
+        return tuple(proposals)
+    return tuple(replace(each, insert=f"{each.label}: ") for each in proposals)
 
 
 def _read(lines: list[str]) -> _Reading:

@@ -56,42 +56,42 @@ def proposals_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING
 
 
 def _ltp_proposals(document: PlanDocument, offset: int, known: Knowledge) -> tuple[Proposal, ...]:
-    here = context_at(document.text, offset)
-    mark = document.text[here.typed.start : here.typed.end][:1]
-    found = _proposals(document, here, known)
-    return tuple(p for p in found if mark not in ("@", "?") or p.label.startswith(mark))
+    context = context_at(document.text, offset)
+    mark = document.text[context.typed.start : context.typed.end][:1]
+    proposals = _proposals(document, context, known)
+    return tuple(p for p in proposals if mark not in ("@", "?") or p.label.startswith(mark))
 
 
-def _proposals(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
-    match here.where:
+def _proposals(document: PlanDocument, context: Context, known: Knowledge) -> Iterator[Proposal]:
+    match context.where:
         case Where.START:
-            yield from _beginnings(document, here, known)
+            yield from _beginnings(document, context, known)
         case Where.ACTION:
-            yield from _actions(here, known)
+            yield from _actions(context, known)
         case Where.ARGUMENT:
-            yield from arguments(here, known)
-            yield from variables(document, here, known)
+            yield from arguments(context, known)
+            yield from variables(document, context, known)
         case Where.VALUE:
-            yield from option_values(here, known)
-            yield from variables(document, here, known)
+            yield from option_values(context, known)
+            yield from variables(document, context, known)
         case Where.CONDITION:
-            yield from variables(document, here, known)
-            yield from words(here, ("IS_EMPTY", "NOT_EMPTY"), "(")
-            yield from words(here, ("NOT",), " (")
-            yield from (plain(here, str(op), Sort.WORD) for op in CompareOp)
-            yield from words(here, ("AND", "OR", "IN", "THEN"))
+            yield from variables(document, context, known)
+            yield from words(context, ("IS_EMPTY", "NOT_EMPTY"), "(")
+            yield from words(context, ("NOT",), " (")
+            yield from (plain(context, str(op), Sort.WORD) for op in CompareOp)
+            yield from words(context, ("AND", "OR", "IN", "THEN"))
         case Where.REFERENCE:
-            yield from variables(document, here, known)
+            yield from variables(document, context, known)
         case Where.CAST:
-            yield from (plain(here, str(kind), Sort.TYPE) for kind in Cast)
+            yield from (plain(context, str(kind), Sort.TYPE) for kind in Cast)
         case Where.TARGET:
-            yield from _targets(document, here)
+            yield from _targets(document, context)
         case Where.FAILURE:
-            yield from _failures(here)
+            yield from _failures(context)
         case Where.AFTER_ACTION:
-            yield from words(here, ("ON_FAIL",))
+            yield from words(context, ("ON_FAIL",))
         case Where.TEXT:
-            yield from functions(here)
+            yield from functions(context)
         case Where.OUTPUT | Where.NOWHERE:
             return
 
@@ -99,38 +99,38 @@ def _proposals(document: PlanDocument, here: Context, known: Knowledge) -> Itera
 # ---------------------------------------------------------------- steps and actions
 
 
-def _beginnings(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
-    head = document.text[here.start : here.typed.start]
+def _beginnings(document: PlanDocument, context: Context, known: Knowledge) -> Iterator[Proposal]:
+    head = document.text[context.start : context.typed.start]
     if not _LABELLED.match(head):
         number = 1 + max((int(m[1]) for s in document.steps if (m := _ID.fullmatch(s.id))), default=0)
-        yield Proposal(f"S{number}:", Sort.STEP, f"S{number}: ", here.typed, "the next step")
+        yield Proposal(f"S{number}:", Sort.STEP, f"S{number}: ", context.typed, "the next step")
         yield Proposal(
-            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", here.typed, "steps that run concurrently",
+            "@PARALLEL", Sort.WORD, "@PARALLEL {\n", context.typed, "steps that run concurrently",
             WORDS["@PARALLEL"], "@PARALLEL {\n  $0\n}",
         )  # fmt: skip
     yield Proposal(
-        "?IF", Sort.WORD, "?IF (", here.typed, "a condition", WORDS["?IF"], "?IF (${1:condition}) THEN $0"
+        "?IF", Sort.WORD, "?IF (", context.typed, "a condition", WORDS["?IF"], "?IF (${1:condition}) THEN $0"
     )
     yield Proposal(
-        "?FOREACH", Sort.WORD, "?FOREACH ($", here.typed, "once for each item", WORDS["?FOREACH"],
+        "?FOREACH", Sort.WORD, "?FOREACH ($", context.typed, "once for each item", WORDS["?FOREACH"],
         "?FOREACH (\\$${1:item} IN \\$${2:list}) THEN $0",
     )  # fmt: skip
-    yield from _actions(here, known)
+    yield from _actions(context, known)
 
 
-def _actions(here: Context, known: Knowledge) -> Iterator[Proposal]:
+def _actions(context: Context, known: Knowledge) -> Iterator[Proposal]:
     for name, spec in sorted(known.tools.items()):
         if spec.refusal is None:
-            yield _tool(here, name, known)
+            yield _tool(context, name, known)
     for name in sorted(OPERATIONS):
         if name not in known.tools:
-            yield _tool(here, name, known)
+            yield _tool(context, name, known)
     for word in ("@RESPOND", "TERMINATE", "RE-PLAN"):
-        yield Proposal(word, Sort.WORD, f"{word} (", here.typed, "", WORDS[word], f"{word} ($1)$0")
-    yield Proposal("GOTO", Sort.WORD, "GOTO ", here.typed, "", WORDS["GOTO"])
+        yield Proposal(word, Sort.WORD, f"{word} (", context.typed, "", WORDS[word], f"{word} ($1)$0")
+    yield Proposal("GOTO", Sort.WORD, "GOTO ", context.typed, "", WORDS["GOTO"])
 
 
-def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
+def _tool(context: Context, name: str, known: Knowledge) -> Proposal:
     spec = known.tools.get(name)
     needed = [p for p in tooltext.parameters_of(name, spec) if p.is_required]
     stops = (f"{_escaped(p.name)}={_tab_stop(n, p.schema)}" for n, p in enumerate(needed, 1))
@@ -138,7 +138,7 @@ def _tool(here: Context, name: str, known: Knowledge) -> Proposal:
     snippet = f"@{_escaped(name)} ({filled})$0" if filled else f"@{_escaped(name)} ($0)"
     about = tooltext.markdown(name, spec)
     return Proposal(
-        f"@{name}", Sort.TOOL, f"@{name} (", here.typed, tooltext.summary(name, spec), about, snippet
+        f"@{name}", Sort.TOOL, f"@{name} (", context.typed, tooltext.summary(name, spec), about, snippet
     )
 
 
@@ -152,19 +152,19 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\$}])", r"\\\1", text)
 
 
-def _failures(here: Context) -> Iterator[Proposal]:
-    yield Proposal("@RETRY", Sort.WORD, "@RETRY(3)", here.typed, "", WORDS["@RETRY"], "@RETRY(${1:3})$0")
-    yield Proposal("GOTO", Sort.WORD, "GOTO ", here.typed, "", WORDS["GOTO"])
+def _failures(context: Context) -> Iterator[Proposal]:
+    yield Proposal("@RETRY", Sort.WORD, "@RETRY(3)", context.typed, "", WORDS["@RETRY"], "@RETRY(${1:3})$0")
+    yield Proposal("GOTO", Sort.WORD, "GOTO ", context.typed, "", WORDS["GOTO"])
     yield Proposal(
-        "TERMINATE", Sort.WORD, "TERMINATE (", here.typed, "", WORDS["TERMINATE"], 'TERMINATE ("$1")$0'
+        "TERMINATE", Sort.WORD, "TERMINATE (", context.typed, "", WORDS["TERMINATE"], 'TERMINATE ("$1")$0'
     )
 
 
-def _targets(document: PlanDocument, here: Context) -> Iterator[Proposal]:
+def _targets(document: PlanDocument, context: Context) -> Iterator[Proposal]:
     for symbol in dict.fromkeys(
         o.entity.name
         for o in occurrences(document)
         if o.entity.kind is Kind.STEP and o.role is Role.WRITE
     ):  # fmt: skip
         step = document.partial.step(symbol)
-        yield plain(here, symbol, Sort.STEP, "" if step is None or step.title is None else step.title)
+        yield plain(context, symbol, Sort.STEP, "" if step is None or step.title is None else step.title)

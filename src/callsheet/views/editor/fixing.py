@@ -26,7 +26,7 @@ class Repair(NamedTuple):
 
 
 def repairs_in(
-    document: PlanDocument, found: Sequence[Diagnostic], span: Span, known: Knowledge = NOTHING
+    document: PlanDocument, diagnostics: Sequence[Diagnostic], span: Span, known: Knowledge = NOTHING
 ) -> tuple[Repair, ...]:
     """Returns the repairs of the findings that touch a range.
 
@@ -37,16 +37,16 @@ def repairs_in(
     """
     return tuple(
         Repair(fix, diagnostic)
-        for diagnostic in found
+        for diagnostic in diagnostics
         if diagnostic.span is not None and _touch(diagnostic.span, span)
         for fix in (*fixes_of(diagnostic, document.text), *_arguments(document, diagnostic, known))
     )
 
 
-def fix_all(document: PlanDocument, found: Iterable[Diagnostic]) -> Fix | None:
+def fix_all(document: PlanDocument, diagnostics: Iterable[Diagnostic]) -> Fix | None:
     """Returns one fix for all loose spellings whose edits do not overlap, or None if there are none."""
     edits: list[Edit] = []
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         if diagnostic.severity is Severity.HINT and diagnostic.fix is not None:
             more = diagnostic.fix.edits
             if not any(_overlap(edit.span, other.span) for edit in more for other in edits):

@@ -57,20 +57,20 @@ def line_edits(before: str, after: str) -> tuple[Edit, ...]:
     starts = [0]
     for line in old:
         starts.append(starts[-1] + len(line))
-    first = _alike(old, new)
+    first = _common_prefix(old, new)
     most = min(len(old), len(new)) - first
-    last = min(most, _alike(old[::-1], new[::-1]))
+    last = min(most, _common_prefix(old[::-1], new[::-1]))
     ends = len(old) - last, len(new) - last
     if max(ends) - first > _MOST_LINES:
         changed = [(first, ends[0], first, ends[1])]
     else:
         matcher = SequenceMatcher(None, old[first : ends[0]], new[first : ends[1]], autojunk=False)
-        found = (code[1:] for code in matcher.get_opcodes() if code[0] != "equal")
-        changed = [(i1 + first, i2 + first, j1 + first, j2 + first) for i1, i2, j1, j2 in found]
+        changed_ranges = (code[1:] for code in matcher.get_opcodes() if code[0] != "equal")
+        changed = [(i1 + first, i2 + first, j1 + first, j2 + first) for i1, i2, j1, j2 in changed_ranges]
     return tuple(Edit(Span(starts[i1], starts[i2]), "".join(new[j1:j2])) for i1, i2, j1, j2 in changed)
 
 
-def _alike(one: list[str], other: list[str]) -> int:
+def _common_prefix(one: list[str], other: list[str]) -> int:
     """Returns the number of common lines at the beginning."""
     return next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))

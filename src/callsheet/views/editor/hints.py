@@ -51,11 +51,11 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan is None:
         return ()
     stretch = within or Span(0, len(document.text))
-    found = [*_labels(document, known, stretch), *_order(document, known, stretch)]
-    return tuple(sorted(found, key=lambda hint: hint.offset))
+    hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
+    return tuple(sorted(hints, key=lambda hint: hint.offset))
 
 
-def beside(document: PlanDocument, known: Knowledge) -> list[list[int]]:
+def concurrent_steps(document: PlanDocument, known: Knowledge) -> list[list[int]]:
     """Returns for each step the numbers of those that may run at the same time."""
     count = len(document.steps)
     before = _waited_for(document, known.schedule)
@@ -103,7 +103,7 @@ def _order(document: PlanDocument, known: Knowledge, stretch: Span) -> Iterator[
     steps = document.steps
     together: list[list[int]] = [[] for _ in steps]
     if known.schedule and len(steps) <= _MOST_STEPS:
-        together = beside(document, known)
+        together = concurrent_steps(document, known)
     for step, others in zip(steps, together, strict=True):
         if step.span is None or not _inside(step.span.end, stretch):
             continue

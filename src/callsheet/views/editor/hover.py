@@ -56,15 +56,15 @@ def hover_at(document: PlanDocument, offset: int, known: Knowledge = NOTHING) ->
 
 
 def _variable(document: PlanDocument, named: Named, known: Knowledge) -> str:
-    here = named.here
-    name = here.entity.name
+    occurrence_here = named.here
+    name = occurrence_here.entity.name
     lines = [f"**`${name}`**: {_kind(document, named)}"]
-    label = _label(document, here, known)
+    label = _label(document, occurrence_here, known)
     if label is not None:
         lines.append(f"label `{label}` under the policy `{known.policy}`: {_label_words(label)}")
     setters = _steps_of(document, named.writes)
-    if here.entity.loop is not None:
-        loop = document.steps[here.entity.loop]
+    if occurrence_here.entity.loop is not None:
+        loop = document.steps[occurrence_here.entity.loop]
         source = "" if loop.foreach is None else f" of `{describe_value(loop.foreach.source)}`"
         lines.append(f"loop variable: each item{source}, only in {loop.id}")
     elif setters:
@@ -93,12 +93,12 @@ def _kind(document: PlanDocument, named: Named) -> str:
     return " or ".join(dict.fromkeys(kinds)) or "unknown"
 
 
-def _label(document: PlanDocument, here: Occurrence, known: Knowledge) -> Label | None:
-    if here.step is None:
+def _label(document: PlanDocument, occurrence: Occurrence, known: Knowledge) -> Label | None:
+    if occurrence.step is None:
         return None
-    step = document.steps[here.step].id
-    if here.role is Role.READ or here.entity.loop is not None:
-        return known.read_label(step, here.entity.name)
+    step = document.steps[occurrence.step].id
+    if occurrence.role is Role.READ or occurrence.entity.loop is not None:
+        return known.read_label(step, occurrence.entity.name)
     return known.result_label(step)
 
 
@@ -109,8 +109,8 @@ def _label_words(label: Label) -> str:
     return f"{origin}, readable by nobody" if label.is_secret else f"{origin}, private"
 
 
-def _steps_of(document: PlanDocument, found: tuple[Occurrence, ...]) -> list[Step]:
-    numbers = dict.fromkeys(o.step for o in found if o.step is not None)
+def _steps_of(document: PlanDocument, places: tuple[Occurrence, ...]) -> list[Step]:
+    numbers = dict.fromkeys(o.step for o in places if o.step is not None)
     return [document.steps[number] for number in numbers]
 
 

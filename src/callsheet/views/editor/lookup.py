@@ -34,9 +34,9 @@ class Named(NamedTuple):
 
 def named_at(document: PlanDocument, offset: int) -> Named | None:
     """Returns the variable or step id at an offset, or None if there is none."""
-    found = occurrences(document)
-    here = occurrence_at(found, offset)
-    return None if here is None else Named(here, same(found, here.entity))
+    places = occurrences(document)
+    occurrence = occurrence_at(places, offset)
+    return None if occurrence is None else Named(occurrence, same(places, occurrence.entity))
 
 
 def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
@@ -54,12 +54,16 @@ def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
     if named is None:
         return ()
     writes = named.writes
-    here = named.here
-    if here.entity.kind is Kind.STEP and not writes:
-        counted = counted_step(document, here.entity.name)
+    occurrence = named.here
+    if occurrence.entity.kind is Kind.STEP and not writes:
+        counted = counted_step(document, occurrence.entity.name)
         return () if counted is None or counted.span is None else (counted.span,)
-    if here.role is Role.READ and here.entity.kind is Kind.VARIABLE and here.step is not None:
-        reaching = _reaching(document, here.entity.name, here.step)
+    if (
+        occurrence.role is Role.READ
+        and occurrence.entity.kind is Kind.VARIABLE
+        and occurrence.step is not None
+    ):
+        reaching = _reaching(document, occurrence.entity.name, occurrence.step)
         writes = tuple(w for w in writes if w.step is None or w.step in reaching) or writes
     return tuple(write.span for write in writes)
 
@@ -91,7 +95,7 @@ def _reaching(document: PlanDocument, name: str, reader: int) -> frozenset[int]:
     first = reader
     while first > 0 and flow.group_end[first - 1] == flow.group_end[reader]:
         first -= 1
-    found: set[int] = set()
+    steps: set[int] = set()
     seen: set[int] = set()
     stack = [*flow.predecessors[first]]
     while stack:
@@ -99,7 +103,7 @@ def _reaching(document: PlanDocument, name: str, reader: int) -> frozenset[int]:
         if node in seen:
             continue
         seen.add(node)
-        found.update(committed.get(node, ()))
+        steps.update(committed.get(node, ()))
         if node not in stops:
             stack.extend(flow.predecessors[node])
-    return frozenset(found)
+    return frozenset(steps)

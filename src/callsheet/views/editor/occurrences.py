@@ -69,25 +69,25 @@ def occurrences(document: PlanDocument) -> tuple[Occurrence, ...]:
     >>> [(o.entity.name, str(o.role), text[slice(*o.span)]) for o in found]
     [('x', 'write', 'x'), ('x', 'read', 'x')]
     """
-    found: list[Occurrence] = []
+    places: list[Occurrence] = []
     for number, step in enumerate(document.steps):
-        found += _of_step(document, number, step)
+        places += _of_step(document, number, step)
     for span in document.lost:
-        found += _of_lost(document.text, span)
-    found.sort(key=lambda occurrence: occurrence.span)
-    return tuple(found)
+        places += _of_lost(document.text, span)
+    places.sort(key=lambda occurrence: occurrence.span)
+    return tuple(places)
 
 
-def occurrence_at(found: tuple[Occurrence, ...], offset: int) -> Occurrence | None:
+def occurrence_at(places: tuple[Occurrence, ...], offset: int) -> Occurrence | None:
     """Returns the occurrence at an offset, which may also be the end of the name or the `$` before it."""
-    near = [o for o in found if o.span.start - 1 <= offset <= o.span.end]
+    near = [o for o in places if o.span.start - 1 <= offset <= o.span.end]
     inside = [o for o in near if o.span.start <= offset < o.span.end]
     return next(iter(inside or near), None)
 
 
-def same(found: tuple[Occurrence, ...], entity: Entity) -> tuple[Occurrence, ...]:
+def same(places: tuple[Occurrence, ...], entity: Entity) -> tuple[Occurrence, ...]:
     """Returns the occurrences of one entity."""
-    return tuple(occurrence for occurrence in found if occurrence.entity == entity)
+    return tuple(occurrence for occurrence in places if occurrence.entity == entity)
 
 
 def _of_step(document: PlanDocument, number: int, step: Step) -> Iterator[Occurrence]:

@@ -60,9 +60,9 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
     >>> [(s.name, s.detail) for s in outline(open_document("S1: @A > $x\\nS2: @B ("))]
     [('S1', '@A > $x'), ('S2', 'cannot be read')]
     """
-    found = [*_steps(document), *_unread(document)]
-    found.sort(key=lambda symbol: symbol.span)
-    return tuple(found)
+    symbols = [*_steps(document), *_unread(document)]
+    symbols.sort(key=lambda symbol: symbol.span)
+    return tuple(symbols)
 
 
 def folds(document: PlanDocument) -> tuple[Fold, ...]:
@@ -70,13 +70,13 @@ def folds(document: PlanDocument) -> tuple[Fold, ...]:
     text = document.text
     stretches = [span for span, _ in _groups(document)]
     stretches += [step.span for step in document.steps if step.span is not None]
-    found = [Fold(span) for span in stretches if "\n" in text[slice(*span)]]
+    folded = [Fold(span) for span in stretches if "\n" in text[slice(*span)]]
     if document.syntax is not Syntax.DAG:
-        found += [
+        folded += [
             Fold(Span(match.start(), match.start() + len(match[0].rstrip())), is_comment=True)
             for match in _COMMENTS.finditer(text)
         ]
-    return tuple(sorted(found))
+    return tuple(sorted(folded))
 
 
 def _steps(document: PlanDocument) -> Iterator[Symbol]:

@@ -53,84 +53,88 @@ class Proposal:
     snippet: str = ""
 
 
-def plain(here: Context, text: str, sort: Sort, detail: str = "", about: str = "") -> Proposal:
+def plain(context: Context, text: str, sort: Sort, detail: str = "", about: str = "") -> Proposal:
     """Returns a proposal whose label is inserted unchanged."""
-    return Proposal(text, sort, text, here.typed, detail, about)
+    return Proposal(text, sort, text, context.typed, detail, about)
 
 
-def words(here: Context, words: Iterable[str], behind: str = "") -> Iterator[Proposal]:
+def words(context: Context, words: Iterable[str], behind: str = "") -> Iterator[Proposal]:
     """Yields keywords, each inserted with `behind` after it."""
     for word in words:
-        yield Proposal(word, Sort.WORD, word + behind, here.typed, about=WORDS.get(word, ""))
+        yield Proposal(word, Sort.WORD, word + behind, context.typed, about=WORDS.get(word, ""))
 
 
 # ---------------------------------------------------------------- arguments and values
 
 
-def arguments(here: Context, known: Knowledge) -> Iterator[Proposal]:
+def arguments(context: Context, known: Knowledge) -> Iterator[Proposal]:
     """Yields the names of missing arguments; positional values count as the first parameters."""
-    parameters = tooltext.parameters_of(here.tool, known.tools.get(here.tool))
-    positional = 0 if here.tool in OPERATIONS else here.place - len(here.given)
-    left = [p for p in parameters[max(positional, 0) :] if p.name not in here.given]
-    for parameter in sorted(left, key=lambda p: not p.is_required):
+    parameters = tooltext.parameters_of(context.tool, known.tools.get(context.tool))
+    positional = 0 if context.tool in OPERATIONS else context.place - len(context.given)
+    unset = [p for p in parameters[max(positional, 0) :] if p.name not in context.given]
+    for parameter in sorted(unset, key=lambda p: not p.is_required):
         need = "" if parameter.is_required else ", optional"
         yield Proposal(
-            f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", here.typed,
+            f"{parameter.name}=", Sort.ARGUMENT, f"{parameter.name}=", context.typed,
             f"{parameter.takes}{need}".removeprefix(", "), tooltext.plain(parameter.about),
         )  # fmt: skip
 
 
-def option_values(here: Context, known: Knowledge) -> Iterator[Proposal]:
+def option_values(context: Context, known: Knowledge) -> Iterator[Proposal]:
     """Yields the values that the argument's schema lists, and true and false for a boolean."""
-    found = [
-        p for p in tooltext.parameters_of(here.tool, known.tools.get(here.tool)) if p.name == here.argument
+    with_options = [
+        p
+        for p in tooltext.parameters_of(context.tool, known.tools.get(context.tool))
+        if p.name == context.argument
     ]
-    for parameter in found:
+    for parameter in with_options:
         options: object = parameter.schema.get("enum", ())
         for option in cast("list[object]", options) if isinstance(options, list) else ():
             if isinstance(option, str) and option.isprintable() and not {'"', "\\", "$"} & set(option):
-                yield plain(here, f'"{option}"', Sort.VALUE)
+                yield plain(context, f'"{option}"', Sort.VALUE)
         if parameter.schema.get("type") == "boolean":
-            yield from (plain(here, word, Sort.VALUE) for word in ("true", "false"))
+            yield from (plain(context, word, Sort.VALUE) for word in ("true", "false"))
 
 
-def functions(here: Context) -> Iterator[Proposal]:
+def functions(context: Context) -> Iterator[Proposal]:
     """Yields the functions for a string that is a query of SELECT or an expression of CALC."""
-    if here.tool == "SELECT" and (here.argument == "query" or (not here.argument and here.place == 1)):
+    if context.tool == "SELECT" and (
+        context.argument == "query" or (not context.argument and context.place == 1)
+    ):
         names = query.function_names()
-    elif here.tool == "CALC" and here.argument in ("", "expression"):
+    elif context.tool == "CALC" and context.argument in ("", "expression"):
         names = arithmetic.function_names()
     else:
         return
-    yield from (Proposal(f"{name}()", Sort.FUNCTION, f"{name}(", here.typed) for name in names)
+    yield from (Proposal(f"{name}()", Sort.FUNCTION, f"{name}(", context.typed) for name in names)
 
 
 # ---------------------------------------------------------------- variables
 
 
-def variables(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[Proposal]:
+def variables(document: PlanDocument, context: Context, known: Knowledge) -> Iterator[Proposal]:
     """Yields the loop variable, then the variables set before the step, last one first, then the inputs."""
     seen: set[str] = set()
-    opening = document.text[here.typed.start : here.typed.end]
+    opening = document.text[context.typed.start : context.typed.end]
     brace = opening.startswith("${")
-    for name, detail in _in_scope(document, here, known):
+    for name, detail in _in_scope(document, context, known):
         if name not in seen:
             seen.add(name)
             insert = f"${{{name}}}" if brace else f"${name}"
-            yield Proposal(f"${name}", Sort.VARIABLE, insert, here.typed, detail)
+            yield Proposal(f"${name}", Sort.VARIABLE, insert, context.typed, detail)
 
 
-def _in_scope(document: PlanDocument, here: Context, known: Knowledge) -> Iterator[tuple[str, str]]:
-    if here.loop:
-        yield here.loop, "each item"
-    group = _group_at(document, here.start)
+def _in_scope(document: PlanDocument, context: Context, known: Knowledge) -> Iterator[tuple[str, str]]:
+    if context.loop:
+        yield context.loop, "each item"
+    group = _group_at(document, context.start)
     before = [
         o
         for o in occurrences(document)
         if o.entity.kind is Kind.VARIABLE and o.role is Role.WRITE and o.entity.loop is None
     ]
     for occurrence in reversed(before):
-        if occurrence.span.start >= here.start:
+        if occurrence.span.start >= context.start:
             continue
         step = document.steps[occurrence.step] if occurrence.step is not None else None
         if step is None:

@@ -71,29 +71,29 @@ def _check_name(document: PlanDocument, entity: Entity, name: str) -> None:
 
 def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
     entity = named.here.entity
-    found = occurrences(document)
+    places = occurrences(document)
     if entity.kind is Kind.STEP:
-        others = [o for o in found if o.entity.kind is Kind.STEP and o.entity != entity]
+        others = [o for o in places if o.entity.kind is Kind.STEP and o.entity != entity]
         if any(o.entity.name.upper() == name.upper() for o in others):
             raise _clash(f"another step has the id {name}")
         return
     if entity.loop is None and name in (*document.inputs, *dict(document.partial.variables)):
         raise _clash(f"${name} is an input of the run")
-    taken = [o for o in found if o.entity.kind is Kind.VARIABLE and o.entity.name == name]
-    here = {o.step for o in named.all}
+    taken = [o for o in places if o.entity.kind is Kind.VARIABLE and o.entity.name == name]
+    steps = {o.step for o in named.all}
     for other in taken:
-        if _would_meet(entity, here, other):
+        if _would_meet(entity, steps, other):
             where = "" if other.step is None else f" in {document.steps[other.step].id}"
             raise _clash(f"${name} is another variable{where}")
     if document.syntax is Syntax.MICRO and re.search(rf"(?<![\w$]){name}(?!\w)", document.text):
         raise _clash(f"the word {name} occurs in the text and would become that variable")
 
 
-def _would_meet(entity: Entity, here: set[int | None], other: Occurrence) -> bool:
+def _would_meet(entity: Entity, steps: set[int | None], other: Occurrence) -> bool:
     """Whether the renamed variable would be in the scope of another one."""
     if other.entity.loop is None:
         return True
-    return entity.loop is None and other.step in here
+    return entity.loop is None and other.step in steps
 
 
 def _clash(message: str) -> CallsheetError:

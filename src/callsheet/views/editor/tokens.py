@@ -82,11 +82,11 @@ def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[
 def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:
     """Returns the modifiers from the plan, by the offset of the token."""
     modifiers_at: dict[int, tuple[str, ...]] = {}
-    for found in occurrences(document):
-        own = (DECLARATION,) if found.role is Role.WRITE else ()
-        loop = (READONLY,) if found.entity.loop is not None else ()
-        start = found.span.start
-        if found.entity.kind is Kind.VARIABLE:
+    for occurrence in occurrences(document):
+        own = (DECLARATION,) if occurrence.role is Role.WRITE else ()
+        loop = (READONLY,) if occurrence.entity.loop is not None else ()
+        start = occurrence.span.start
+        if occurrence.entity.kind is Kind.VARIABLE:
             before = document.text[max(start - 2, 0) : start]
             start -= 2 if before == "${" else 1 if before.endswith("$") else 0
         if own or loop:

@@ -58,8 +58,8 @@ def _declared(spec: ToolSpec) -> Iterator[Parameter]:
     required: object = spec.parameters.get("required") or ()
     needed = set(cast("list[str]", required)) if isinstance(required, list | tuple) else set[str]()
     for name in spec.parameter_names:
-        found = properties.get(name)
-        schema = cast("Mapping[str, Any]", found if isinstance(found, Mapping) else {})
+        declared_schema = properties.get(name)
+        schema = cast("Mapping[str, Any]", declared_schema if isinstance(declared_schema, Mapping) else {})
         about: object = schema.get("description")
         text = about if isinstance(about, str) else ""
         takes = wanted(schema) if schema else ""

@@ -66,15 +66,15 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 
 def _region(region: Region) -> dict[str, Any]:
-    made: dict[str, Any] = {"begin": region.begin, "end": region.end}
+    region_rule: dict[str, Any] = {"begin": region.begin, "end": region.end}
     if region.scope is not None:
-        made["name"] = NAMES[region.scope]
+        region_rule["name"] = NAMES[region.scope]
     for key, scope in (("beginCaptures", region.begin_scope), ("endCaptures", region.end_scope)):
         if scope is not None and scope is not region.scope:
-            made[key] = {"0": {"name": NAMES[scope]}}
+            region_rule[key] = {"0": {"name": NAMES[scope]}}
     if region.inside:
-        made["patterns"] = _patterns(region.inside)
-    return made
+        region_rule["patterns"] = _patterns(region.inside)
+    return region_rule
 
 
 def _has_groups(pattern: str) -> bool:

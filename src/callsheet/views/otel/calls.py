@@ -100,13 +100,13 @@ class Calls:
 
 def attempts_in(calls: Iterable[CallRecord]) -> dict[int, dict[str, list[CallRecord]]]:
     """Groups calls by item, then by the key of their attempt, both in ascending order."""
-    found: dict[int, dict[str, list[CallRecord]]] = {}
+    attempts: dict[int, dict[str, list[CallRecord]]] = {}
     for called in calls:
         base = base_of(called.key)
-        found.setdefault(parse_key(base).index, {}).setdefault(base, []).append(called)
+        attempts.setdefault(parse_key(base).index, {}).setdefault(base, []).append(called)
     return {
-        item: dict(sorted(found[item].items(), key=lambda pair: parse_key(pair[0]).attempt))
-        for item in sorted(found)
+        item: dict(sorted(attempts[item].items(), key=lambda pair: parse_key(pair[0]).attempt))
+        for item in sorted(attempts)
     }
 
 

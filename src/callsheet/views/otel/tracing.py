@@ -87,7 +87,7 @@ class Tracer:
         if key is not None and kind in _OUTCOMES:
             command = self._lineage.commands.get(key)
             self._calls.outcome(kind, key, entry.body or {}, self._now, command)
-        self._recorder.take(entry, plan_of)
+        self._recorder.add(entry, plan_of)
         if kind == EventType.IN_DOUBT and key is not None:
             self._add_event(self._visit_at(key), EventName.IN_DOUBT)
         self._take_calls(entry)

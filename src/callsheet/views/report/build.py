@@ -21,7 +21,8 @@ from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.lctl.write import write
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
 from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.projection.project import debug_document_of, handoff_of, has_failed
+from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
+from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
@@ -249,13 +250,13 @@ def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: 
 
 
 def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
-    found = blame_of(lineage)
-    if found is None:
+    blame = blame_of(lineage)
+    if blame is None:
         return None
     return {
-        "visit": found.visit,
-        "seq": found.seq,
-        "error": values.add_text(found.error),
+        "visit": blame.visit,
+        "seq": blame.seq,
+        "error": values.add_text(blame.error),
         "suspects": [
             {
                 "odd": str(suspect.odd),
@@ -268,7 +269,7 @@ def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
                     [f.name, list(f.node.path), f.node.write, str(f.role), f.argument] for f in suspect.way
                 ],
             }
-            for suspect in found.suspects[:50]
+            for suspect in blame.suspects[:50]
         ],
     }
 

@@ -91,10 +91,10 @@ def _add(
 
 def _pairs(text: str) -> list[tuple[str, str]]:
     """Returns the names of a list such as `a as b,c`, as pairs of the name and its alias."""
-    found = [_PAIR.fullmatch(part) for part in text.split(",") if part.strip()]
-    if not all(found):
+    matches = [_PAIR.fullmatch(part) for part in text.split(",") if part.strip()]
+    if not all(matches):
         raise NotBundled(f"the list {{{text}}} cannot be read")
-    return [(match[1], match[2] or match[1]) for match in found if match]
+    return [(match[1], match[2] or match[1]) for match in matches if match]
 
 
 def _bound(what: str) -> str:

@@ -28,9 +28,9 @@ _DEEPEST = 3
 
 def print_of(document: Mapping[str, Any]) -> Print:
     """Returns the fingerprint of a document."""
-    found: dict[Path, bytes | tuple[bytes, ...]] = {}
-    _collect((), document, found)
-    return found
+    digests: dict[Path, bytes | tuple[bytes, ...]] = {}
+    _collect((), document, digests)
+    return digests
 
 
 def name_of(of: Print) -> str:
@@ -78,18 +78,18 @@ def _changed_lines(old: tuple[bytes, ...], new: tuple[bytes, ...], text: str) ->
     return begins, len(old) - begins - ends, lines[begins : len(lines) - ends]
 
 
-def _collect(path: Path, value: Any, found: dict[Path, bytes | tuple[bytes, ...]]) -> None:
+def _collect(path: Path, value: Any, digests: dict[Path, bytes | tuple[bytes, ...]]) -> None:
     if isinstance(value, list | tuple):
-        found[path] = tuple(map(_hash, cast("Sequence[Any]", value)))
+        digests[path] = tuple(map(_hash, cast("Sequence[Any]", value)))
     elif isinstance(value, str) and len(value) > _LONG:
-        found[path] = (_TEXT, *map(_hash, value.split("\n")))
+        digests[path] = (_TEXT, *map(_hash, value.split("\n")))
     elif isinstance(value, dict) and len(path) < _DEEPEST:
         table = cast("dict[str, Any]", value)
-        found[path] = _hash(sorted(table))
+        digests[path] = _hash(sorted(table))
         for key, part in table.items():
-            _collect((*path, key), part, found)
+            _collect((*path, key), part, digests)
     else:
-        found[path] = _hash(value)
+        digests[path] = _hash(value)
 
 
 def _hash(value: Any) -> bytes:

@@ -19,15 +19,15 @@ _MOST = 2_000
 
 def diff_part(mine: Lineage, other: Lineage, info: RunInfo, values: Values) -> dict[str, Any]:
     """Returns the differences between the run of the report, A, and another, B."""
-    found = diff_runs(mine, other)
-    first = found.first
+    diff = diff_runs(mine, other)
+    first = diff.first
     return {
         "other": {"id": info.run_id, "status": str(info.status), "plan_hash": info.plan_hash},
-        "alike": found.alike,
-        "inputs": [[name, values.add(a), values.add(b)] for name, (a, b) in found.inputs.items()],
-        "first": -1 if first is None else found.differing.index(first),
-        "pairs": [_pair(mine, other, pair, values) for pair in found.differing[:_MOST]],
-        "left_out": max(0, len(found.differing) - _MOST),
+        "alike": diff.alike,
+        "inputs": [[name, values.add(a), values.add(b)] for name, (a, b) in diff.inputs.items()],
+        "first": -1 if first is None else diff.differing.index(first),
+        "pairs": [_pair(mine, other, pair, values) for pair in diff.differing[:_MOST]],
+        "left_out": max(0, len(diff.differing) - _MOST),
     }
 
 

@@ -52,20 +52,20 @@ def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
         place = visit.program, visit.number
         begun[*place, nth[place]] = visit.id
         nth[place] += 1
-    found = {
+    writes = {
         w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
     }
     nth.clear()
     edits = iter([w.id for w in lineage.writes if w.made is ValueSource.EDIT])
     for visit in record.visits:
         if visit.is_edit:
-            found.update((w.number, next(edits, NONE)) for w in visit.wrote)
+            writes.update((w.number, next(edits, NONE)) for w in visit.wrote)
             continue
         if visit.step is None:
-            found.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
+            writes.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
             continue
         place = visit.plan, visit.number
         written = lineage.write_of.get(begun.get((*place, nth[place]), NONE), NONE)
         nth[place] += 1
-        found.update((w.number, written) for w in visit.wrote)
-    return found
+        writes.update((w.number, written) for w in visit.wrote)
+    return writes

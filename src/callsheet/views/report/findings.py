@@ -35,7 +35,7 @@ def findings_of(
     `given` are the names of the run's inputs.
     """
     plans = [program.plan for program in lineage.programs]
-    found = [
+    finding_rows = [
         *_chain_findings(bad),
         *_plan_findings(plans, given),
         *_value_findings(lineage),
@@ -43,7 +43,7 @@ def findings_of(
         *_document_findings(document, redacts=redacts),
     ]
     order = ("error", "warning", "hint")
-    return sorted(found, key=lambda row: order.index(row.level))
+    return sorted(finding_rows, key=lambda row: order.index(row.level))
 
 
 def _chain_findings(bad: BadEvent | None) -> Iterator[FindingRow]:
@@ -76,8 +76,8 @@ def _set_by(plans: Sequence[Plan]) -> set[str]:
 
 
 def _value_findings(lineage: Lineage) -> Iterator[FindingRow]:
-    odd = [write for write in lineage.writes if write.is_odd]
-    for write in odd[:_MOST]:
+    misfits = [write for write in lineage.writes if write.is_odd]
+    for write in misfits[:_MOST]:
         visit = lineage.visits[write.visit] if write.visit != NONE else None
         step = "" if visit is None else lineage.code(visit).id
         plan = 0 if visit is None else visit.program

@@ -36,13 +36,13 @@ def hops_of(
     values: Values,
 ) -> list[HopRow]:
     """Returns the hand-offs of a run: to agents, to people, between processes, to the caller at its end."""
-    found = [
+    hop_rows = [
         *_agent_hops(lineage, rows, visits, calls, values),
         *_person_hops(rows, values),
         *_process_hops(rows),
         *_end_hops(rows, values),
     ]
-    return sorted(found, key=lambda hop: hop.seq)[:_MOST]
+    return sorted(hop_rows, key=lambda hop: hop.seq)[:_MOST]
 
 
 def _agent_hops(

@@ -75,25 +75,25 @@ class Preview:
 def preview_of(document: Document) -> Preview:
     """Lists the values in a document, each once, under the first name that has it."""
     notes = document.notes
-    found: dict[tuple[str, str, int], None] = {}
+    occurrences: dict[tuple[str, str, int], None] = {}
     for write in document.writes:
-        found["variable", f"${write.name}", write.value] = None
+        occurrences["variable", f"${write.name}", write.value] = None
     for call in document.calls:
         if call.args >= 0:
-            found["arguments", f"@{call.tool}", call.args] = None
+            occurrences["arguments", f"@{call.tool}", call.args] = None
     for event in document.events:
         if event.type in _PLAIN:
             continue
         for number in (event.value, event.more):
             if number >= 0:
-                found["event", event.type, number] = None
+                occurrences["event", event.type, number] = None
     for pair in () if document.diff is None else document.diff["pairs"]:
         for side in filter(None, (pair["b"],)):
-            found["other run", side["label"], side["args"]] = None
-            found["other run", side["label"], side["value"]] = None
+            occurrences["other run", side["label"], side["args"]] = None
+            occurrences["other run", side["label"], side["value"]] = None
     seen = {NO_VALUE}
     rows: list[Row] = []
-    for what, name, number in found:
+    for what, name, number in occurrences:
         if number not in seen:
             seen.add(number)
             rows.append(_row(what, name, document.values[number]))

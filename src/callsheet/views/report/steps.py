@@ -29,7 +29,7 @@ def _events(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -> list
     """Returns for each boundary the event by which all of its visits had finished."""
     ends = {(visit.plan, visit.step, visit.nth): visit.end or visit.seq for visit in visits}
     seen: dict[tuple[int, int], int] = {}
-    last, upto, found = 0, 0, list[int]()
+    last, upto, numbers = 0, 0, list[int]()
     for boundary in parts.boundaries:
         for visit in record.visits[upto : boundary.visits]:
             place = visit.plan, visit.number
@@ -37,5 +37,5 @@ def _events(parts: Stepwise, record: Record, visits: Sequence[VisitRow]) -> list
                 seen[place] = seen.get(place, 0) + 1
                 last = max(last, ends.get((*place, seen[place]), last))
         upto = boundary.visits
-        found.append(max(last, 1))
-    return found
+        numbers.append(max(last, 1))
+    return numbers

@@ -78,17 +78,17 @@ def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
 
 def answers_of(rows: Iterable[Event]) -> tuple[dict[str, int], dict[str, Answer]]:
     """Returns by key the event at which each call was first issued, and the answers that closed calls."""
-    left: dict[str, int] = {}
+    sent_at: dict[str, int] = {}
     closed: dict[str, Answer] = {}
     for row in rows:
         if row.key is None:
             continue
         if row.type in (EventType.INTENT, EventType.TIMER, EventType.ASK):
-            left.setdefault(row.key, row.seq)
+            sent_at.setdefault(row.key, row.seq)
         elif row.type in _ANSWERS:
             body = row.body or {}
             closed[row.key] = Answer(row.seq, str(row.type), body.get("spent", ()), body.get("remarks", ()))
-    return left, closed
+    return sent_at, closed
 
 
 def visits_and_calls(
@@ -96,7 +96,7 @@ def visits_and_calls(
 ) -> tuple[list[VisitRow], list[CallRow]]:
     """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
     outcomes = recorded_visits(record)
-    left, closed = answers_of(rows)
+    sent_at, closed = answers_of(rows)
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     visits: list[VisitRow] = []
     calls: list[CallRow] = []
@@ -106,7 +106,7 @@ def visits_and_calls(
         nth[place] += 1
         first = len(calls)
         for key in lineage.keys_of(visit):
-            calls.append(_call(visit.id, key, lineage.commands[key], left, closed, times, values))
+            calls.append(_call(visit.id, key, lineage.commands[key], sent_at, closed, times, values))
         visits.append(_visit(lineage, visit, recorded, calls[first:], first, times, values))
     return _mark_critical_path(visits), calls
 
@@ -114,27 +114,27 @@ def visits_and_calls(
 def recorded_visits(record: Record) -> dict[tuple[int, int, int], Visit]:
     """Returns the visits of a record by plan, step and number of the visit, all from 0."""
     nth: defaultdict[tuple[int, int], int] = defaultdict(int)
-    found: dict[tuple[int, int, int], Visit] = {}
+    visits: dict[tuple[int, int, int], Visit] = {}
     for visit in (*record.visits, *record.under_way):
         place = visit.plan, visit.number
         if visit.step is not None:
-            found[*place, nth[place]] = visit
+            visits[*place, nth[place]] = visit
             nth[place] += 1
-    return found
+    return visits
 
 
 def _call(
     visit: int,
     key: str,
     command: Awaited,
-    left: dict[str, int],
+    sent_at: dict[str, int],
     closed: dict[str, Answer],
     times: Times,
     values: Values,
 ) -> CallRow:
     parts = parse_key(key)
     answer = closed.get(key)
-    issued = left.get(key, 0)
+    issued = sent_at.get(key, 0)
     spent = () if answer is None else answer.spent
     until = times.of(answer.seq) if answer is not None else times.at[-1] if issued else 0.0
     asked, prompt = prompt_of(command, () if answer is None else answer.remarks)

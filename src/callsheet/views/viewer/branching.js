@@ -1,13 +1,13 @@
 // Rerun from a step or fork at an event; without a server, as commands to copy.
 import { useState } from "preact/hooks";
 import { CopyButton, html } from "./ui.js";
-import { Wrong, into, typed, useDoing } from "./doing.js";
-import { acts, model } from "./state.js";
+import { ErrorMessage, into, typed, useAction } from "./actions.js";
+import { actions, model } from "./state.js";
 
 export function Branching({ at, label }) {
-  return html`<details class="onwards">
+  return html`<details class="branching">
     <summary>Rerun or fork</summary>
-    ${acts.value ? html`<${Actions} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
+    ${actions.value ? html`<${Actions} at=${at} label=${label} />` : html`<${Commands} at=${at} label=${label} />`}
   </details>`;
 }
 
@@ -25,25 +25,26 @@ function Commands({ at, label }) {
 }
 
 function Actions({ at, label }) {
-  const made = model.value;
-  const [wrong, isBusy, act] = useDoing();
-  const [effects, setEffects] = useState(null); // calls with side effects, and `go` to confirm them
+  const data = model.value;
+  const [problem, isBusy, act] = useAction();
+  const [effects, setEffects] = useState(null); // calls with side effects, and a function to confirm them
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
-  const go = (action, body) =>
+  const branch = (action, body) =>
     act(async () => {
-      const refused = await acts.value[action](body);
-      setEffects(refused ? { label, at: body.at, list: refused, go: () => go(action, { ...body, effects: true }) } : null);
+      const needConsent = await actions.value[action](body);
+      const confirm = () => branch(action, { ...body, effects: true });
+      setEffects(needConsent ? { label, at: body.at, list: needConsent, confirm } : null);
     });
   const fork = (event) => {
     event.preventDefault();
-    go("fork", { at, variables: name ? { [name]: typed(value) } : {} });
+    branch("fork", { at, variables: name ? { [name]: typed(value) } : {} });
   };
-  const isOfThis = effects && effects.label === label && (effects.at === undefined || effects.at === at);
-  const names = made.variablesAt(at).map((write) => write.name);
-  return html`<div class="deeds">
+  const isForThisStep = effects && effects.label === label && (effects.at === undefined || effects.at === at);
+  const names = data.variablesAt(at).map((write) => write.name);
+  return html`<div class="branch-actions">
     <p><button class="plain" disabled=${isBusy}
-        onClick=${() => go("rerun", { step: label })}>Rerun from ${label}</button>
+        onClick=${() => branch("rerun", { step: label })}>Rerun from ${label}</button>
       <small class="quiet">earlier steps keep their results</small></p>
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
@@ -54,11 +55,11 @@ function Actions({ at, label }) {
         onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
-    ${isOfThis ? html`<div class="notice"><p>These calls may have side effects:</p>
+    ${isForThisStep ? html`<div class="notice"><p>These calls may have side effects:</p>
       <ul>${effects.list.map(
         (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
       )}</ul>
-      <button class="plain strong" disabled=${isBusy} onClick=${effects.go}>Continue anyway</button></div>` : ""}
-    <${Wrong} said=${wrong} />
+      <button class="plain strong" disabled=${isBusy} onClick=${effects.confirm}>Continue anyway</button></div>` : ""}
+    <${ErrorMessage} text=${problem} />
   </div>`;
 }

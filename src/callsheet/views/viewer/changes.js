@@ -2,22 +2,22 @@
 
 // `changes` is { set: [[path, value]], rows: [[path, length, [[place, row]]]], texts: [[path, line, count, lines]] }.
 export function applyChanges(data, changes) {
-  let made = data;
-  for (const [path, value] of changes.set) made = put(made, path, () => value);
+  let result = data;
+  for (const [path, value] of changes.set) result = put(result, path, () => value);
   for (const [path, length, others] of changes.rows) {
-    made = put(made, path, (old) => {
+    result = put(result, path, (old) => {
       const rows = old.slice(0, length);
       for (const [place, row] of others) rows[place] = row;
       return rows;
     });
   }
   for (const [path, line, count, others] of changes.texts) {
-    made = put(made, path, (old) => {
+    result = put(result, path, (old) => {
       const lines = old.split("\n");
       return [...lines.slice(0, line), ...others, ...lines.slice(line + count)].join("\n");
     });
   }
-  return made;
+  return result;
 }
 
 // Returns a copy of the data with the part at a path replaced by `change(part)`.

@@ -1,10 +1,10 @@
-// The confidence of each fact: its own, and limited by its sources along the weakest path.
+// The confidence of each fact: its own, and the effective one along the weakest path.
 import { useMemo, useState } from "preact/hooks";
 import { Confidence, VirtualList, band, counted, html } from "./ui.js";
 import { model, pickWrite, seq } from "./state.js";
 
-const MOST_HOPS = 24;
-const SHOWN = {
+const MAX_PATH_LENGTH = 24;
+const FILTERS = {
   all: "all",
   flagged: "flagged (below .70)",
   review: "review (.40 to .59)",
@@ -12,7 +12,7 @@ const SHOWN = {
 };
 
 export function ConfidenceTab() {
-  const made = model.value;
+  const data = model.value;
   const [only, setOnly] = useState("all");
   const rows = useMemo(() => {
     const tests = {
@@ -21,14 +21,14 @@ export function ConfidenceTab() {
       review: (v) => v >= 0.4 && v < 0.6,
       blocked: (v) => v < 0.4,
     };
-    return made.facts.filter(
-      (fact) => (fact.write < 0 || made.writes[fact.write].seq <= seq.value) && tests[only](fact.value),
+    return data.facts.filter(
+      (fact) => (fact.write < 0 || data.writes[fact.write].seq <= seq.value) && tests[only](fact.value),
     );
-  }, [made, only, seq.value]);
+  }, [data, only, seq.value]);
   return html`<div class="confidence table">
     <div class="bar">
       <label>show <select value=${only}
-          onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(SHOWN).map(([name, text]) => html`
+          onChange=${(event) => setOnly(event.currentTarget.value)}>${Object.entries(FILTERS).map(([name, text]) => html`
             <option key=${name} value=${name}>${text}</option>`)}</select></label>
       <span class="quiet">${counted(rows.length, "fact")} · the numbers are set by kind of source, as a
         policy; they are not measured</span>
@@ -46,34 +46,34 @@ export function ConfidenceTab() {
 }
 
 // The weakest path to a fact, from its first source to the fact itself.
-function hops(made, fact) {
-  const found = [fact];
-  while (found.length < MOST_HOPS && found[0].parents.length) {
-    const parents = found[0].parents.map((id) => made.factOf.get(id)).filter(Boolean);
+function weakestPath(data, fact) {
+  const path = [fact];
+  while (path.length < MAX_PATH_LENGTH && path[0].parents.length) {
+    const parents = path[0].parents.map((id) => data.factOf.get(id)).filter(Boolean);
     if (!parents.length) break;
-    found.unshift(parents.reduce((least, each) => (each.value < least.value ? each : least)));
+    path.unshift(parents.reduce((least, each) => (each.value < least.value ? each : least)));
   }
-  return found;
+  return path;
 }
 
 function Row({ fact }) {
-  const made = model.value;
-  const write = fact.write >= 0 ? made.writes[fact.write] : null;
-  const way = hops(made, fact);
-  const drop = way.find((each) => each.value === fact.value);
+  const data = model.value;
+  const write = fact.write >= 0 ? data.writes[fact.write] : null;
+  const path = weakestPath(data, fact);
+  const drop = path.find((each) => each.value === fact.value);
   return html`<div role="listitem" class="row">
     <span class="quiet">${fact.id}</span>
     <span>${write ? html`<button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>` : ""}</span>
     <span>${fact.own.toFixed(2)}</span>
     <span><${Confidence} value=${fact.value} /></span>
-    <span class="way"><${Spark} points=${way.map((each) => each.value)} />
-      <span class="quiet">${way.map((each) => each.id).join(" → ")}</span></span>
+    <span class="way"><${Sparkline} points=${path.map((each) => each.value)} />
+      <span class="quiet">${path.map((each) => each.id).join(" → ")}</span></span>
     <span class="said">${fact.basis}${drop && fact.value < fact.own ? html`${" "}
       <span class="quiet">lowered by ${drop.id}</span>` : ""}</span>
   </div>`;
 }
 
-function Spark({ points }) {
+function Sparkline({ points }) {
   const [wide, high] = [96, 24];
   const y = (value) => 4 + (1 - value) * (high - 8);
   const x = (n) => (points.length < 2 ? wide / 2 : 4 + (n / (points.length - 1)) * (wide - 8));

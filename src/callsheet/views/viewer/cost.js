@@ -4,11 +4,11 @@ import { VirtualList, bytes, duration, html } from "./ui.js";
 import { model, pickStep } from "./state.js";
 
 export function Cost() {
-  const made = model.value;
-  const { usage } = made.doc;
+  const data = model.value;
+  const { usage } = data.doc;
   const rows = useMemo(() => {
     const found = [];
-    made.visitsOf.forEach((steps, plan) =>
+    data.visitsOf.forEach((steps, plan) =>
       steps.forEach((visits, place) => {
         const sum = {
           plan,
@@ -23,14 +23,14 @@ export function Cost() {
           busy: 0,
         };
         for (const visit of visits) {
-          const spent = made.spent(visit);
+          const spent = data.spent(visit);
           for (const name of Object.keys(spent)) sum[name] += spent[name];
         }
         if (sum.visits) found.push(sum);
       }),
     );
     return found.sort((a, b) => b.cost - a.cost || b.busy - a.busy);
-  }, [made]);
+  }, [data]);
   const most = Math.max(...rows.map((row) => row.busy), 0.001);
   const sums = [
     ["steps", usage.steps],
@@ -61,7 +61,7 @@ export function Cost() {
           <span>cost</span></div>
     <${VirtualList} label="Resource use by step" count=${rows.length} height=${28} row=${(n) => {
       const row = rows[n];
-      const step = made.plans[row.plan].steps[row.place];
+      const step = data.plans[row.plan].steps[row.place];
       return html`<div role="listitem" class="row" key=${`${row.plan}/${row.place}`}>
         <span><button class="link"
             onClick=${() => pickStep(row.plan, row.place)}>${row.plan ? `r${row.plan}/` : ""}${step.id}</button></span>

@@ -3,17 +3,17 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
 
-export const WIDE = 208;
-export const HIGH = 54;
-export const GAP = 34;
-export const BESIDE = 18;
-const LANE = 13;
-export const EDGE = 22;
-const LEAST_SCALE = 0.7;
-const CARRY = ["data", "after"]; // the kinds of arrows that pass values
+export const NODE_WIDTH = 208;
+export const NODE_HEIGHT = 54;
+export const ROW_GAP = 34;
+export const COLUMN_GAP = 18;
+const LANE_WIDTH = 13;
+export const MARGIN = 22;
+const MIN_SCALE = 0.7;
+const VALUE_ARROWS = ["data", "after"]; // the kinds of arrows that pass values
 
 export function Dag() {
-  const made = model.value;
+  const data = model.value;
   const box = useRef(null);
   const [view, setView] = useState([0, 900, 1200]);
   const read = () =>
@@ -31,26 +31,26 @@ export function Dag() {
   }, []);
   const chosen = step.value;
   let top = 0;
-  const tops = made.plans.map((plan, number) => {
+  const tops = data.plans.map((plan, number) => {
     const at = top + (number ? 40 : 0);
-    top = at + EDGE * 2 + plan.layout.rows * (HIGH + GAP);
+    top = at + MARGIN * 2 + plan.layout.rows * (NODE_HEIGHT + ROW_GAP);
     return at;
   });
-  const width = Math.max(...made.plans.map((plan) => wide(plan.layout)));
-  const scale = Math.max(LEAST_SCALE, Math.min(1, (view[2] - 12) / width));
+  const width = Math.max(...data.plans.map((plan) => layoutWidth(plan.layout)));
+  const scale = Math.max(MIN_SCALE, Math.min(1, (view[2] - 12) / width));
   useLayoutEffect(() => {
     if (!chosen || !box.current) return;
-    const place = made.plans[chosen.plan].layout.places[chosen.step];
-    let y = tops[chosen.plan] + EDGE + place[0] * (HIGH + GAP);
+    const place = data.plans[chosen.plan].layout.places[chosen.step];
+    let y = tops[chosen.plan] + MARGIN + place[0] * (NODE_HEIGHT + ROW_GAP);
     const el = box.current;
     y *= scale;
-    if (y < el.scrollTop || y + HIGH + 30 > el.scrollTop + el.clientHeight)
-      el.scrollTop = Math.max(0, y - el.clientHeight / 2 + HIGH);
-  }, [chosen && chosen.plan, chosen && chosen.step, made]);
+    if (y < el.scrollTop || y + NODE_HEIGHT + 30 > el.scrollTop + el.clientHeight)
+      el.scrollTop = Math.max(0, y - el.clientHeight / 2 + NODE_HEIGHT);
+  }, [chosen && chosen.plan, chosen && chosen.step, data]);
   return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
     <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group"
         aria-label="Steps and dependencies">
-      ${made.plans.map(
+      ${data.plans.map(
         (plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
         from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`,
       )}
@@ -58,59 +58,63 @@ export function Dag() {
   </div>`;
 }
 
-export const left = (layout) => EDGE + layout.left * LANE;
-export const wide = (layout) =>
-  left(layout) + layout.columns * (WIDE + BESIDE) + (layout.right ? 8 + layout.right * LANE : 0) + EDGE;
+export const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
+export const layoutWidth = (layout) =>
+  leftEdge(layout) +
+  layout.columns * (NODE_WIDTH + COLUMN_GAP) +
+  (layout.right ? 8 + layout.right * LANE_WIDTH : 0) +
+  MARGIN;
 
 // The position of each step; rows with fewer steps are centred.
-export function places(layout) {
+export function positions(layout) {
   const counts = new Array(layout.rows).fill(0);
   for (const [row, column] of layout.places) counts[row] = Math.max(counts[row], column + 1);
   return {
     x: (n) => {
       const [row, column] = layout.places[n];
-      return left(layout) + (column + (layout.columns - counts[row]) / 2) * (WIDE + BESIDE);
+      return leftEdge(layout) + (column + (layout.columns - counts[row]) / 2) * (NODE_WIDTH + COLUMN_GAP);
     },
-    y: (n) => EDGE + layout.places[n][0] * (HIGH + GAP),
+    y: (n) => MARGIN + layout.places[n][0] * (NODE_HEIGHT + ROW_GAP),
   };
 }
 
 function Graph({ plan: number, top, from, to }) {
-  const made = model.value;
-  const plan = made.plans[number];
+  const data = model.value;
+  const plan = data.plans[number];
   const { layout } = plan;
   const chosen = step.value && step.value.plan === number ? step.value.step : -1;
-  const { x, y } = useMemo(() => places(layout), [layout]);
-  const seen = (n) => y(n) + HIGH >= from && y(n) <= to;
-  const states = plan.steps.map((_, n) => made.stepState(number, n, seq.value));
+  const { x, y } = useMemo(() => positions(layout), [layout]);
+  const seen = (n) => y(n) + NODE_HEIGHT >= from && y(n) <= to;
+  const states = plan.steps.map((_, n) => data.stepState(number, n, seq.value));
   const arrows = [];
   const marks = [];
   layout.arrows.forEach(([start, end, kind, lane], n) => {
     const upper = Math.min(y(start), y(end));
-    const lower = Math.max(y(start), y(end)) + HIGH;
+    const lower = Math.max(y(start), y(end)) + NODE_HEIGHT;
     if (lower < from || upper > to) return;
-    const isLit = start === chosen || end === chosen;
-    const isLeft = states[end] === "skipped" || states[start] === "skipped";
-    const hasGone = states[start] === "ok" && states[end] !== "pending";
-    const said = ["arrow", kind, isLit && "lit", isLeft && "left", hasGone && "gone"];
+    const isHighlighted = start === chosen || end === chosen;
+    const isSkipped = states[end] === "skipped" || states[start] === "skipped";
+    const wasTaken = states[start] === "ok" && states[end] !== "pending";
+    const classes = ["arrow", kind, isHighlighted && "lit", isSkipped && "left", wasTaken && "gone"];
     arrows.push({
       n,
-      isLit,
-      html: html`<path key=${n} class=${said.filter(Boolean).join(" ")}
-        d=${way(layout, x, y, start, end, kind, lane)} marker-end=${`url(#tip${isLit ? "-lit" : ""})`} />`,
+      isHighlighted,
+      html: html`<path key=${n} class=${classes.filter(Boolean).join(" ")}
+        d=${arrowPath(layout, x, y, start, end, kind, lane)}
+        marker-end=${`url(#tip${isHighlighted ? "-lit" : ""})`} />`,
     });
-    const lost = CARRY.includes(kind) && made.lost(number, start, end, seq.value);
-    if (lost) marks.push(html`<${Lost} key=${n} at=${middle(layout, x, y, start, end, lane)} of=${lost}
+    const lost = VALUE_ARROWS.includes(kind) && data.lost(number, start, end, seq.value);
+    if (lost) marks.push(html`<${LostValue} key=${n} at=${arrowMiddle(layout, x, y, start, end, lane)} of=${lost}
       way=${`${plan.steps[start].id} to ${plan.steps[end].id}`} />`);
   });
-  arrows.sort((a, b) => a.isLit - b.isLit);
+  arrows.sort((a, b) => a.isHighlighted - b.isHighlighted);
   return html`<g transform=${`translate(0 ${top})`}>
     <defs>
       ${["", "-lit"].map((name) => html`<marker id=${`tip${name}`} class=${`tip${name}`} viewBox="0 0 8 8"
           refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z" /></marker>`)}
     </defs>
-    ${number ? html`<text class="replan" x=${EDGE} y="4">RE-PLAN: new plan from event ${plan.seq}</text>` : ""}
-    <${Groups} layout=${layout} steps=${plan.steps} x=${x} y=${y} />
+    ${number ? html`<text class="replan" x=${MARGIN} y="4">RE-PLAN: new plan from event ${plan.seq}</text>` : ""}
+    <${Groups} steps=${plan.steps} x=${x} y=${y} />
     ${arrows.map((arrow) => arrow.html)}
     ${plan.steps.map((row, n) => (seen(n) ? html`<${Node} key=${n} row=${row} plan=${number} n=${n} x=${x(n)}
         y=${y(n)} state=${states[n]} isChosen=${n === chosen} />` : ""))}
@@ -119,63 +123,64 @@ function Graph({ plan: number, top, from, to }) {
 }
 
 // The path of an arrow: straight to the next row, or down a lane and through the gap above its end.
-export function way(layout, x, y, start, end, kind, lane) {
-  if (!lane) return straight(x(start) + WIDE / 2, y(start) + HIGH, x(end) + WIDE / 2, y(end) - 1);
-  if (kind === "goto" || kind === "fail") return jump(layout, x, y, start, end, lane);
-  const side = left(layout) - lane * LANE;
-  const [a, b] = [y(start) + HIGH + 9, y(end) - 11];
+export function arrowPath(layout, x, y, start, end, kind, lane) {
+  const half = NODE_WIDTH / 2;
+  if (!lane) return straightPath(x(start) + half, y(start) + NODE_HEIGHT, x(end) + half, y(end) - 1);
+  if (kind === "goto" || kind === "fail") return jumpPath(layout, x, y, start, end, lane);
+  const side = leftEdge(layout) - lane * LANE_WIDTH;
+  const [a, b] = [y(start) + NODE_HEIGHT + 9, y(end) - 11];
   const out = x(start) + 22;
   const into = x(end) + 22;
   return [
-    `M${out} ${y(start) + HIGH} V${a - 6} Q${out} ${a} ${out - 6} ${a}`,
+    `M${out} ${y(start) + NODE_HEIGHT} V${a - 6} Q${out} ${a} ${out - 6} ${a}`,
     `H${side + 6} Q${side} ${a} ${side} ${a + 6}`,
     `V${b - 6} Q${side} ${b} ${side + 6} ${b}`,
     `H${into - 5} Q${into} ${b} ${into} ${b + 5} V${y(end) - 1}`,
   ].join(" ");
 }
 
-function straight(from, a, into, b) {
+function straightPath(from, a, into, b) {
   if (from === into) return `M${from} ${a} L${into} ${b}`;
   const half = (a + b) / 2;
   return `M${from} ${a} C${from} ${half} ${into} ${half} ${into} ${b}`;
 }
 
 // The path of a jump, which starts and ends at the right side of a step.
-function jump(layout, x, y, start, end, lane) {
+function jumpPath(layout, x, y, start, end, lane) {
   const [upper, lower] = [start, end].map((n) => layout.places[n][0]).sort((one, other) => one - other);
   const beside = layout.places.reduce(
     (most, [row], n) => (row >= upper && row <= lower ? Math.max(most, x(n)) : most),
     0,
   );
-  const side = beside + WIDE + 8 + lane * LANE;
-  const [a, b] = [y(start) + HIGH - 14, y(end) + 14];
+  const side = beside + NODE_WIDTH + 8 + lane * LANE_WIDTH;
+  const [a, b] = [y(start) + NODE_HEIGHT - 14, y(end) + 14];
   const turn = b > a ? 7 : -7;
   return [
-    `M${x(start) + WIDE} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn}`,
+    `M${x(start) + NODE_WIDTH} ${a} H${side - 7} Q${side} ${a} ${side} ${a + turn}`,
     `V${b - turn} Q${side} ${b} ${side - 7} ${b}`,
-    `H${x(end) + WIDE + 1}`,
+    `H${x(end) + NODE_WIDTH + 1}`,
   ].join(" ");
 }
 
-function middle(layout, x, y, start, end, lane) {
-  const half = (y(start) + HIGH + y(end)) / 2;
-  return lane ? [left(layout) - lane * LANE, half] : [(x(start) + x(end) + WIDE) / 2, half];
+function arrowMiddle(layout, x, y, start, end, lane) {
+  const half = (y(start) + NODE_HEIGHT + y(end)) / 2;
+  return lane ? [leftEdge(layout) - lane * LANE_WIDTH, half] : [(x(start) + x(end) + NODE_WIDTH) / 2, half];
 }
 
 // A mark on an arrow: a value was not passed along it, or its confidence is too low to hand it on.
-function Lost({ at: [x, y], of, way: between }) {
-  const said =
+function LostValue({ at: [x, y], of, way: between }) {
+  const text =
     of.why === "lost"
       ? `$${of.name} was not passed from ${between}`
       : `$${of.name} was passed from ${between}, but its confidence of ${of.value.toFixed(2)} is too low to hand it on`;
-  return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${said}>
+  return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${text}>
     <circle r="8" />
     <text y="4" text-anchor="middle">${of.why === "lost" ? "✗" : "⊘"}</text>
-    <title>${said}</title>
+    <title>${text}</title>
   </g>`;
 }
 
-export function Groups({ layout, steps, x, y }) {
+export function Groups({ steps, x, y }) {
   const found = new Map();
   steps.forEach((row, n) => {
     if (row.group < 0) return;
@@ -183,8 +188,8 @@ export function Groups({ layout, steps, x, y }) {
     found.set(row.group, [
       Math.min(box[0], x(n)),
       Math.min(box[1], y(n)),
-      Math.max(box[2], x(n) + WIDE),
-      Math.max(box[3], y(n) + HIGH),
+      Math.max(box[2], x(n) + NODE_WIDTH),
+      Math.max(box[3], y(n) + NODE_HEIGHT),
     ]);
   });
   return [...found].map(
@@ -194,21 +199,21 @@ export function Groups({ layout, steps, x, y }) {
   );
 }
 
-export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+export const truncated = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 function Node({ row, plan, n, x, y, state, isChosen }) {
-  const made = model.value;
-  const visit = made.visitAt(plan, n, seq.value);
+  const data = model.value;
+  const visit = data.visitAt(plan, n, seq.value);
   const fact =
-    visit && visit.write >= 0 && made.writes[visit.write].seq <= seq.value ? made.factAt.get(visit.write) : null;
-  const spent = visit && state !== "pending" ? made.spent(visit) : null;
-  const blame = made.doc.blame;
+    visit && visit.write >= 0 && data.writes[visit.write].seq <= seq.value ? data.factAt.get(visit.write) : null;
+  const spent = visit && state !== "pending" ? data.spent(visit) : null;
+  const blame = data.doc.blame;
   const isCause =
     blame &&
     blame.suspects.length &&
     blame.suspects[0].write >= 0 &&
-    made.writes[blame.suspects[0].write].visit === (visit ? visit.n : -2);
-  const visits = made.visitsOf[plan][n].filter((each) => each.seq <= seq.value).length;
+    data.writes[blame.suspects[0].write].visit === (visit ? visit.n : -2);
+  const visits = data.visitsOf[plan][n].filter((each) => each.seq <= seq.value).length;
   const items = row.foreach && visit ? visit.calls[1] : 0;
   const badges = [
     visits > 1 ? `×${visits}` : "",
@@ -231,19 +236,19 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
       transform=${`translate(${x} ${y})`}
       role="button" tabindex="0" aria-label=${name} aria-pressed=${isChosen} onClick=${pick} onKeyDown=${onKey}
       onDblClick=${follow}>
-    ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${WIDE} height=${HIGH} rx="8" />` : ""}
-    <rect class="card" width=${WIDE} height=${HIGH} rx="8" />
-    <rect class="edge" width="5" height=${HIGH - 16} x="0" y="8" rx="2.5" />
+    ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />` : ""}
+    <rect class="card" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />
+    <rect class="edge" width="5" height=${NODE_HEIGHT - 16} x="0" y="8" rx="2.5" />
     <text class="shape" x="21" y="23" text-anchor="middle">${shape}</text>
-    <text class="id" x="34" y="23">${cut(row.id, 9)}</text>
+    <text class="id" x="34" y="23">${truncated(row.id, 9)}</text>
     <text class="tool" x=${34 + 8.2 * Math.min(row.id.length, 9) + 6}
-        y="23">${cut(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
+        y="23">${truncated(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
     <text class="out" x="34"
-        y="42">${cut(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
-    <text class="badge" x=${WIDE - 10} y="42" text-anchor="end">${fact ? html`
+        y="42">${truncated(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
+    <text class="badge" x=${NODE_WIDTH - 10} y="42" text-anchor="end">${fact ? html`
       <tspan class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`
         <tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
-    ${isCause ? html`<text class="mark" x=${WIDE - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
+    ${isCause ? html`<text class="mark" x=${NODE_WIDTH - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
     <title>${row.action}${row.guard ? `\nif ${row.guard}` : ""}${row.on_fail ? `\nON_FAIL ${row.on_fail}` : ""}</title>
   </g>`;
 }

@@ -2,32 +2,32 @@
 import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
-import { acts, model, pickVisit } from "./state.js";
+import { actions, model, pickVisit } from "./state.js";
 
 const NOISES = [0, 0.1, 0.2, 0.5];
 const MOST_TIMES = 20;
 
 export function Diff() {
-  const made = model.value;
-  const { diff } = made.doc;
+  const data = model.value;
+  const { diff } = data.doc;
   const [picked, setPicked] = useState(null); // the number of a pair, and the run B that it belongs to
   const [isCone, setCone] = useState(true);
-  if (!diff && acts.value) return html`<div class="pad"><${Other} /></div>`;
+  if (!diff && actions.value) return html`<div class="pad"><${Other} /></div>`;
   if (!diff)
     return html`
-      <p class="pad quiet">No run to compare with: <code>callsheet report ${made.run.id} --diff OTHER</code></p>`;
+      <p class="pad quiet">No run to compare with: <code>callsheet report ${data.run.id} --diff OTHER</code></p>`;
   const at = picked && picked.of === diff.other.id ? picked.n : diff.first;
   const cone = diff.pairs
     .map((pair, n) => ({ ...pair, n }))
     .filter((pair) => !isCone || diff.first < 0 || pair.n >= diff.first);
   const shown = at >= 0 ? diff.pairs[at] : null;
-  const isSame = diff.other.plan_hash === made.run.plan_hash;
-  const given = (value) => (value < 0 ? "–" : made.preview(value, 60));
+  const isSame = diff.other.plan_hash === data.run.plan_hash;
+  const given = (value) => (value < 0 ? "–" : data.preview(value, 60));
   const leftOut = diff.left_out ? `; ${diff.left_out} more differences are omitted` : "";
   return html`<div class="diff">
     <section aria-label="Differences">
-      ${acts.value ? html`<p class="bar"><${Other} /></p>` : ""}
-      <p class="bar"><span>A <code>${made.run.id}</code> · B <code>${diff.other.id}</code>${" "}
+      ${actions.value ? html`<p class="bar"><${Other} /></p>` : ""}
+      <p class="bar"><span>A <code>${data.run.id}</code> · B <code>${diff.other.id}</code>${" "}
         <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "a different plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
             /> from the first difference on</label></p>
@@ -90,12 +90,12 @@ function Other() {
   const { diff } = model.value.doc;
   const [runs, setRuns] = useState([]);
   useEffect(() => {
-    acts.value.others().then(setRuns, () => setRuns([]));
+    actions.value.others().then(setRuns, () => setRuns([]));
   }, []);
   const chosen = diff ? diff.other.id : "";
   const others = runs.filter((run) => run.run_id !== model.value.run.id);
   return html`<label>Compare with${" "}
-    <select value=${chosen} onChange=${(event) => acts.value.compare(event.currentTarget.value)}>
+    <select value=${chosen} onChange=${(event) => actions.value.compare(event.currentTarget.value)}>
       <option value="">no other run</option>
       ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}
       ${others.map(
@@ -105,14 +105,14 @@ function Other() {
 }
 
 function Side({ side, other }) {
-  const made = model.value;
+  const data = model.value;
   if (!side) return html`<p class="quiet">Not reached.</p>`;
   if (side.skipped) return html`<p>skipped: ${side.skipped}</p>`;
-  const paths = other ? changed(made.parsed(side.value), made.parsed(other.value)) : [];
+  const paths = other ? changed(data.parsed(side.value), data.parsed(other.value)) : [];
   return html`<div>
     ${side.args >= 0 && (!other || side.args !== other.args) ? html`<${ValueBox} value=${side.args}
         label="arguments" />` : ""}
-    ${side.error >= 0 ? html`<p class="why is-failed">${made.words(side.error)}</p>` : ""}
+    ${side.error >= 0 ? html`<p class="why is-failed">${data.textOf(side.error)}</p>` : ""}
     ${side.value >= 0 ? html`<${ValueBox} value=${side.value} label="value" />` : ""}
     ${paths.length ? html`<p class="quiet">differs at ${paths.slice(0, 8).map((path) => html`
       <code key=${path}>${path || "the whole value"}</code> `)}

@@ -4,8 +4,8 @@ import { origin } from "./model.js";
 import { model, pickVisit, pickWrite, seq, variable } from "./state.js";
 
 export function Facts() {
-  const made = model.value;
-  const rows = made.variablesAt(seq.value);
+  const data = model.value;
+  const rows = data.variablesAt(seq.value);
   const chosen = variable.value ? rows.findIndex((write) => write.name === variable.value.name) : -1;
   if (!rows.length) return html`<p class="quiet pad">No variable has been set yet.</p>`;
   return html`<div class="facts table">
@@ -22,22 +22,22 @@ export function Facts() {
 }
 
 function Row({ write, isChosen }) {
-  const made = model.value;
-  const fact = made.factAt.get(write.n);
-  const by = write.visit >= 0 ? made.visits[write.visit] : null;
-  const users = (made.readers.get(write.n) || []).filter((visit) => visit.seq <= seq.value);
+  const data = model.value;
+  const fact = data.factAt.get(write.n);
+  const by = write.visit >= 0 ? data.visits[write.visit] : null;
+  const users = (data.readers.get(write.n) || []).filter((visit) => visit.seq <= seq.value);
   return html`<div role="listitem" class="row ${isChosen ? "chosen" : ""}">
     <span class="quiet">${fact ? fact.id : ""}</span>
     <span><button class="link" aria-current=${isChosen ? "true" : undefined}
         onClick=${() => pickWrite(write)}>$${write.name}</button></span>
-    <span class="said"><code>${made.preview(write.value, 200)}</code></span>
+    <span class="said"><code>${data.preview(write.value, 200)}</code></span>
     <span>${fact ? html`<${Confidence} value=${fact.value} />` : ""}</span>
     <span>${by ? html`<button class="link"
-        onClick=${() => pickVisit(by.n)}>${made.label(by)}</button>${write.made === "error" ? html`${" "}
+        onClick=${() => pickVisit(by.n)}>${data.label(by)}</button>${write.made === "error" ? html`${" "}
           <span class="warn">its error</span>` : ""}` : html`
             <span class="quiet">${origin(write)}</span>`}</span>
     <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link"
-        onClick=${() => pickVisit(visit.n)}>${made.label(visit)}</button> `)}
+        onClick=${() => pickVisit(visit.n)}>${data.label(visit)}</button> `)}
       ${users.length > 4 ? `+${users.length - 4}` : ""}</span>
   </div>`;
 }

@@ -5,8 +5,8 @@ import { goTo, model, pickStep, pickWrite } from "./state.js";
 const SOURCES = { plan: "the plan", lctl: "hand-off", run: "the run" };
 
 export function Findings() {
-  const made = model.value;
-  const rows = made.findings;
+  const data = model.value;
+  const rows = data.findings;
   if (!rows.length)
     return html`
       <p class="quiet pad">No findings in the plan, the hand-off or the run.</p>`;
@@ -22,14 +22,14 @@ export function Findings() {
 }
 
 function Row({ row }) {
-  const made = model.value;
-  const fact = row.fact ? made.factOf.get(row.fact) : null;
-  const write = fact && fact.write >= 0 ? made.writes[fact.write] : null;
+  const data = model.value;
+  const fact = row.fact ? data.factOf.get(row.fact) : null;
+  const write = fact && fact.write >= 0 ? data.writes[fact.write] : null;
   const go = () => {
     if (row.seq) goTo(row.seq);
     if (write) pickWrite(write);
     else if (row.step) {
-      const at = made.plans[row.plan].steps.findIndex((each) => each.id === row.step);
+      const at = data.plans[row.plan].steps.findIndex((each) => each.id === row.step);
       if (at >= 0) pickStep(row.plan, at);
     }
   };

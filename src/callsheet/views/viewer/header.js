@@ -1,8 +1,8 @@
 // The head of the page: the outcome of the run, its likely cause, its totals, and actions.
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
-import { Wrong, useDoing } from "./doing.js";
+import { ErrorMessage, useAction } from "./actions.js";
 import { decompressed } from "./compressed.js";
-import { acts, isHelping, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { actions, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
@@ -16,15 +16,15 @@ const SHAPES = {
   corrupt: "failed",
 };
 
-const LIVING = ["queued", "running", "waiting", "in_doubt"];
+const ACTIVE = ["queued", "running", "waiting", "in_doubt"];
 
 export function Header() {
-  const made = model.value;
-  const { run, doc } = made;
+  const data = model.value;
+  const { run, doc } = data;
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
   const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
-  const isLiving = isLive.value && LIVING.includes(run.status);
+  const isActive = isLive.value && ACTIVE.includes(run.status);
   return html`<header class="head">
     <div class="verdict is-${SHAPES[run.status] || "open"}">
       <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
@@ -46,42 +46,42 @@ export function Header() {
       <div><dt>chain</dt><dd><${Chain} run=${run} /></dd></div>
     </dl>
     <div class="acts">
-      ${isLiving ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
+      ${isActive ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
       <${Actions} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Theme: light, dark or that of the system (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
       }</button>
-      <button class="plain" onClick=${() => (isHelping.value = true)} title="Help (?)">? help</button>
+      <button class="plain" onClick=${() => (isHelpOpen.value = true)} title="Help (?)">? help</button>
     </div>
   </header>`;
 }
 
 // Actions on the whole run, if a server offers them.
 function Actions() {
-  const [wrong, isBusy, act] = useDoing();
+  const [problem, isBusy, act] = useAction();
   const { status } = model.value.run;
-  if (!acts.value) return "";
+  if (!actions.value) return "";
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
   const button = (name, action) => html`
     <button class="plain" disabled=${isBusy} onClick=${() => act(action)}>${name}</button>`;
-  return html`<${Wrong} said=${wrong} />
-    ${canGoOn ? button("Resume", acts.value.resume) : ""}
-    ${isOver ? "" : button("Cancel", acts.value.cancel)}`;
+  return html`<${ErrorMessage} text=${problem} />
+    ${canGoOn ? button("Resume", actions.value.resume) : ""}
+    ${isOver ? "" : button("Cancel", actions.value.cancel)}`;
 }
 
 function Cause() {
-  const made = model.value;
-  const { blame } = made.doc;
-  if (!blame || !blame.suspects.length || made.run.status === "done") return "";
+  const data = model.value;
+  const { blame } = data.doc;
+  if (!blame || !blame.suspects.length || data.run.status === "done") return "";
   const first = blame.suspects[0];
-  const write = first.write >= 0 ? made.writes[first.write] : null;
-  const by = write && write.visit >= 0 ? made.visits[write.visit] : null;
+  const write = first.write >= 0 ? data.writes[first.write] : null;
+  const by = write && write.visit >= 0 ? data.visits[write.visit] : null;
   const go = () => (write ? pickWrite(write, first.path) : by && pickVisit(by.n));
   return html` <span class="cause">likely cause <button class="link" onClick=${go}>${
-    by ? made.label(by) : made.place(first.name, first.path)
+    by ? data.label(by) : data.place(first.name, first.path)
   }</button></span>`;
 }
 
@@ -94,8 +94,8 @@ function Chain({ run }) {
 }
 
 function Export() {
-  const made = model.value;
-  const { id } = made.run;
+  const data = model.value;
+  const { id } = data.run;
   const close = (event) => event.currentTarget.closest("details").removeAttribute("open");
   const item = (text, act) =>
     html`<button onClick=${(event) => {
@@ -106,31 +106,31 @@ function Export() {
     <summary>Export</summary>
     <div>
       ${item("Copy a link to this view", () => copy(location.href.split("#")[0] + link(), () => {}))}
-      ${made.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, made.doc.lctl.text)) : ""}
-      ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(made), "application/x-ndjson"))}
-      ${item("Spans as OTLP", () => save(made, "packed", "otlp.jsonl", "application/x-ndjson"))}
-      ${item("Provenance as PROV-JSON", () => save(made, "prov", "prov.json", "application/json"))}
-      ${acts.value ? html`<a href=${acts.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}
-      ${item("All data as JSON", () => download(`${id}.report.json`, JSON.stringify(made.doc), "application/json"))}
+      ${data.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, data.doc.lctl.text)) : ""}
+      ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(data), "application/x-ndjson"))}
+      ${item("Spans as OTLP", () => save(data, "packed", "otlp.jsonl", "application/x-ndjson"))}
+      ${item("Provenance as PROV-JSON", () => save(data, "prov", "prov.json", "application/json"))}
+      ${actions.value ? html`<a href=${actions.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}
+      ${item("All data as JSON", () => download(`${id}.report.json`, JSON.stringify(data.doc), "application/json"))}
     </div>
   </details>`;
 }
 
 // Downloads spans or provenance; if the page has none, shows the tab OTel, which names the command.
-async function save(made, part, name, type) {
+async function save(data, part, name, type) {
   try {
-    const otel = acts.value ? await acts.value.spans() : made.doc.otel;
-    if (otel[part]) return download(`${made.run.id}.${name}`, await decompressed(otel[part]), type);
+    const otel = actions.value ? await actions.value.spans() : data.doc.otel;
+    if (otel[part]) return download(`${data.run.id}.${name}`, await decompressed(otel[part]), type);
   } catch {
     // the tab shows the error
   }
   lower.value = "otel";
 }
 
-function eventLines(made) {
-  const said = (n) => (n < 0 ? undefined : made.parsed(n) === undefined ? made.value(n).text : made.doc.values[n]);
+function eventLines(data) {
+  const bodyOf = (n) => (n < 0 ? undefined : data.parsed(n) === undefined ? data.value(n).text : data.doc.values[n]);
   return (
-    made.events
+    data.events
       .map((event) =>
         JSON.stringify({
           seq: event.seq,
@@ -140,8 +140,8 @@ function eventLines(made) {
           step: event.step,
           epoch: event.epoch,
           hash: event.hash,
-          value: said(event.value),
-          more: said(event.more),
+          value: bodyOf(event.value),
+          more: bodyOf(event.more),
         }),
       )
       .join("\n") + "\n"
@@ -165,8 +165,8 @@ const KEYS = [
 ];
 
 export function Help() {
-  if (!isHelping.value) return "";
-  return html`<${Dialog} title="Help" onClose=${() => (isHelping.value = false)}>
+  if (!isHelpOpen.value) return "";
+  return html`<${Dialog} title="Help" onClose=${() => (isHelpOpen.value = false)}>
     <dl class="keys">${KEYS.map(([key, text]) => html`
       <div key=${key}><dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt><dd>${text}</dd></div>`)}</dl>
     <h3>Terms</h3>

@@ -1,5 +1,5 @@
 // Keyboard shortcuts: single keys, except while text is entered.
-import { goTo, isHelping, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
+import { goTo, isHelpOpen, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
 import { nextHit } from "./search.js";
 
 const MOVES = {
@@ -20,7 +20,7 @@ const MOVES = {
   n: () => nextHit(1),
   N: () => nextHit(-1),
   t: nextTheme,
-  "?": () => (isHelping.value = true),
+  "?": () => (isHelpOpen.value = true),
   "/": () => document.getElementById("search").focus(),
 };
 TABS.forEach((name, n) => (MOVES[String(n + 1)] = () => (tab.value = name)));
@@ -28,8 +28,8 @@ TABS.forEach((name, n) => (MOVES[String(n + 1)] = () => (tab.value = name)));
 export function listen() {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !model.value) return;
-    if (isHelping.value) {
-      if (event.key === "Escape") isHelping.value = false; // also before the dialog has been rendered
+    if (isHelpOpen.value) {
+      if (event.key === "Escape") isHelpOpen.value = false; // also before the dialog has been rendered
       return;
     }
     const { tagName, type } = event.target;

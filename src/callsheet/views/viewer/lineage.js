@@ -5,13 +5,13 @@ import { ValueBox } from "./value.js";
 import { origin, preview } from "./model.js";
 import { model, pickVariable, pickVisit, pickWrite, seq, variable, written } from "./state.js";
 
-const MOST = 40;
+const MAX_ROWS = 40;
 
 export function Lineage() {
-  const made = model.value;
+  const data = model.value;
   const write = written.value;
   if (!write) {
-    const names = made.variablesAt(seq.value).slice(-30);
+    const names = data.variablesAt(seq.value).slice(-30);
     return html`<div class="pad"><p>Select a variable to see its lineage.</p>
       <p>${names.map((each) => html`<button key=${each.name} class="plain"
           onClick=${() => pickVariable(each.name)}>$${each.name}</button> `)}</p></div>`;
@@ -19,17 +19,17 @@ export function Lineage() {
   const { path } = variable.value;
   return html`<div class="lineage">
     <section aria-label="The value">
-      <h3>${made.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
+      <h3>${data.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
       <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 2} />
       <p class="quiet">Select a part of the value to see the lineage of that part.</p>
     </section>
     <section aria-label="Sources">
       <h3>Sources</h3>
-      <${Back} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} seen=${[]} isRoot=${true} />
+      <${Sources} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} isRoot=${true} />
     </section>
     <section aria-label="Uses">
       <h3>Uses</h3>
-      <${On} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} isRoot=${true} />
+      <${Uses} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} isRoot=${true} />
     </section>
   </div>`;
 }
@@ -37,78 +37,79 @@ export function Lineage() {
 const plain = (path) => path.filter((part) => part !== "*");
 
 function Name({ name, write, path }) {
-  const made = model.value;
-  const shown = made.place(name, path);
+  const data = model.value;
+  const shown = data.place(name, path);
   if (write < 0) return html`<span>${shown} <span class="warn">not set</span></span>`;
-  return html`<button class="link" onClick=${() => pickWrite(made.writes[write], plain(path))}>${shown}</button>`;
+  return html`<button class="link" onClick=${() => pickWrite(data.writes[write], plain(path))}>${shown}</button>`;
 }
 
-function What({ write, path }) {
-  const made = model.value;
-  const value = path.includes("*") ? undefined : made.at(write, path);
-  const fact = made.factAt.get(write.n);
+function ValuePreview({ write, path }) {
+  const data = model.value;
+  const value = path.includes("*") ? undefined : data.at(write, path);
+  const fact = data.factAt.get(write.n);
   const inside = value === undefined ? "" : preview(value, 60);
-  return html`<code>${path.length ? inside : made.preview(write.value, 60)}</code>
+  return html`<code>${path.length ? inside : data.preview(write.value, 60)}</code>
     ${fact ? html` <${Confidence} value=${fact.value} short=${true} />` : ""}`;
 }
 
-function By({ write }) {
-  const made = model.value;
+function Producer({ write }) {
+  const data = model.value;
   if (write.visit < 0)
     return html`<span class="origin">${origin(write)}</span>`;
-  const visit = made.visits[write.visit];
+  const visit = data.visits[write.visit];
   return html`<span>by <button class="link"
-      onClick=${() => pickVisit(visit.n)}>${made.label(visit)} ${made.step(visit).tool}</button>
+      onClick=${() => pickVisit(visit.n)}>${data.label(visit)} ${data.step(visit).tool}</button>
     ${write.made === "error" ? html`${" "}
         <span class="warn">failed</span>` : ""}</span>`;
 }
 
 const ROLES = { condition: "if", source: "for each of", argument: "" };
 
-function Back({ write, path, depth, isRoot }) {
-  const made = model.value;
+function Sources({ write, path, depth, isRoot }) {
+  const data = model.value;
   const [isOpen, setOpen] = useState(depth > 0);
-  const [most, setMost] = useState(MOST);
-  if (write.visit < 0) return isRoot ? html`<p><${By} write=${write} /></p>` : "";
-  const flows = made.into(write, plain(path));
-  const { literals } = made.step(made.visits[write.visit]);
-  if (!flows.length && !literals.length) return isRoot ? html`<p><${By} write=${write} />, without sources</p>` : "";
+  const [most, setMost] = useState(MAX_ROWS);
+  if (write.visit < 0) return isRoot ? html`<p><${Producer} write=${write} /></p>` : "";
+  const flows = data.sourcesOf(write, plain(path));
+  const { literals } = data.step(data.visits[write.visit]);
+  if (!flows.length && !literals.length)
+    return isRoot ? html`<p><${Producer} write=${write} />, without sources</p>` : "";
   if (!isOpen)
     return html`<button class="plain more"
         onClick=${() => setOpen(true)}>… sources: ${flows.length + literals.length}</button>`;
-  return html`${isRoot ? html`<p><${By} write=${write} /></p>` : ""}<ul class="web">
+  return html`${isRoot ? html`<p><${Producer} write=${write} /></p>` : ""}<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
-      const from = flow.write >= 0 ? made.writes[flow.write] : null;
+      const from = flow.write >= 0 ? data.writes[flow.write] : null;
       return html`<li key=${n}><span class="quiet">${ROLES[flow.role]} ${argument(flow.argument)}</span>${" "}
         <${Name} ...${flow} />
-        ${from ? html` <${What} write=${from} path=${flow.path} /> <${By} write=${from} /><${Back} write=${from}
-            path=${flow.path} depth=${depth - 1} />` : ""}</li>`;
+        ${from ? html` <${ValuePreview} write=${from} path=${flow.path} /> <${Producer} write=${from} /><${Sources}
+            write=${from} path=${flow.path} depth=${depth - 1} />` : ""}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain"
         onClick=${() => setMost(most * 5)}>${flows.length - most} more</button></li>` : ""}
     ${literals.map(([name, value], n) => html`<li key=${`l${n}`}>
-      <span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code>${" "}
+      <span class="quiet">${argument(name)}</span> <code>${data.preview(value, 60)}</code>${" "}
         <span class="origin">in the plan</span></li>`)}
   </ul>`;
 }
 
-function On({ write, path, depth, isRoot }) {
-  const made = model.value;
+function Uses({ write, path, depth, isRoot }) {
+  const data = model.value;
   const [isOpen, setOpen] = useState(depth > 0);
-  const [most, setMost] = useState(MOST);
-  const flows = made.from(write, plain(path));
+  const [most, setMost] = useState(MAX_ROWS);
+  const flows = data.usesOf(write, plain(path));
   if (!flows.length) return isRoot ? html`<p class="quiet">No step has read it.</p>` : "";
   if (!isOpen)
     return html`<button class="plain more" onClick=${() => setOpen(true)}>… uses: ${flows.length}</button>`;
   return html`<ul class="web">
     ${flows.slice(0, most).map((flow, n) => {
-      const to = flow.write >= 0 ? made.writes[flow.write] : null;
+      const to = flow.write >= 0 ? data.writes[flow.write] : null;
       return html`<li key=${n}><button class="link"
-          onClick=${() => pickVisit(flow.visit.n)}>${made.label(flow.visit)} ${made.step(flow.visit).tool}</button>
+          onClick=${() => pickVisit(flow.visit.n)}>${data.label(flow.visit)} ${data.step(flow.visit).tool}</button>
         ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
         ${to ? html` produced <button class="link"
             onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button>${" "}
-              <${What} write=${to} path=${[]} /><${On} write=${to} path=${[]} depth=${depth - 1} />` : html`${" "}
+              <${ValuePreview} write=${to} path=${[]} /><${Uses} write=${to} path=${[]} depth=${depth - 1} />` : html`${" "}
                 <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "stored no result"}</span>`}</li>`;
     })}
     ${flows.length > most ? html`<li><button class="plain"

@@ -6,23 +6,23 @@ import { batch, useSignal } from "@preact/signals";
 import { goTo, model, pickStep, seq } from "./state.js";
 
 export function Log() {
-  const made = model.value;
+  const data = model.value;
   const kind = useSignal("all");
   const kinds = useMemo(() => {
     const found = new Map();
-    for (const event of made.events) found.set(event.type, (found.get(event.type) || 0) + 1);
+    for (const event of data.events) found.set(event.type, (found.get(event.type) || 0) + 1);
     return [...found].sort();
-  }, [made]);
+  }, [data]);
   const rows = useMemo(
-    () => (kind.value === "all" ? made.events : made.events.filter((event) => event.type === kind.value)),
-    [made, kind.value],
+    () => (kind.value === "all" ? data.events : data.events.filter((event) => event.type === kind.value)),
+    [data, kind.value],
   );
-  const follow = useMemo(() => near(rows, seq.value), [rows, seq.value]);
-  const now = made.events[seq.value - 1];
+  const follow = useMemo(() => lastUpTo(rows, seq.value), [rows, seq.value]);
+  const now = data.events[seq.value - 1];
   return html`<div class="log">
     <div class="bar">
       <label>show <select value=${kind.value} onChange=${(event) => (kind.value = event.currentTarget.value)}>
-        <option value="all">all events (${made.events.length.toLocaleString("en")})</option>
+        <option value="all">all events (${data.events.length.toLocaleString("en")})</option>
         ${kinds.map(([name, count]) => html`<option key=${name}
             value=${name}>${name} (${count.toLocaleString("en")})</option>`)}
       </select></label>
@@ -35,7 +35,7 @@ export function Log() {
   </div>`;
 }
 
-function near(rows, at) {
+function lastUpTo(rows, at) {
   let low = 0;
   let high = rows.length - 1;
   while (low < high) {
@@ -47,21 +47,21 @@ function near(rows, at) {
 }
 
 function Row({ event, isNow, isLater }) {
-  const made = model.value;
-  const said =
-    event.value >= 0 ? made.preview(event.value, 160) : event.more >= 0 ? made.preview(event.more, 160) : "";
+  const data = model.value;
+  const text =
+    event.value >= 0 ? data.preview(event.value, 160) : event.more >= 0 ? data.preview(event.more, 160) : "";
   const pick = () =>
     batch(() => {
       goTo(event.seq);
-      const plan = made.planAt(event.seq);
-      const number = made.plans[plan].steps.findIndex((row) => row.id === event.step);
+      const plan = data.planAt(event.seq);
+      const number = data.plans[plan].steps.findIndex((row) => row.id === event.step);
       if (number >= 0) pickStep(plan, number);
     });
   return html`<div role="listitem"
       class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button onClick=${pick}
       aria-current=${isNow ? "true" : undefined}>
     <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span>
-      <span class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${said}</span>
+      <span class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${text}</span>
   </button></div>`;
 }
 

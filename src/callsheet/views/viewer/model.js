@@ -2,14 +2,14 @@
 
 export const FORMAT = 2;
 
-const BLOCKED = 0.4; // the confidence below which a fact is not handed on
+const MIN_CONFIDENCE = 0.4; // the confidence below which a fact is not handed on
 
 function rows(table) {
   const { columns } = table;
   return table.rows.map((row, n) => {
-    const made = { n };
-    for (let i = 0; i < columns.length; i++) made[columns[i]] = row[i];
-    return made;
+    const object = { n };
+    for (let i = 0; i < columns.length; i++) object[columns[i]] = row[i];
+    return object;
   });
 }
 
@@ -67,7 +67,7 @@ export class Model {
   }
 
   // Resolves the label in a link: of a visit, or of a step that was not reached.
-  find(label) {
+  resolveLabel(label) {
     const visit = this.labels.get(label);
     if (visit) return { plan: visit.plan, step: visit.step, visit: visit.n };
     for (const [plan, { steps }] of this.plans.entries()) {
@@ -82,13 +82,13 @@ export class Model {
 
   stateOf(visit, seq) {
     if (!visit) return "pending";
-    if (visit.seq > seq) return this.hasLeft(visit, seq) ? "open" : "pending";
+    if (visit.seq > seq) return this.wasSent(visit, seq) ? "open" : "pending";
     if (visit.end && visit.end <= seq) return visit.outcome;
     if (!visit.end && seq >= this.last) return visit.outcome;
     return "open";
   }
 
-  hasLeft(visit, seq) {
+  wasSent(visit, seq) {
     const [first, count] = visit.calls;
     for (let n = first; n < first + Math.min(count, 50); n++) {
       if (this.calls[n].left && this.calls[n].left <= seq) return true;
@@ -99,7 +99,7 @@ export class Model {
   // The visit of a step to show after an event: the last one that had begun, otherwise the first.
   visitAt(plan, step, seq) {
     const list = this.visitsOf[plan][step];
-    return list[Math.max(0, upto(list, seq) - 1)] || null;
+    return list[Math.max(0, countUpTo(list, seq) - 1)] || null;
   }
 
   stepState(plan, step, seq) {
@@ -108,7 +108,7 @@ export class Model {
 
   writeAt(name, seq) {
     const list = this.writesOf.get(name) || [];
-    return list[upto(list, seq) - 1] || null;
+    return list[countUpTo(list, seq) - 1] || null;
   }
 
   variablesAt(seq) {
@@ -175,7 +175,7 @@ export class Model {
   }
 
   // The text with a number in the table of values, such as an error.
-  words(n) {
+  textOf(n) {
     const value = this.parsed(n);
     return typeof value === "string" ? plain(value) : this.preview(n, 400);
   }
@@ -208,14 +208,14 @@ export class Model {
       if (only >= 0 && (item === null ? items.length && !items.includes(only) : only !== item)) continue;
       if (role === "source" && item !== null) continue;
       const write = visit.versions[step.names.indexOf(name)];
-      let where = path;
+      let fullPath = path;
       if (each >= 0) {
-        const held = write >= 0 ? this.at(this.writes[write], path.slice(0, each)) : undefined;
-        const isOne = held !== undefined && !Array.isArray(held) && !(typeof held === "string");
+        const source = write >= 0 ? this.at(this.writes[write], path.slice(0, each)) : undefined;
+        const isOne = source !== undefined && !Array.isArray(source) && !(typeof source === "string");
         const place = isOne ? [] : item === null ? ["*"] : [item];
-        where = [...path.slice(0, each), ...place, ...path.slice(each + 1)];
+        fullPath = [...path.slice(0, each), ...place, ...path.slice(each + 1)];
       }
-      found.push({ role, argument, name, write: write === undefined ? -1 : write, path: where });
+      found.push({ role, argument, name, write: write === undefined ? -1 : write, path: fullPath });
     }
     return found;
   }
@@ -235,7 +235,7 @@ export class Model {
   }
 
   // The sources of a part of a value.
-  into(write, path) {
+  sourcesOf(write, path) {
     if (write.visit < 0) return [];
     const visit = this.visits[write.visit];
     let item = null;
@@ -262,13 +262,13 @@ export class Model {
   }
 
   // The uses of a part of a value: { visit, role, argument, path, write }; `write` is the result, or -1.
-  from(write, path) {
+  usesOf(write, path) {
     const found = [];
     for (const visit of this.readers.get(write.n) || []) {
       const use = this.reads(visit).find((each) => each.write === write.n && overlap(each.path, path));
       if (!use) continue;
-      const made = visit.write >= 0 ? visit.write : this.answerOf(visit);
-      found.push({ visit, role: use.role, argument: use.argument, path: use.path, write: made });
+      const result = visit.write >= 0 ? visit.write : this.answerOf(visit);
+      found.push({ visit, role: use.role, argument: use.argument, path: use.path, write: result });
     }
     return found;
   }
@@ -292,12 +292,12 @@ export class Model {
     const place = to.names.indexOf(name);
     if (!visit || visit.seq > seq || place < 0) return null;
     const version = visit.versions[place];
-    const came = version >= 0 ? this.writes[version] : null;
-    if (!came) return { name, why: "lost" };
-    const by = came.visit >= 0 ? this.visits[came.visit] : null;
+    const write = version >= 0 ? this.writes[version] : null;
+    if (!write) return { name, why: "lost" };
+    const by = write.visit >= 0 ? this.visits[write.visit] : null;
     if (!by || by.plan !== plan || by.step !== start) return null; // it is the output of another step
     const fact = this.factAt.get(version);
-    return fact && fact.value < BLOCKED ? { name, why: "blocked", value: fact.value } : null;
+    return fact && fact.value < MIN_CONFIDENCE ? { name, why: "blocked", value: fact.value } : null;
   }
 
   // ------------------------------------------------------------ resource use
@@ -325,7 +325,7 @@ export class Model {
 }
 
 // The number of rows, which are sorted by event, up to an event.
-function upto(list, seq) {
+function countUpTo(list, seq) {
   let low = 0;
   let high = list.length;
   while (low < high) {
@@ -343,18 +343,18 @@ function overlap(one, other) {
   return true;
 }
 
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+const CONTROL_CHARACTERS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
 // Returns a text with control and bidirectional characters escaped.
 export const plain = (text) =>
-  text.replace(UNSEEN, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  text.replace(CONTROL_CHARACTERS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 // Whether a value is a placeholder for a secret.
 export const isSealed = (value) => typeof value === "string" && /^\[sealed k:[^\]]*\]$/.test(value);
 
 const ORIGINS = { plan: "in the plan", edit: "edited", input: "input" };
 
-// The origin of a write that no step made.
+// The origin of a write that no step data.
 export const origin = (write) => ORIGINS[write.made] || "before";
 
 // Returns a value on one line, truncated.

@@ -2,19 +2,19 @@
 import { useEffect, useState } from "preact/hooks";
 import { CopyButton, Source, bytes, counted, download, html } from "./ui.js";
 import { decompressed } from "./compressed.js";
-import { acts, model } from "./state.js";
+import { actions, model } from "./state.js";
 
 const SIGNALS = { resourceSpans: "spans", resourceLogs: "log records", resourceMetrics: "metrics" };
 
 export function Otel() {
-  const made = model.value;
-  const [otel, setOtel] = useState(made.doc.otel);
+  const data = model.value;
+  const [otel, setOtel] = useState(data.doc.otel);
   const [loaded, setLoaded] = useState(null);
   const [signal, setSignal] = useState(0);
   useEffect(() => {
-    if (!acts.value) setOtel(made.doc.otel);
-    else acts.value.spans().then(setOtel, (error) => setLoaded({ why: error.message })); // a server sends them separately
-  }, [made]);
+    if (!actions.value) setOtel(data.doc.otel);
+    else actions.value.spans().then(setOtel, (error) => setLoaded({ why: error.message })); // a server sends them separately
+  }, [data]);
   useEffect(() => {
     let isGone = false;
     setLoaded(null);
@@ -30,7 +30,7 @@ export function Otel() {
   if (!otel.packed)
     return html`<p class="quiet pad">
       The spans of this run are not in this page:${" "}
-      <code>callsheet trace export ${made.run.id} --file ${made.run.id}.otlp.jsonl</code>
+      <code>callsheet trace export ${data.run.id} --file ${data.run.id}.otlp.jsonl</code>
     </p>`;
   if (loaded === null) return html`<p class="quiet pad">Decompressing the spans…</p>`;
   if (loaded.why) return html`<p class="quiet pad">The spans cannot be shown: ${loaded.why}</p>`;
@@ -38,7 +38,7 @@ export function Otel() {
   const shown = requests[signal] || requests[0];
   const text = JSON.stringify(shown, null, 1);
   const kinds = [counted(otel.spans, "span"), counted(otel.logs, "log record"), counted(otel.metrics, "metric")];
-  const save = () => download(`${made.run.id}.otlp.jsonl`, loaded, "application/x-ndjson");
+  const save = () => download(`${data.run.id}.otlp.jsonl`, loaded, "application/x-ndjson");
   return html`<div class="otel">
     <div class="bar">
       <span>

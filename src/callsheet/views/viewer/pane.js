@@ -21,12 +21,12 @@ const MOST_VISITS = 12;
 const ROLES = { condition: "if", source: "each of" };
 
 export function Pane() {
-  const made = model.value;
+  const data = model.value;
   const at = step.value;
   if (!at) return html`<aside class="pane panel" aria-label="Step"><p class="quiet">Select a step.</p></aside>`;
-  const row = made.plans[at.plan].steps[at.step];
+  const row = data.plans[at.plan].steps[at.step];
   const chosen = shown.value;
-  const state = chosen ? made.stateOf(chosen, seq.value) : "pending";
+  const state = chosen ? data.stateOf(chosen, seq.value) : "pending";
   const visit = state === "pending" ? null : chosen; // later outcomes are not shown
   const isOver = visit && state !== "open";
   return html`<aside class="pane panel" aria-label=${`Step ${row.id}`}>
@@ -38,7 +38,7 @@ export function Pane() {
     ${row.title ? html`<p class="title">${row.title}</p>` : ""}
     <p class="action"><code>${row.action}</code></p>
     <${Visits} plan=${at.plan} place=${at.step} visit=${chosen} />
-    ${isOver && visit.detail >= 0 ? html`<p class="why is-${visit.outcome}">${made.words(visit.detail)}</p>` : ""}
+    ${isOver && visit.detail >= 0 ? html`<p class="why is-${visit.outcome}">${data.textOf(visit.detail)}</p>` : ""}
     ${isOver ? html`<${Blame} visit=${visit} />` : ""}
     <dl class="about">
       ${row.guard ? html`<div><dt>if</dt>
@@ -51,22 +51,22 @@ export function Pane() {
       ${chosen ? html`<div><dt>journal</dt><dd><button class="link"
           onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to${" "}
             <button class="link" onClick=${() => goTo(chosen.end)}>${chosen.end}</button>` : ""} · <button class="link"
-          onClick=${() => knew(chosen)}>facts at that time</button></dd></div>` : ""}
+          onClick=${() => showFactsAt(chosen)}>facts at that time</button></dd></div>` : ""}
     </dl>
-    ${chosen ? html`<${Branching} at=${seq.value} label=${made.label(chosen)} />` : ""}
+    ${chosen ? html`<${Branching} at=${seq.value} label=${data.label(chosen)} />` : ""}
     ${visit && visit.calls[1] ? html`<${Calls} key=${visit.n} visit=${visit} />` : ""}
   </aside>`;
 }
 
 // Shows the facts at the beginning of the visit.
-function knew(visit) {
+function showFactsAt(visit) {
   goTo(visit.seq);
   lower.value = "facts";
 }
 
 function Visits({ plan, place, visit }) {
-  const made = model.value;
-  const all = made.visitsOf[plan][place];
+  const data = model.value;
+  const all = data.visitsOf[plan][place];
   if (all.length < 2) return "";
   const at = all.indexOf(visit);
   const first = Math.max(0, Math.min(at - MOST_VISITS / 2, all.length - MOST_VISITS));
@@ -83,8 +83,8 @@ function Visits({ plan, place, visit }) {
 function Blame({ visit }) {
   const { blame } = model.value.doc;
   if (!visit || !blame || blame.visit !== visit.n || !blame.suspects.length) return "";
-  const made = model.value;
-  const said = {
+  const data = model.value;
+  const reasons = {
     error: "an error was stored instead of a result",
     cast: "the value did not fit its cast",
     unset: "the value was missing",
@@ -94,12 +94,12 @@ function Blame({ visit }) {
     ${blame.suspects.slice(0, 5).map(
       (each, n) =>
         html`<li key=${n}><button class="link"
-            onClick=${() => each.write >= 0 && pickWrite(made.writes[each.write], each.path)}
-          >${made.place(each.name, each.path)}</button>: ${said[each.odd]}${
+            onClick=${() => each.write >= 0 && pickWrite(data.writes[each.write], each.path)}
+          >${data.place(each.name, each.path)}</button>: ${reasons[each.odd]}${
           each.way.length > 1
             ? html` <span class="quiet">→ ${each.way
                 .slice(1)
-                .map(([name, path]) => made.place(name, path))
+                .map(([name, path]) => data.place(name, path))
                 .join(" → ")}</span>`
             : ""
         }</li>`,
@@ -110,18 +110,18 @@ function Blame({ visit }) {
 }
 
 function Source({ write }) {
-  const made = model.value;
+  const data = model.value;
   if (write < 0) return html`<span class="quiet">not set</span>`;
-  const from = made.writes[write];
+  const from = data.writes[write];
   if (from.visit < 0) return html`<span class="quiet">${origin(from)}</span>`;
   return html`<button class="link"
-      onClick=${() => pickVisit(from.visit)}>${made.label(made.visits[from.visit])}</button>`;
+      onClick=${() => pickVisit(from.visit)}>${data.label(data.visits[from.visit])}</button>`;
 }
 
 function Inputs({ row, visit }) {
-  const made = model.value;
+  const data = model.value;
   const reads = visit
-    ? made.reads(visit)
+    ? data.reads(visit)
     : row.uses.map(([role, argument, name, path]) => ({
         role,
         argument,
@@ -132,32 +132,32 @@ function Inputs({ row, visit }) {
   if (!reads.length && !row.literals.length) return html`<span class="quiet">nothing</span>`;
   return html`<ul class="flows">
     ${reads.map((read, n) => {
-      const fact = read.write >= 0 ? made.factAt.get(read.write) : null;
+      const fact = read.write >= 0 ? data.factAt.get(read.write) : null;
       return html`<li key=${n}>
         <span class="quiet">${ROLES[read.role] || argument(read.argument)}</span>
         <button class="link" onClick=${() =>
           read.write >= 0
             ? pickWrite(
-                made.writes[read.write],
+                data.writes[read.write],
                 read.path.filter((part) => part !== "*"),
               )
-            : pickVariable(read.name)}>${made.place(read.name, read.path)}</button>
+            : pickVariable(read.name)}>${data.place(read.name, read.path)}</button>
         ${fact ? html`<${Confidence} value=${fact.value} short=${true} />` : ""} ${visit ? html`←${" "}
           <${Source} write=${read.write} />` : ""}</li>`;
     })}
     ${row.literals.map(([name, value], n) => html`<li key=${`l${n}`}>
-      <span class="quiet">${argument(name)}</span> <code>${made.preview(value, 60)}</code></li>`)}
+      <span class="quiet">${argument(name)}</span> <code>${data.preview(value, 60)}</code></li>`)}
   </ul>`;
 }
 
 function Output({ row, visit }) {
-  const made = model.value;
-  const write = visit && visit.write >= 0 ? made.writes[visit.write] : null;
+  const data = model.value;
+  const write = visit && visit.write >= 0 ? data.writes[visit.write] : null;
   if (!write || write.seq > seq.value)
     return row.output
       ? html`<code>${row.output}</code> <span class="quiet">not yet</span>`
       : html`<span class="quiet">nothing</span>`;
-  const fact = made.factAt.get(write.n);
+  const fact = data.factAt.get(write.n);
   const chosen = variable.value && variable.value.name === write.name ? variable.value.path : null;
   return html`<div><button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>
     ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} />${" "}
@@ -167,29 +167,29 @@ function Output({ row, visit }) {
 }
 
 function Users({ visit }) {
-  const made = model.value;
-  const users = made.readers.get(visit.write) || [];
+  const data = model.value;
+  const users = data.readers.get(visit.write) || [];
   if (!users.length) return html`<span class="quiet">no step</span>`;
   return html`${users.slice(0, 20).map((each) => html`<button key=${each.n} class="link"
-      onClick=${() => pickVisit(each.n)}>${made.label(each)}</button> `)}${users.length > 20 ? html`
+      onClick=${() => pickVisit(each.n)}>${data.label(each)}</button> `)}${users.length > 20 ? html`
         <span class="quiet">and ${users.length - 20} more</span>` : ""}`;
 }
 
 function Calls({ visit }) {
-  const made = model.value;
+  const data = model.value;
   const [first, count] = visit.calls;
   const [at, setAt] = useState(count - 1);
   const [tab, setTab] = useState("result");
-  const call = made.calls[first + at];
-  const answer = call.answered ? made.events[call.answered - 1] : null;
-  const left = call.left ? made.events[call.left - 1] : null;
+  const call = data.calls[first + at];
+  const answer = call.answered ? data.events[call.answered - 1] : null;
+  const left = call.left ? data.events[call.left - 1] : null;
   const word = { ok: "ok", err: "failed", signal: "ok", plan: "ok", fired: "ok", decided: "ok" };
   return html`<section class="calls"><h3>${counted(count, "call")}</h3>
     ${
       count > 1
         ? html`<${VirtualList} label="Calls of this visit" class="call-list" count=${count} height=${28} follow=${at}
       row=${(n) => {
-        const each = made.calls[first + n];
+        const each = data.calls[first + n];
         const again = each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : "";
         return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""}
             aria-pressed=${n === at} onClick=${() => setAt(n)}>
@@ -228,12 +228,12 @@ function Result({ call, answer }) {
 
 // The prompt of a model call: its messages, rebuilt from the journal.
 function Prompt({ call }) {
-  const made = model.value;
+  const data = model.value;
   const named = call.asked ? html`<code>${call.asked}</code>` : "a custom prompt";
   if (call.prompt < 0)
     return html`<p class="quiet">The model was asked with ${named}. Its text is not available: the instructions of an
       agent, and prompts of other versions or custom models, are not in the journal. The inputs are under Args.</p>`;
-  const messages = made.parsed(call.prompt);
+  const messages = data.parsed(call.prompt);
   if (!messages) return html`<${ValueBox} value=${call.prompt} label=${call.asked} />`;
   return html`<div class="prompt"><p class="quiet">${named}, rebuilt from the inputs in the journal</p>
     ${messages.map(
@@ -253,8 +253,8 @@ function Usage({ call }) {
   if (call.model) rows.push(["model", duration(call.model)]);
   if (call.tokens_in || call.tokens_out) rows.push(["tokens", `${call.tokens_in} in, ${call.tokens_out} out`]);
   if (call.cost) rows.push(["cost", call.cost.toPrecision(3)]);
-  return html`<dl class="about">${rows.map(([name, said]) => html`
-    <div key=${name}><dt>${name}</dt><dd>${said}</dd></div>`)}</dl>`;
+  return html`<dl class="about">${rows.map(([name, value]) => html`
+    <div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 function Raw({ left, answer }) {

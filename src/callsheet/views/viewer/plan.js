@@ -5,9 +5,9 @@ import { plain } from "./model.js";
 import { model, pickStep, seq, step } from "./state.js";
 
 export function PlanText() {
-  const made = model.value;
-  const number = step.value ? step.value.plan : made.planAt(seq.value);
-  const plan = made.plans[number];
+  const data = model.value;
+  const number = step.value ? step.value.plan : data.planAt(seq.value);
+  const plan = data.plans[number];
   const lines = useMemo(() => plain(plan.source).replace(/\n$/, "").split("\n"), [plan]);
   const stepOf = useMemo(() => {
     const found = new Map();
@@ -32,7 +32,7 @@ export function PlanText() {
             n,
           ) => {
             const at = stepOf.get(n);
-            const state = at === undefined ? "" : made.stepState(number, at, seq.value);
+            const state = at === undefined ? "" : data.stepState(number, at, seq.value);
             const isFirst = at !== undefined && stepOf.get(n - 1) !== at;
             return html`<div role="listitem" key=${n} class="line ${at === chosen && at !== undefined ? "chosen" : ""}">
         <span class="number">${n + 1}</span><span class="mark is-${state}"

@@ -9,46 +9,46 @@ const at = signal(0);
 const isOpen = signal(false);
 
 const hits = computed(() => {
-  const made = model.value;
+  const data = model.value;
   const wanted = query.value.trim().toLowerCase();
   const found = [];
-  if (!made || wanted.length < 2) return found;
+  if (!data || wanted.length < 2) return found;
   const has = (text) => text.toLowerCase().includes(wanted);
-  made.plans.forEach((plan, number) =>
+  data.plans.forEach((plan, number) =>
     plan.steps.forEach((row, place) => {
       if (has(row.id) || has(row.title) || has(row.action))
         found.push({ text: `${row.id} ${row.action}`, kind: "step", go: () => pickStep(number, place) });
     }),
   );
-  for (const write of made.writes) {
+  for (const write of data.writes) {
     if (found.length > MOST) break;
     if (has(write.name))
       found.push({
-        text: `$${write.name} = ${made.preview(write.value, 60)}`,
+        text: `$${write.name} = ${data.preview(write.value, 60)}`,
         kind: "variable",
         go: () => pickWrite(write),
       });
-    else if (has(made.value(write.value).text))
+    else if (has(data.value(write.value).text))
       found.push({
-        text: `$${write.name}: ${around(made.value(write.value).text, wanted)}`,
+        text: `$${write.name}: ${around(data.value(write.value).text, wanted)}`,
         kind: "value",
         go: () => pickWrite(write),
       });
   }
-  for (const call of made.calls) {
+  for (const call of data.calls) {
     if (found.length > MOST) break;
-    if (has(call.key) || (call.args >= 0 && has(made.value(call.args).text)))
+    if (has(call.key) || (call.args >= 0 && has(data.value(call.args).text)))
       found.push({
-        text: `${call.key} ${call.tool} ${made.preview(call.args, 60)}`,
+        text: `${call.key} ${call.tool} ${data.preview(call.args, 60)}`,
         kind: "call",
         go: () => pickVisit(call.visit, true),
       });
   }
-  for (const event of made.events) {
+  for (const event of data.events) {
     if (found.length > MOST) break;
-    if (event.type === "err" && event.more >= 0 && has(made.value(event.more).text))
+    if (event.type === "err" && event.more >= 0 && has(data.value(event.more).text))
       found.push({
-        text: `event ${event.seq}: ${around(made.value(event.more).text, wanted)}`,
+        text: `event ${event.seq}: ${around(data.value(event.more).text, wanted)}`,
         kind: "error",
         go: () => goTo(event.seq),
       });

@@ -5,7 +5,7 @@
 
 import { applyChanges } from "./changes.js";
 
-const PAUSE = 400; // the minimum time between two requests, in milliseconds
+const MIN_INTERVAL = 400; // the minimum time between two requests, in milliseconds
 
 export function embedded(element) {
   return {
@@ -30,69 +30,69 @@ export function served(documents, events) {
     wake() {},
     open(show, fail) {
       let stream = null;
-      let isAsking = false;
+      let isLoading = false;
       let isStale = false;
       let isClosed = false;
       let data = null; // the last document
-      let name = ""; // its ETag
-      const ask = async () => {
+      let etag = "";
+      const load = async () => {
         if (isClosed) return;
-        if (isAsking) {
+        if (isLoading) {
           isStale = true;
           return;
         }
-        isAsking = true;
+        isLoading = true;
         const began = performance.now();
         try {
-          const base = name ? `${documents.includes("?") ? "&" : "?"}base=${name}` : "";
+          const base = etag ? `${documents.includes("?") ? "&" : "?"}base=${etag}` : "";
           const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
           if (!answer.ok) throw new Error(await reason(answer));
           const update = await answer.json();
           if (isClosed) return;
           data = update.base ? applyChanges(data, update) : update;
-          name = (answer.headers.get("etag") || "").replaceAll('"', "");
+          etag = (answer.headers.get("etag") || "").replaceAll('"', "");
           show(data);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {
           if (!isClosed) fail(`the server returned no data: ${error.message}`);
         }
         // the document of a long run takes longer, so it is requested less often
-        const pause = Math.max(PAUSE, 3 * (performance.now() - began));
+        const pause = Math.max(MIN_INTERVAL, 3 * (performance.now() - began));
         setTimeout(() => {
-          isAsking = false;
+          isLoading = false;
           if (isStale) {
             isStale = false;
-            ask();
+            load();
           }
         }, pause);
       };
       const listen = (after) => {
         const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
-        opened.onmessage = ask;
-        opened.onerror = ask; // shows an error if the server is gone; the browser reconnects the stream itself
-        opened.addEventListener("standing", ask);
+        opened.onmessage = load;
+        opened.onerror = load; // shows an error if the server is gone; the browser reconnects the stream itself
+        opened.addEventListener("standing", load);
         opened.addEventListener("end", () => {
           opened.close(); // otherwise the browser would reconnect forever
-          ask();
+          load();
         });
         return opened;
       };
       source.wake = () => {
         if (stream && stream.readyState === EventSource.CLOSED) stream = null;
-        ask();
+        load();
       };
-      const look = () => {
-        if (!document.hidden) ask();
+      const onVisibilityChange = () => {
+        if (!document.hidden) load();
         else if (stream) {
           stream.close(); // browsers allow few connections to a server, and this page is hidden
           stream = null;
         }
       };
-      document.addEventListener("visibilitychange", look);
-      ask();
+      document.addEventListener("visibilitychange", onVisibilityChange);
+      load();
       return () => {
         isClosed = true;
-        document.removeEventListener("visibilitychange", look);
+        document.removeEventListener("visibilitychange", onVisibilityChange);
         if (stream) stream.close();
       };
     },

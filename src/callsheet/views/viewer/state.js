@@ -10,13 +10,13 @@ export const step = signal(null); // { plan, step, visit }, visit -1 for the one
 export const variable = signal(null); // { name, path }
 export const tab = signal("dag");
 export const lower = signal("facts");
-export const isThen = signal(false); // whether documents are those after the current event
+export const isAtEvent = signal(false); // whether documents are those after the current event
 export const query = signal("");
 export const isPlaying = signal(false);
-export const isHelping = signal(false);
+export const isHelpOpen = signal(false);
 export const theme = signal("auto");
 export const base = signal(""); // the beginning of the URL fragment if a page shows several runs: "run=ID"
-export const acts = signal(null); // the actions that a server offers for the run
+export const actions = signal(null); // the actions that a server offers for the run
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
 export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
@@ -35,53 +35,53 @@ export const written = computed(() => {
   return model.value.writeAt(at.name, seq.value) || (model.value.writesOf.get(at.name) || [])[0] || null;
 });
 
-const waiting = (made) => made.doc.asks.length + made.doc.doubts.length;
+const waiting = (data) => data.doc.asks.length + data.doc.doubts.length;
 
 let hasPicked = false; // whether the user has selected a step
 
 export function show(document) {
   const old = model.value;
   const isFirst = old === null;
-  const made = new Model(document);
+  const data = new Model(document);
   batch(() => {
     const atEnd = isFirst || seq.value >= model.value.last;
-    model.value = made;
-    if (isFirst) start(made);
-    else if (atEnd) follow(old, made);
-    if (lower.value === "waits" && !waiting(made)) lower.value = "facts";
+    model.value = data;
+    if (isFirst) start(data);
+    else if (atEnd) followEnd(old, data);
+    if (lower.value === "waits" && !waiting(data)) lower.value = "facts";
   });
 }
 
 // Follows the end of a run that has grown, and shows new questions and failures unless a step is selected.
-function follow(old, made) {
-  seq.value = made.last;
-  if (waiting(made) && !waiting(old)) lower.value = "waits";
-  const failed = failureOf(made);
+function followEnd(old, data) {
+  seq.value = data.last;
+  if (waiting(data) && !waiting(old)) lower.value = "waits";
+  const failed = failureOf(data);
   if (failed && !failureOf(old) && !hasPicked) step.value = { plan: failed.plan, step: failed.step, visit: -1 };
 }
 
-const failureOf = (made) => (made.doc.blame && made.doc.blame.visit >= 0 ? made.visits[made.doc.blame.visit] : null);
+const failureOf = (data) => (data.doc.blame && data.doc.blame.visit >= 0 ? data.visits[data.doc.blame.visit] : null);
 
 // Resets the state when no run is shown any more.
-export function forget() {
+export function reset() {
   stop();
   hasPicked = false;
   batch(() => {
     model.value = step.value = variable.value = null;
     failure.value = query.value = "";
     seq.value = 0;
-    isThen.value = isHelping.value = false;
+    isAtEvent.value = isHelpOpen.value = false;
     tab.value = "dag";
     lower.value = "facts";
   });
 }
 
-function start(made) {
-  seq.value = made.last;
-  const failed = failureOf(made);
-  const first = failed || made.visits[0];
+function start(data) {
+  seq.value = data.last;
+  const failed = failureOf(data);
+  const first = failed || data.visits[0];
   if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
-  if (waiting(made)) lower.value = "waits";
+  if (waiting(data)) lower.value = "waits";
   read();
 }
 
@@ -92,23 +92,23 @@ let known = ""; // the URL fragment that was last read or written
 
 export function read() {
   known = location.hash;
-  const made = model.value;
-  if (!made) return;
-  const said = new URLSearchParams(location.hash.slice(1));
+  const data = model.value;
+  if (!data) return;
+  const params = new URLSearchParams(location.hash.slice(1));
   isReading = true;
   batch(() => {
-    const at = Number(said.get("seq"));
-    if (said.has("seq") && Number.isInteger(at)) seq.value = Math.max(0, Math.min(made.last, at));
-    const label = said.get("step");
-    if (label !== null) step.value = made.find(label) || step.value;
-    const name = said.get("var");
+    const at = Number(params.get("seq"));
+    if (params.has("seq") && Number.isInteger(at)) seq.value = Math.max(0, Math.min(data.last, at));
+    const label = params.get("step");
+    if (label !== null) step.value = data.resolveLabel(label) || step.value;
+    const name = params.get("var");
     if (name !== null) {
       const [head, ...path] = name.split(".");
-      if (made.writesOf.has(head)) variable.value = { name: head, path: path.map(part) };
+      if (data.writesOf.has(head)) variable.value = { name: head, path: path.map(part) };
     }
-    if (TABS.includes(said.get("tab"))) tab.value = said.get("tab");
-    if (LOWER.includes(said.get("below"))) lower.value = said.get("below");
-    if (said.has("then")) isThen.value = true;
+    if (TABS.includes(params.get("tab"))) tab.value = params.get("tab");
+    if (LOWER.includes(params.get("below"))) lower.value = params.get("below");
+    if (params.has("then")) isAtEvent.value = true;
   });
   isReading = false;
 }
@@ -116,22 +116,22 @@ export function read() {
 const part = (text) => (/^-?\d+$/.test(text) ? Number(text) : text);
 
 export function link() {
-  const made = model.value;
-  const said = [...(base.value ? [base.value] : []), `seq=${seq.value}`];
+  const data = model.value;
+  const parts = [...(base.value ? [base.value] : []), `seq=${seq.value}`];
   const at = step.value;
   if (at) {
     const shown =
       at.visit >= 0
-        ? made.label(made.visits[at.visit])
-        : `${at.plan ? `r${at.plan}/` : ""}${made.plans[at.plan].steps[at.step].id}`;
-    said.push(`step=${encodeURIComponent(shown)}`);
+        ? data.label(data.visits[at.visit])
+        : `${at.plan ? `r${at.plan}/` : ""}${data.plans[at.plan].steps[at.step].id}`;
+    parts.push(`step=${encodeURIComponent(shown)}`);
   }
-  if (variable.value) said.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
-  if (tab.value !== "dag") said.push(`tab=${tab.value}`);
-  if (lower.value !== "facts" || waiting(made))
-    said.push(`below=${lower.value}`);
-  if (isThen.value) said.push("then");
-  return `#${said.join("&")}`;
+  if (variable.value) parts.push(`var=${encodeURIComponent([variable.value.name, ...variable.value.path].join("."))}`);
+  if (tab.value !== "dag") parts.push(`tab=${tab.value}`);
+  if (lower.value !== "facts" || waiting(data))
+    parts.push(`below=${lower.value}`);
+  if (isAtEvent.value) parts.push("then");
+  return `#${parts.join("&")}`;
 }
 
 export function keepAddress() {
@@ -189,8 +189,8 @@ export function pickWrite(write, path = []) {
 }
 
 export function nextStep(by) {
-  const made = model.value;
-  const all = made.plans.flatMap((plan, number) => plan.steps.map((_, place) => [number, place]));
+  const data = model.value;
+  const all = data.plans.flatMap((plan, number) => plan.steps.map((_, place) => [number, place]));
   if (!all.length) return;
   const at = step.value
     ? all.findIndex(([plan, place]) => plan === step.value.plan && place === step.value.step)
@@ -209,20 +209,20 @@ function stop() {
 }
 
 export function play() {
-  const made = model.value;
+  const data = model.value;
   const isOver = isPlaying.value;
   stop();
   if (isOver) return;
   isPlaying.value = true;
-  if (seq.value >= made.last) seq.value = 1;
-  const by = Math.max(1, Math.round(made.last / 200));
+  if (seq.value >= data.last) seq.value = 1;
+  const by = Math.max(1, Math.round(data.last / 200));
   player = setInterval(
     () => {
       if (seq.value >= model.value.last) {
         stop();
       } else goTo(seq.value + by);
     },
-    Math.max(40, Math.min(400, 12000 / made.last)),
+    Math.max(40, Math.min(400, 12000 / data.last)),
   );
 }
 

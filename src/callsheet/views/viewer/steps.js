@@ -3,8 +3,8 @@ import { Status, VirtualList, html } from "./ui.js";
 import { model, pickStep, seq, step } from "./state.js";
 
 export function Steps() {
-  const made = model.value;
-  const rows = made.plans.flatMap((plan, number) => [
+  const data = model.value;
+  const rows = data.plans.flatMap((plan, number) => [
     ...(number ? [{ head: `new plan, event ${plan.seq}` }] : []),
     ...plan.steps.map((_, place) => ({ plan: number, step: place })),
   ]);
@@ -19,13 +19,13 @@ export function Steps() {
 }
 
 function Row({ plan, step: place }) {
-  const made = model.value;
-  const row = made.plans[plan].steps[place];
-  const visits = made.visitsOf[plan][place];
-  const visit = made.visitAt(plan, place, seq.value);
-  const state = made.stateOf(visit, seq.value);
+  const data = model.value;
+  const row = data.plans[plan].steps[place];
+  const visits = data.visitsOf[plan][place];
+  const visit = data.visitAt(plan, place, seq.value);
+  const state = data.stateOf(visit, seq.value);
   const isChosen = step.value && step.value.plan === plan && step.value.step === place;
-  const retries = visit && state !== "pending" ? made.spent(visit).retries : 0;
+  const retries = visit && state !== "pending" ? data.spent(visit).retries : 0;
   return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}"
       aria-current=${isChosen ? "true" : undefined}
     onClick=${() => pickStep(plan, place)}>

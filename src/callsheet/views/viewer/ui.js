@@ -1,6 +1,6 @@
 // Shared components of all panels: templates, status, numbers, virtual lists.
 import { h } from "preact";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import htm from "htm";
 import { plain } from "./model.js";
 
@@ -156,11 +156,11 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-export function copy(text, said) {
-  const done = () => said("copied");
-  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(done, () => by_hand());
-  else by_hand();
-  function by_hand() {
+export function copy(text, onCopied) {
+  const done = () => onCopied("copied");
+  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(done, copyBySelection);
+  else copyBySelection();
+  function copyBySelection() {
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
@@ -180,12 +180,12 @@ export function download(name, text, type = "text/plain") {
 }
 
 export function CopyButton({ text, label = "Copy" }) {
-  const [said, setSaid] = useState("");
+  const [status, setStatus] = useState("");
   return html`<button class="plain" onClick=${() =>
     copy(typeof text === "function" ? text() : text, (word) => {
-      setSaid(word);
-      setTimeout(() => setSaid(""), 1500);
-    })}>${said || label}</button>`;
+      setStatus(word);
+      setTimeout(() => setStatus(""), 1500);
+    })}>${status || label}</button>`;
 }
 
 // A text of many lines, of which only visible ones are rendered.

@@ -4,29 +4,29 @@ import { CopyButton, bytes, html } from "./ui.js";
 import { Exact, isSealed, plain, preview } from "./model.js";
 import { model } from "./state.js";
 
-const MOST_CHILDREN = 100;
-const MOST_TEXT = 2000;
+const MAX_CHILDREN = 100;
+const MAX_TEXT = 2000;
 
 // With `onPick(path)`, names of parts are buttons; `path` is the selected part.
 export function ValueBox({ value, label = "", onPick = null, path = null, open = 2 }) {
-  const made = model.value;
-  const { text, size, cut, kind } = made.value(value);
+  const data = model.value;
+  const { text, size, cut, kind } = data.value(value);
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}omitted (${kind}, ${bytes(size)})</p>`;
-  const told = cut ? `, truncated to ${bytes(text.length)}` : "";
-  const parsed = cut ? undefined : made.parsed(value);
+  const note = cut ? `, truncated to ${bytes(text.length)}` : "";
+  const parsed = cut ? undefined : data.parsed(value);
   return html`<div class="value">
     <div class="value-head">
-      <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${told}</span>
+      <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${note}</span>
       <${CopyButton} text=${text} /></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
       <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path} open=${open} /></div>`}
-    ${cut ? html`<p class="quiet">Full value: <code>callsheet show ${made.run.id} --events</code></p>` : ""}
+    ${cut ? html`<p class="quiet">Full value: <code>callsheet show ${data.run.id} --events</code></p>` : ""}
   </div>`;
 }
 
 function Node({ value, name, path, onPick, chosen, open }) {
   const [isOpen, setOpen] = useState(open > 0);
-  const [most, setMost] = useState(MOST_CHILDREN);
+  const [most, setMost] = useState(MAX_CHILDREN);
   const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
   const isChosen =
     chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
@@ -65,8 +65,8 @@ function Leaf({ value }) {
   if (value instanceof Exact) return html`<span class="json number">${value.text}</span>`;
   if (typeof value !== "string")
     return html`<span class="json ${typeof value}">${String(JSON.stringify(value))}</span>`;
-  const isLong = value.length > MOST_TEXT && !isWhole;
+  const isLong = value.length > MAX_TEXT && !isWhole;
   return html`
-    <span class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MOST_TEXT) : value))}</span>${isLong ? html`
+    <span class="json string">${plain(JSON.stringify(isLong ? value.slice(0, MAX_TEXT) : value))}</span>${isLong ? html`
       <button class="plain" onClick=${() => setWhole(true)}>all ${bytes(value.length)}</button>` : ""}`;
 }

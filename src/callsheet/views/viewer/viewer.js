@@ -16,10 +16,10 @@ import { Lctl } from "./lctl.js";
 import { Otel } from "./otel.js";
 import { Cost } from "./cost.js";
 import { Diff } from "./diff.js";
-import { Waits } from "./waits.js";
+import { Pending } from "./pending.js";
 import { Search } from "./search.js";
 import { FORMAT } from "./model.js";
-import { failure, forget, isLive, lower, model, show, tab } from "./state.js";
+import { failure, reset, isLive, lower, model, show, tab } from "./state.js";
 
 const MAIN = { dag: Dag, waterfall: Waterfall, log: Log, plan: PlanText };
 const BELOW = {
@@ -31,22 +31,22 @@ const BELOW = {
   otel: Otel,
   cost: Cost,
   diff: Diff,
-  waits: Waits,
+  waits: Pending,
 };
 
 export function Viewer() {
   if (failure.value && !model.value)
     return html`<main class="nothing"><h1>No data</h1><p>${failure.value}</p></main>`;
   if (!model.value) return html`<main class="nothing"><p>Reading the journal…</p></main>`;
-  const made = model.value;
-  const waits = made.doc.asks.length + made.doc.doubts.length;
+  const data = model.value;
+  const waits = data.doc.asks.length + data.doc.doubts.length;
   const Main = MAIN[tab.value];
   const Below = BELOW[lower.value];
   const below = [
     ["facts", "Facts"],
     ["lineage", "Lineage"],
     ["confidence", "Confidence"],
-    ["findings", html`Findings${made.findings.length ? html` <small>${made.findings.length}</small>` : ""}`],
+    ["findings", html`Findings${data.findings.length ? html` <small>${data.findings.length}</small>` : ""}`],
     ["lctl", "LCTL"],
     ["otel", "OTel"],
     ["cost", "Cost"],
@@ -57,11 +57,11 @@ export function Viewer() {
     <${Header} />
     <${Scrubber} />
     <div class="notices">
-      ${made.notes.redacted ? html`
+      ${data.notes.redacted ? html`
         <p class="notice">Values are omitted from this report; names, types and sizes are kept.</p>` : ""}
       ${failure.value ? html`<p class="notice" role="status">The data may be outdated: ${failure.value}</p>` : ""}
-      ${made.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
-        The journal was modified: the hash chain is broken at event ${made.run.chain.seq}: ${made.run.chain.why}.</p>`}
+      ${data.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
+        The journal was modified: the hash chain is broken at event ${data.run.chain.seq}: ${data.run.chain.why}.</p>`}
     </div>
     <main class="middle">
       <${Steps} />
@@ -88,7 +88,7 @@ export function Viewer() {
 
 // Shows the data of a source; returns a function that closes it.
 export function open(source) {
-  forget();
+  reset();
   isLive.value = source.isLive;
   const close = source.open(
     (document_) => {
@@ -103,6 +103,6 @@ export function open(source) {
   );
   return () => {
     if (close) close();
-    forget();
+    reset();
   };
 }

@@ -6,23 +6,23 @@ import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
 const MOST_BARS = 60;
 
 export function Waterfall() {
-  const made = model.value;
+  const data = model.value;
   const [zoom, setZoom] = useState(null);
   const [open, setOpen] = useState(new Set());
   const rows = useMemo(() => {
     const found = [];
-    for (const visit of made.visits) {
-      if (visit.outcome === "skipped" && made.visits.length > 2000) continue;
+    for (const visit of data.visits) {
+      if (visit.outcome === "skipped" && data.visits.length > 2000) continue;
       found.push({ visit });
       if (!open.has(visit.n)) continue;
       const [first, count] = visit.calls;
-      for (let n = first; n < first + count; n++) found.push({ visit, call: made.calls[n] });
+      for (let n = first; n < first + count; n++) found.push({ visit, call: data.calls[n] });
     }
     return found;
-  }, [made, open]);
-  const [start, end] = zoom || [0, made.duration];
+  }, [data, open]);
+  const [start, end] = zoom || [0, data.duration];
   const x = (t) => `${(((t - start) / (end - start)) * 100).toFixed(4)}%`;
-  const now = made.timeAt(seq.value);
+  const now = data.timeAt(seq.value);
   const chosen = chosenVisit.value;
   const follow = chosen ? rows.findIndex((row) => row.visit === chosen) : -1;
   const toggle = (n) =>
@@ -31,10 +31,10 @@ export function Waterfall() {
       if (!next.delete(n)) next.add(n);
       return next;
     });
-  const look = () => {
+  const toggleZoom = () => {
     if (zoom || !chosen) return setZoom(null);
-    const room = Math.max(chosen.until - chosen.start, made.duration / 1000) * 0.15;
-    return setZoom([Math.max(0, chosen.start - room), Math.min(made.duration, chosen.until + room)]);
+    const room = Math.max(chosen.until - chosen.start, data.duration / 1000) * 0.15;
+    return setZoom([Math.max(0, chosen.start - room), Math.min(data.duration, chosen.until + room)]);
   };
   return html`<div class="waterfall">
     <div class="axis">
@@ -42,7 +42,7 @@ export function Waterfall() {
         <span class="key run">running</span><span class="key model">model</span>
           <span class="key wait">waiting</span><span class="key early">before its turn</span>
             <span class="key way">critical path</span>
-        <button class="plain" onClick=${look}>${zoom ? "all" : "zoom to step"}</button>
+        <button class="plain" onClick=${toggleZoom}>${zoom ? "all" : "zoom to step"}</button>
       </div>
       <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t}
           style=${{ left: x(t) }}>${duration(t)}</span>`)}</div>
@@ -64,11 +64,11 @@ function ticks(start, end) {
 }
 
 function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
-  const made = model.value;
-  const row = made.step(visit);
+  const data = model.value;
+  const row = data.step(visit);
   const isChosen = chosenVisit.value === visit;
-  const state = made.stateOf(visit, seq.value);
-  const bars = call ? [bar(made, visit, call, row)] : barsOf(made, visit, row);
+  const state = data.stateOf(visit, seq.value);
+  const bars = call ? [bar(data, visit, call, row)] : barsOf(data, visit, row);
   const many = visit.calls[1] > 1;
   const until = call ? call.until : visit.until;
   const from = call ? call.start : visit.start;
@@ -81,10 +81,10 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
   return html`<div role="listitem" class=${["visit", ...kinds].filter(Boolean).join(" ")}>
     <span class="name">
       ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
-          aria-label=${`Calls of ${made.label(visit)}`}
+          aria-label=${`Calls of ${data.label(visit)}`}
           onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : html`<span class="fold"></span>`}
       <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
-        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${made.label(visit)}</b> `}
+        ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${data.label(visit)}</b> `}
           <span class="tool">${label}</span>
       </button>
     </span>
@@ -101,7 +101,7 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle }) {
   </div>`;
 }
 
-function bar(made, visit, call, row) {
+function bar(data, visit, call, row) {
   const kind =
     row.kind === "model" || row.kind === "agent" || call.model
       ? "model"
@@ -119,7 +119,7 @@ function bar(made, visit, call, row) {
   };
 }
 
-function barsOf(made, visit, row) {
+function barsOf(data, visit, row) {
   const [first, count] = visit.calls;
   const bars = [];
   if (count && visit.start < visit.turn)
@@ -129,13 +129,13 @@ function barsOf(made, visit, row) {
       kind: "early",
       title: "before its turn",
     });
-  const calls = made.calls.slice(first, first + count).filter((call) => call.left);
+  const calls = data.calls.slice(first, first + count).filter((call) => call.left);
   if (calls.length <= MOST_BARS) {
     let last = visit.start;
     for (const call of calls) {
       if (call.start > last + 0.0005)
         bars.push({ start: last, until: call.start, kind: "wait", title: `waiting ${duration(call.start - last)}` });
-      bars.push(bar(made, visit, call, row));
+      bars.push(bar(data, visit, call, row));
       last = Math.max(last, call.until);
     }
     if (visit.until > last + 0.0005) bars.push({ start: last, until: visit.until, kind: "wait", title: "waiting" });
@@ -144,13 +144,13 @@ function barsOf(made, visit, row) {
   const spans = [];
   for (const call of calls.sort((a, b) => a.start - b.start)) {
     const lastSpan = spans[spans.length - 1];
-    if (lastSpan && call.start <= lastSpan.until + made.duration / 2000)
+    if (lastSpan && call.start <= lastSpan.until + data.duration / 2000)
       lastSpan.until = Math.max(lastSpan.until, call.until);
     else
       spans.push({
         start: call.start,
         until: call.until,
-        kind: bar(made, visit, call, row).kind.split(" ")[0],
+        kind: bar(data, visit, call, row).kind.split(" ")[0],
         title: `${count} calls`,
       });
   }

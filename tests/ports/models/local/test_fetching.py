@@ -121,7 +121,9 @@ def test_what_was_written_after_the_last_whole_package_does_not_count(index: Pat
 
 
 @pytest.mark.parametrize(("parts", "size"), [([b"other" * 60_000, *PARTS[1:]], 600_000), (PARTS, 400_000)])
-def test_another_hash_or_size_leaves_nothing(index: Path, parts: list[bytes], size: int) -> None:
+def test_a_wrong_hash_or_size_is_refused_and_leaves_no_files(
+    index: Path, parts: list[bytes], size: int
+) -> None:
     for number, data in enumerate(parts, 1):
         put(index, number, data)
     said = refused(tiny(size=size))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.models.local import MODELS, look, open_local, server
+from callsheet.ports.models.local import MODELS, detect, open_local, server
 from callsheet.ports.models.local.gguf import Gguf, read_gguf
 from callsheet.ports.models.local.model import fitting_context
 from callsheet.ports.models.local.places import models_folder
@@ -75,17 +75,17 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     diagnostic = refused.value.diagnostics[0]
     assert diagnostic.code == "MDL020"
     assert diagnostic.help == "pip install 'callsheet[local]'"
-    assert look().default is None
-    assert "callsheet[local]" in (look().help or "")
+    assert detect().default is None
+    assert "callsheet[local]" in (detect().help or "")
 
 
 def test_what_is_here_is_found_without_being_read(folder: Path) -> None:
-    assert look().default is None
-    assert str(folder) in look().found
+    assert detect().default is None
+    assert str(folder) in detect().found
     for name in ("qwen2.5-coder-0.5b", "smollm2-135m"):
         (folder / f"{name}.gguf").touch()
-    assert look().models == ("smollm2-135m", "qwen2.5-coder-0.5b")
-    assert look().default == "local:qwen2.5-coder-0.5b"
+    assert detect().models == ("smollm2-135m", "qwen2.5-coder-0.5b")
+    assert detect().default == "local:qwen2.5-coder-0.5b"
     assert models_folder() == folder
 
 

@@ -55,7 +55,7 @@ UNKNOWN = [
 ]
 
 
-async def test_it_is_a_language_model_that_answers_with_what_it_took(model: LocalModel) -> None:
+async def test_the_local_model_answers_with_its_token_counts(model: LocalModel) -> None:
     assert isinstance(model, LanguageModel)
     assert model.name.startswith("local:")
     answer = await model.complete(ASK, max_tokens=4)

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.runtime.engines.temporal.conftest import World, read
 
 from callsheet.api.requirements import facts_of
-from callsheet.apps.models import asked_by_all
+from callsheet.apps.models import models_for_any_plan
 from callsheet.apps.session import Setup, open_toolbox
 from callsheet.apps.settings import Settings
 from callsheet.ir import OnInDoubt
@@ -23,7 +23,7 @@ async def _run(world: World, provider: Provider, text: str, folder: Path) -> Run
     """A plan whose models are asked by one worker, and everything else done by another."""
     settings = Settings(model=ModelSettings(url=f"{provider.url}/v1", name="small", retries=0))
     setup = Setup(workspace=folder, data=folder / "data", discovers=False, settings=settings)
-    asked, plan = asked_by_all(setup), read(text)
+    asked, plan = models_for_any_plan(setup), read(text)
     async with open_toolbox(setup) as toolbox:
         registry = toolbox.registry
         facts = facts_of(plan, registry, OnInDoubt.ASK, asked.agents)
@@ -36,7 +36,7 @@ async def _run(world: World, provider: Provider, text: str, folder: Path) -> Run
             run_id = await world.start(plan, {"t": "a long text"}, facts)
             outcome = await world.wait(run_id)
             if outcome.result is None:
-                outcome = await client.go_on(world.reached, world.journal, run_id, None)
+                outcome = await client.resume_and_wait(world.reached, world.journal, run_id, None)
             return outcome
 
 

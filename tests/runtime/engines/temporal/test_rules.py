@@ -14,7 +14,7 @@ from tests.security.world import World as Office
 
 from callsheet.ir import Effect
 from callsheet.machine import Limits, Status, ToolFacts
-from callsheet.policy.model import AgentRule
+from callsheet.policy.model import AgentRule, ToolRule
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
@@ -22,6 +22,7 @@ from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
 from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
+from callsheet.runtime.launch import Offer
 from callsheet.sealing.configured import configured
 from callsheet.store.labels import LabelStore
 
@@ -118,14 +119,76 @@ async def test_a_tool_that_has_changed_since_the_run_began_is_not_called(world: 
         heard.append(context.key)
 
     route, pins = Route(note), {"SAME": "sha256:1", "OTHER": "sha256:1"}
+    offered = {"SAME": "sha256:1", "UNPINNED": "", "OTHER": "sha256:2"}
     text = "S1: @SAME ()\nS2: @UNPINNED ()\nS3: @OTHER () > $x"
     async with world.worker(
-        Ports(lambda tool: route), pin_of={"SAME": "sha256:1", "UNPINNED": "", "OTHER": "sha256:2"}.get
+        Ports(lambda tool: route),
+        offer_of={tool: Offer(pin, "mcp:notes") for tool, pin in offered.items()}.get,
     ):
         run = await world.run(text, pins=pins)
     assert heard == ["S1.0.1", "S2.0.1"]
     assert run.result is not None
     assert "@OTHER is not declared as it was when the run began" in run.result.variables["x"]
+
+
+MOVES = "S1: @LOOK () > $x\nS2: @RESPOND ($x)"
+OF_FS = {"facts": {"LOOK": ToolFacts(Effect.READ)}, "note": {"servers": {"LOOK": ["fs", "pipe", ""]}}}
+
+
+class Looks:
+    """The tool LOOK as a worker offers it."""
+
+    def __init__(self, pin: str, origin: str) -> None:
+        self.calls: list[str] = []
+        self.duties: dict[str, Any] = {"offer_of": {"LOOK": Offer(pin, origin)}.get}
+
+    async def look(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        return "seen"
+
+    @property
+    def ports(self) -> Ports:
+        return Ports({"LOOK": Route(self.look)}.get)
+
+
+@pytest.mark.parametrize(
+    ("of_start", "origin", "why"),
+    [
+        (OF_FS, "mcp:other", "@LOOK was a tool of the MCP server 'fs' at the start, and now comes from"),
+        (OF_FS, "python:tools.py", "and now comes from no MCP server"),
+        ({"facts": OF_FS["facts"]}, "mcp:other", "@LOOK came from no MCP server at the start"),
+        (OF_FS, "mcp:fs", ""),
+        ({"facts": OF_FS["facts"]}, "python:tools.py", ""),
+        ({}, "mcp:other", ""),
+    ],
+)
+async def test_a_tool_that_another_server_offers_than_at_the_start_is_not_called(
+    world: World, of_start: dict[str, Any], origin: str, why: str
+) -> None:
+    here = Looks("", origin)
+    async with world.worker(here.ports, **here.duties):
+        run = await world.run(MOVES, **of_start)
+    assert run.result is not None
+    assert (why in str(run.result.variables["x"]), len(here.calls)) == (True, 0 if why else 1)
+    accepting = Looks("", origin)
+    async with world.worker(accepting.ports, accepts_changed=True, **accepting.duties):
+        await world.run(MOVES, **of_start)
+    assert accepting.calls == ["S1.0.1"]
+
+
+async def test_the_pins_of_a_policy_bind_workers_that_accept_changed_tools(
+    world: World, office: Office
+) -> None:
+    policy = replace(
+        POLICY, tools={**POLICY.tools, "LOOK": ToolRule(pin="sha256:1", egress=False, destructive=False)}
+    )
+    for pin, made in (("sha256:2", []), ("sha256:1", ["S1.0.1"])):
+        here = Looks(pin, "mcp:fs")
+        async with world.worker(here.ports, accepts_changed=True, **here.duties):
+            run = await world.run(MOVES, policy=policy, **OF_FS)
+        assert run.result is not None
+        assert here.calls == made
+        assert ("has changed since the policy was written" in str(run.result.variables["x"])) == (not made)
 
 
 def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:

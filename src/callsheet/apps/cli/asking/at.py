@@ -12,8 +12,8 @@ from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
 from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event

@@ -11,7 +11,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.asking.collector import collector_rests
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.trace.blame import Blame, Suspect

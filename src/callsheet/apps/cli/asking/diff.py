@@ -73,7 +73,7 @@ def diff_of_runs(
         origins = origins_of(opened, a, b)
         apart = _times(opened, a, b, noise) if with_times else None
     is_same_plan = a.plan_hash == b.plan_hash
-    differs = bool(compared.inputs or compared.found)
+    differs = bool(compared.inputs or compared.differences)
     with may_stay_unread():
         if as_json:
             times = {} if apart is None else {"times": [one._asdict() for one in apart]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from callsheet.apps.cli.output import print_text
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.summary import account_of
@@ -36,7 +36,7 @@ def print_times(apart: list[Slower], noise: float) -> None:
     for one in apart[:_MOST]:
         name = one.step if one.visit == 1 else f"{one.step}@{one.visit}"
         word = "slower" if one.new > one.old else "faster"
-        print_text(f"{word:7} {name}: A {seconds(one.old)}, B {seconds(one.new)}")
+        print_text(f"{word:7} {name}: A {format_seconds(one.old)}, B {format_seconds(one.new)}")
     if len(apart) > _MOST:
         print_text(f"and {len(apart) - _MOST} more times")
     if not apart:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from callsheet.apps.operations.differences import diff_lines
 from callsheet.apps.operations.runs import shown_status
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.sealing.opening import shown
 from callsheet.store.errors import JournalError
@@ -40,7 +40,7 @@ _MOST_DIFFERENCES = 20
 def _event_line(event: Event, count: int, times: Times) -> str:
     body = "" if event.body is None else preview(shown(event.body), 200)
     about = " ".join(filter(None, (str(event.type), event.key, body)))
-    return f"event {event.seq} of {count}  +{seconds(max(0.0, times.of(event.seq)))}  {about}"
+    return f"event {event.seq} of {count}  +{format_seconds(max(0.0, times.of(event.seq)))}  {about}"
 
 
 class OpenedRun:
@@ -87,7 +87,7 @@ class OpenedRun:
         if failed is not None and failed.visit != NONE:
             at = f" at {self._lineage.label(self._lineage.visits[failed.visit])}"
         chain = "chain ok" if bad is None else f"CHAIN BROKEN at event {bad.seq}"
-        took = seconds(max(times.at) - times.inherited)
+        took = format_seconds(max(times.at) - times.inherited)
         return f"run {info.run_id}  {name + '  ' if name else ''}{status.upper()}{at}  {took}  {chain}"
 
     # ------------------------------------------------------------ what is asked

@@ -11,7 +11,7 @@ from callsheet.apps.cli.engines.choice import EngineAddress, places, require_ext
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
 from callsheet.apps.cli.upkeep import age_of
-from callsheet.apps.wording.values import amount
+from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -111,6 +111,6 @@ def _report(done: _Done, *, dry_run: bool) -> None:
     asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
     to_stderr(f"histories looked at: {asked}")
     to_stderr(
-        f"{count} large value{'s' * (count != 1)} ({amount(swept.bytes)}) of {done.place} {would};"
+        f"{count} large value{'s' * (count != 1)} ({format_bytes(swept.bytes)}) of {done.place} {would};"
         f" {swept.needed} are needed, {swept.young} are too young"
     )

@@ -272,6 +272,6 @@ async def resume_there(
 
     reached = await reach(settings)
     idle = telling(reached, to_stderr)
-    return await client.go_on(
+    return await client.resume_and_wait(
         reached, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
     )

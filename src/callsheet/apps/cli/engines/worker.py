@@ -142,10 +142,10 @@ def worker(  # noqa: PLR0913 - an argument for each option
         secrets=secrets,
         deployment=version.deployment,
         build=version.build or default_build(callsheet.__version__),
+        accepts_changed=accepts_changed,
     )
-    terms = _Terms(version.is_current, accepts_changed)
     try:
-        run_to_end(_serve(settings, setup, duties, terms, as_json=as_json))
+        run_to_end(_serve(settings, setup, duties, is_current=version.is_current, as_json=as_json))
     except KeyboardInterrupt as stop:
         to_stderr("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
@@ -173,33 +173,25 @@ def _labels() -> LabelStore:
     return open_labels(journal)
 
 
-class _Terms(NamedTuple):
-    """Whether new runs go to this version of workers, and whether tools may have changed under a run."""
-
-    is_current: bool
-    accepts_changed: bool
-
-
 async def _serve(
-    settings: TemporalSettings, setup: Setup, duties: Duties, terms: _Terms, *, as_json: bool
+    settings: TemporalSettings, setup: Setup, duties: Duties, *, is_current: bool, as_json: bool
 ) -> None:
-    from callsheet.api.requirements import pin_lookup  # noqa: PLC0415 - as above
-    from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
+    from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
+    from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
 
     reached = await reach(settings)
-    setup = with_fetched(setup, to_stderr) if duties.models else setup
-    asked = asked_by_all(setup)
+    setup = with_local_model(setup, to_stderr) if duties.models else setup
+    asked = models_for_any_plan(setup)
     async with open_toolbox(setup) as toolbox:
         print_diagnostics(toolbox.diagnostics, None)
         compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
         ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
         ports = replace(ports, blocks=None)  # blocks stand in a journal, and a worker has none
-        if not terms.accepts_changed:
-            duties = replace(duties, pin_of=pin_lookup(toolbox.registry))
+        duties = replace(duties, offer_of=offer_lookup(toolbox.registry))
         address = reached.client.service_client.config.target_host
 
         def announce() -> None:
@@ -213,7 +205,7 @@ async def _serve(
 
         serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, announce, _labels))
         try:
-            if terms.is_current:
+            if is_current:
                 await make_current(reached.client, duties.deployment, duties.build)
             await serving
         finally:

@@ -46,19 +46,19 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 
     pip's own configuration says from which index. A fetch that was broken off goes on where it was.
     """
-    from callsheet.ports.models.local.availability import look  # noqa: PLC0415 - not for --help
+    from callsheet.ports.models.local.availability import detect  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - as above
-    from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
+    from callsheet.ports.models.local.places import model_named  # noqa: PLC0415 - as above
 
     got: list[dict[str, Any]] = []
-    for model in [known(name) for name in names]:
+    for model in [model_named(name) for name in names]:
         to_stderr(f"{model.name}: {model.about}")
         to_stderr(f"licence of the weights: {model.licence}")
         path = fetch(model, _Shown(model))
         got.append({**_json(model, True), "path": str(path)})
         if not as_json:
             click.echo(path)
-    here = look()
+    here = detect()
     if not here.has_library:
         to_stderr(f"{here.found}: {here.help}")
     if as_json:
@@ -72,9 +72,9 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 def remove(names: tuple[str, ...], as_json: bool) -> int:
     """Remove models from this machine; exit 1 if one was not there."""
     from callsheet.ports.models.local.fetching import remove as remove_file  # noqa: PLC0415 - not for --help
-    from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
+    from callsheet.ports.models.local.places import model_named  # noqa: PLC0415 - as above
 
-    was_here = {model.name: remove_file(model) for model in [known(name) for name in names]}
+    was_here = {model.name: remove_file(model) for model in [model_named(name) for name in names]}
     missing = [name for name, was in was_here.items() if not was]
     if as_json:
         print_json({"removed": [name for name, was in was_here.items() if was], "missing": missing})

@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.cli.plan.named import open_library
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup

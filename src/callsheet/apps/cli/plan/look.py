@@ -14,8 +14,8 @@ from callsheet.apps.cli.plan.library import the_id
 from callsheet.apps.cli.plan.named import open_library
 from callsheet.apps.cli.screen import columns, is_coloured
 from callsheet.apps.operations.plans import listed_json, stored_json
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
     from callsheet.store.library import PlanLibrary, StoredPlan

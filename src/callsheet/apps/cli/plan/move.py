@@ -11,7 +11,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.plan.named import open_library
-from callsheet.apps.wording.values import unobeyed
+from callsheet.apps.rendering.values import escape_terminal_text
 from callsheet.diagnostics import CallsheetError
 
 _STDIN = "-"
@@ -37,7 +37,7 @@ def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | 
     names = list(dict.fromkeys(library.find(plan_id) for plan_id in plan_ids))
     text = export_plans(library, names)
     if output is None:
-        click.echo(unobeyed(text).encode("utf-8"), nl=False)
+        click.echo(escape_terminal_text(text).encode("utf-8"), nl=False)
         return Exit.OK
     try:
         output.write_text(text, encoding="utf-8")

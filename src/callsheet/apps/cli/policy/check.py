@@ -9,7 +9,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.output import json_rows, print_json, rendered
-from callsheet.apps.wording.values import preview
+from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError, Source, Span
 
 

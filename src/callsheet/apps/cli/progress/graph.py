@@ -18,7 +18,7 @@ from rich.text import Text
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.views.columns import cut, pad, printable, width
@@ -169,7 +169,7 @@ class LiveGraph:
             else cut(printable(self._added[place - known]), 24)
         )
         took = monotonic() - state.since if state.status is StepStatus.RUNNING else state.took
-        time = pad(cut(seconds(took), _TIME) if took is not None else "", _TIME)
+        time = pad(cut(format_seconds(took), _TIME) if took is not None else "", _TIME)
         room = columns - 2 - width(head) - 2 - _TIME - 2
         message = cut(state.message, room) if room > 0 else ""
         if not message and place < known:

@@ -10,7 +10,7 @@ from time import monotonic
 
 from rich.text import Text
 
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, printable
@@ -66,5 +66,5 @@ class Heading:
         parts.append(f"{steps}: {', '.join(texts)}" if texts else steps)
         if self._began is not None:
             until = monotonic() if self._ended is None else self._ended
-            parts.append(seconds(max(0.0, until - self._began)))
+            parts.append(format_seconds(max(0.0, until - self._began)))
         return Text(cut(" · ".join(filter(None, parts)), columns), "bold", no_wrap=True, overflow="crop")

@@ -9,7 +9,7 @@ from time import monotonic, time
 import click
 
 from callsheet.apps.cli.progress.earlier_notes import is_replanned
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
@@ -124,7 +124,7 @@ class PlainLines:
 
     def _print(self, step: str, word: str, message: str, took: float | None) -> None:
         text = f"{step:<5} {word:<8} {message}".rstrip()
-        click.echo(text + (f"  ({seconds(took)})" if took is not None else ""), err=True)
+        click.echo(text + (f"  ({format_seconds(took)})" if took is not None else ""), err=True)
 
     def _forget(self) -> None:
         """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""

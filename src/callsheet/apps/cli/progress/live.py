@@ -16,7 +16,7 @@ from rich.text import Text
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import said_of
 from callsheet.apps.cli.progress.screen import Drawing, Screen
-from callsheet.apps.wording.values import seconds
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, width
@@ -192,7 +192,7 @@ class LiveDisplay:
 
 def _time_of(row: _Row) -> str:
     took = monotonic() - row.since if row.kind in _RUNNING else row.took
-    return seconds(took) if took is not None else ""
+    return format_seconds(took) if took is not None else ""
 
 
 def _action_of(action: str, row: _Row, most: int) -> str:

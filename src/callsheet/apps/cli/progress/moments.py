@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli.output import print_text, to_stderr
-from callsheet.apps.wording.moments import iso
-from callsheet.apps.wording.values import preview, seconds
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import format_seconds, preview
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import Display
@@ -79,7 +79,7 @@ class Lines:
             if played.note.kind == "replanned" and not self._is_graph:
                 self._actions = {}  # the new plan has steps of these ids that do something else
             if line:
-                print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
+                print_text(f"{moment.event.seq:>6}  +{format_seconds(max(0.0, at)):<9}  {line}")
 
     def end(self) -> None:
         """There is nothing to end."""
@@ -94,7 +94,7 @@ def _line(moment: Moment, played: PlayedNote, action: str) -> str:
     word = word_of(note)
     if word is None:
         return ""
-    took = "" if played.took is None else f"  ({seconds(played.took)})"
+    took = "" if played.took is None else f"  ({format_seconds(played.took)})"
     message = preview(action, 100) if note.kind in ("started", "early") else said_of(note)
     return f"{note.step:<5} {word:<8} {message}".rstrip() + took
 

@@ -13,7 +13,7 @@ import click
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.cli.screen import is_terminal
 from callsheet.apps.operations.effects import effect_json
-from callsheet.apps.wording.values import preview, without_controls
+from callsheet.apps.rendering.values import preview, without_controls
 
 if TYPE_CHECKING:
     from callsheet.runtime.effects_ahead import AheadCall

@@ -80,7 +80,7 @@ def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str, move
 
     known, revision = credentials_for(journal, run), None
     if edits.changes_plan:
-        revision = revise(forking.drafted(journal, run, edits, known), model, moved)
+        revision = revise(forking.drafted(journal, run, edits, known), model, moved, journal.path)
     return forking.fork(journal, run, at, edits, revision, known)
 
 

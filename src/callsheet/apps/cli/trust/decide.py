@@ -30,7 +30,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
     could not be asked, or you say no.
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
-    from callsheet.apps.trusting import approve as keep  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import approve as keep  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.checking import now  # noqa: PLC0415 - as above
 
     if not is_sure and (as_json or not _somebody_is_there()):
@@ -42,7 +42,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: boo
     news = [
         replace(server, tools=open_ones)
         for server in servers
-        if (open_ones := tuple(t for t in server.tools if not t.is_settled)) or server.is_renamed
+        if (open_ones := tuple(t for t in server.tools if not t.is_approved)) or server.is_renamed
     ]
     if not as_json:
         for server in news:
@@ -74,7 +74,7 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.trusting import revoke as take_back  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import revoke as take_back  # noqa: PLC0415 - as above
 
     file = pin_file(load_settings())
     taken: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
     from callsheet.apps.session import Setup
-    from callsheet.apps.trusting import ServerTrust
+    from callsheet.apps.tool_trust import ServerTrust
     from callsheet.diagnostics import Diagnostic
 
 _SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
@@ -30,7 +30,7 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.trusting import targets_of  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import targets_of  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - as above
 
@@ -80,9 +80,9 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
 def stands(setup: Setup, targets: tuple[str, ...]) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
     """The servers that are meant, asked now, and what was wrong with some."""
     from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.trusting import look  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import compare_with_pins  # noqa: PLC0415 - as above
 
-    return run_to_end(look(setup, targets))
+    return run_to_end(compare_with_pins(setup, targets))
 
 
 def print_stand(server: ServerTrust, *, hides_settled: bool) -> None:
@@ -92,11 +92,13 @@ def print_stand(server: ServerTrust, *, hides_settled: bool) -> None:
     name = visible(server.identity.name)
     click.echo(f"{name}  {visible(server.identity.place)}")
     if server.is_renamed:
-        reported, before = visible(str(server.seen.reported)), visible(str(server.before))
+        reported, before = visible(str(server.seen.reported)), visible(str(server.reported_before))
         click.echo(f"  ~ calls itself {reported[:80]}, was {before[:80]}")
-    elif server.before is not None and server.before.version != server.seen.reported.version:
+    elif (
+        server.reported_before is not None and server.reported_before.version != server.seen.reported.version
+    ):
         now = visible(server.seen.reported.version)[:40]
-        click.echo(f"    version {now}, was {visible(server.before.version)[:40]}")
+        click.echo(f"    version {now}, was {visible(server.reported_before.version)[:40]}")
     same = 0
     for tool in server.tools:
         if tool.state == "same" and hides_settled:
@@ -110,7 +112,7 @@ def print_stand(server: ServerTrust, *, hides_settled: bool) -> None:
 
 
 def _json(server: ServerTrust) -> dict[str, Any]:
-    before = None if server.before is None else server.before._asdict()
+    before = None if server.reported_before is None else server.reported_before._asdict()
     return {
         "name": server.identity.name,
         "place": server.identity.place,
@@ -120,7 +122,7 @@ def _json(server: ServerTrust) -> dict[str, Any]:
             {
                 "name": tool.name,
                 "state": tool.state,
-                "standing": None if tool.held is None else str(tool.held.reason),
+                "standing": None if tool.pinned is None else str(tool.pinned.reason),
                 "lines": list(tool.lines),
             }
             for tool in server.tools

@@ -17,7 +17,7 @@ from callsheet.apps.operations.differences import diff_json
 from callsheet.apps.operations.lineages import sliced
 from callsheet.apps.operations.run_at_event import check_event, run_at_event_json
 from callsheet.apps.operations.slices import slice_json
-from callsheet.apps.wording.events import event_json
+from callsheet.apps.rendering.events import event_json
 from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.store.events import Event

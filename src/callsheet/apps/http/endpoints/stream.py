@@ -14,7 +14,7 @@ from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSp
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schemas import Schema
-from callsheet.apps.wording.events import event_json
+from callsheet.apps.rendering.events import event_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
 

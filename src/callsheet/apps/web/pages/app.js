@@ -1,11 +1,11 @@
-// The web viewer: sign-in, the way from page to page, keys.
+// The web viewer: sign-in, navigation between pages, keyboard shortcuts.
 import { render } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { Dialog, html } from "../../viewer/ui.js";
 import { listen as listenForRun } from "../../viewer/keys.js";
 import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
-import { into } from "../../viewer/doing.js";
-import { begin, isSignedIn, signIn, signOut } from "./session.js";
+import { into } from "../../viewer/actions.js";
+import { start, isSignedIn, signIn, signOut } from "./session.js";
 import { go, route, watch } from "./route.js";
 import { Runs } from "./runs.js";
 import { Run } from "./run.js";
@@ -23,18 +23,18 @@ const KEYS = [
   ...PLACES.map(([, text, key]) => [key, text.toLowerCase()]),
   ["/", "search the list of runs"],
   ["j k", "next, previous row"],
-  ["Enter", "open it"],
+  ["Enter", "open the row"],
   ["Ctrl Enter", "in the editor: run the plan"],
-  ["Ctrl S", "in the editor: save it"],
+  ["Ctrl S", "in the editor: save the plan"],
   ["t", "light, dark, auto"],
-  ["?", "this; on the page of a run, its own keys"],
+  ["?", "this help; a run has further keys"],
 ];
 
 function App() {
   const { page, id, other } = route.value;
-  const [isHelping, setHelping] = useState(false);
-  useLayoutEffect(() => listen(setHelping), []); // before anybody can press a key on what is drawn
-  if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">One moment …</p></main>`;
+  const [isHelpOpen, setHelping] = useState(false);
+  useLayoutEffect(() => listen(setHelping), []); // before the first key press
+  if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">Loading …</p></main>`;
   if (!isSignedIn.value) return html`<${SignIn} />`;
   return html`<div class="page is-${page}">
     <${Bar} page=${page} onHelp=${() => setHelping(true)} />
@@ -43,12 +43,12 @@ function App() {
     ${page === "plans" ? html`<${Plans} />` : ""}
     ${page === "plan" ? html`<${Editor} key=${id} id=${id} />` : ""}
     ${page === "policy" ? html`<${Policy} />` : ""}
-    ${isHelping ? html`<${Help} onClose=${() => setHelping(false)} />` : ""}
+    ${isHelpOpen ? html`<${Help} onClose=${() => setHelping(false)} />` : ""}
   </div>`;
 }
 
 function Bar({ page, onHelp }) {
-  const words = { auto: "◐ auto", light: "○ light", dark: "● dark" };
+  const themes = { auto: "◐ auto", light: "○ light", dark: "● dark" };
   return html`<header class="bar top">
     <a class="home" href="#runs">callsheet</a>
     <nav aria-label="Pages">
@@ -61,7 +61,7 @@ function Bar({ page, onHelp }) {
       ${page === "run"
         ? ""
         : html`<button class="plain" onClick=${nextTheme}
-              title="Light, dark, or as the system says (t)">${words[theme.value]}</button>
+              title="Theme: light, dark or that of the system (t)">${themes[theme.value]}</button>
             <button class="plain" onClick=${onHelp} title="Keys (?)">? help</button>`}
       <button class="plain" onClick=${signOut}>Sign out</button>
     </span>
@@ -70,25 +70,25 @@ function Bar({ page, onHelp }) {
 
 function SignIn() {
   const [secret, setSecret] = useState("");
-  const [wrong, setWrong] = useState("");
+  const [problem, setProblem] = useState("");
   const send = async (event) => {
     event.preventDefault();
     try {
       await signIn(secret.trim());
     } catch (error) {
-      setWrong(error.message);
+      setProblem(error.message);
     }
   };
   return html`<main class="nothing sign-in">
     <h1>callsheet</h1>
-    <p>Open the address that <code>callsheet serve</code> printed, or give its token.</p>
+    <p>Open the address that <code>callsheet serve</code> has printed, or enter its token.</p>
     <form onSubmit=${send}>
       <label for="secret">Token</label>
       <input id="secret" type="password" autocomplete="current-password" required value=${secret}
         onInput=${into(setSecret)} />
       <button class="plain strong">Sign in</button>
     </form>
-    ${wrong ? html`<p class="why is-failed" role="alert">${wrong}</p>` : ""}
+    ${problem ? html`<p class="why is-failed" role="alert">${problem}</p>` : ""}
   </main>`;
 }
 
@@ -102,20 +102,20 @@ function Help({ onClose }) {
   <//>`;
 }
 
-// Single keys that lead from page to page, but for when something is typed. The keys of a run are the viewer's.
+// Single-key shortcuts, except while text is entered. On the page of a run, the viewer has its own shortcuts.
 function listen(onHelp) {
   const places = Object.fromEntries(PLACES.map(([name, , key]) => [key, name]));
   const onKey = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !isSignedIn.value) return;
     if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
-    const hasRun = model.value !== null; // then most keys are its own
+    const hasRun = model.value !== null; // then most keys belong to the viewer
     if (places[event.key] && !(hasRun && event.key !== "r")) go(places[event.key]);
     else if (hasRun) return;
     else if (event.key === "?") onHelp(true);
-    else if (event.key === "Escape") onHelp(false); // it has not been drawn yet
+    else if (event.key === "Escape") onHelp(false); // also before the dialog has been rendered
     else if (event.key === "t") nextTheme();
     else if (event.key === "/") document.getElementById("filter")?.focus();
-    else if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
+    else if (event.key === "j" || event.key === "k") focusRow(event.key === "j" ? 1 : -1);
     else return;
     event.preventDefault();
   };
@@ -123,8 +123,8 @@ function listen(onHelp) {
   return () => removeEventListener("keydown", onKey);
 }
 
-// To the next row of a list, or the one before.
-function move(by) {
+// Focuses the next or previous row of a list.
+function focusRow(by) {
   const rows = [...document.querySelectorAll("[data-row]")];
   const at = rows.indexOf(document.activeElement);
   rows[Math.max(0, Math.min(rows.length - 1, at + by))]?.focus();
@@ -135,4 +135,4 @@ keepAddress();
 listenForRun();
 watch();
 render(html`<${App} />`, document.getElementById("callsheet"));
-begin();
+start();

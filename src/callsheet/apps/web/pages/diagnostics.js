@@ -1,19 +1,19 @@
-// What is said of a text: each with its line, the place under it, and a way out.
+// The diagnostics of a text, each with its line, a caret and help.
 import { useState } from "preact/hooks";
 import { LEVELS, html } from "../../viewer/ui.js";
-import { ask } from "./session.js";
-import { point } from "./textarea.js";
+import { request } from "./session.js";
+import { setCursor } from "./textarea.js";
 
 const ORDER = ["error", "warning", "hint"];
 
 export function Findings({ rows, text, box, onFix }) {
-  if (!rows.length) return html`<p class="quiet pad">Nothing is to be said.</p>`;
+  if (!rows.length) return html`<p class="quiet pad">No findings.</p>`;
   const sorted = [...rows].sort((one, other) => ORDER.indexOf(one.severity) - ORDER.indexOf(other.severity));
   const lines = text.split("\n");
-  const go = (row) => point(box, text, row.line, row.column);
-  return html`<ul class="said">
+  const moveTo = (row) => setCursor(box, text, row.line, row.column);
+  return html`<ul class="finding-list">
     ${sorted.map(
-      (row, n) => html`<${Finding} key=${n} row=${row} line=${lines[row.line - 1]} onGo=${go} onFix=${onFix} />`,
+      (row, n) => html`<${Finding} key=${n} row=${row} line=${lines[row.line - 1]} onGo=${moveTo} onFix=${onFix} />`,
     )}
   </ul>`;
 }
@@ -23,7 +23,7 @@ function Finding({ row, line, onGo, onFix }) {
   const [shape, word] = LEVELS[row.severity] || LEVELS.hint;
   const explain = async () => {
     if (page) setPage("");
-    else setPage(await ask(`/v1/explain/${row.code}`).then(({ page: told }) => told, (error) => error.message));
+    else setPage(await request(`/v1/explain/${row.code}`).then((data) => data.page, (error) => error.message));
   };
   return html`<li>
     <p>
@@ -36,20 +36,20 @@ function Finding({ row, line, onGo, onFix }) {
     ${line === undefined ? "" : html`<pre class="caret">${caret(line, row)}</pre>`}
     ${row.help ? html`<p class="quiet">${row.help}</p>` : ""}
     ${row.fix && onFix ? html`<button class="plain" onClick=${() => onFix(row.fix)}>Fix: ${row.fix.title}</button>` : ""}
-    ${page ? html`<pre class="page-of-code">${page}</pre>` : ""}
+    ${page ? html`<pre class="code-page">${page}</pre>` : ""}
   </li>`;
 }
 
-// The line, and carets below what is meant.
+// Returns the line with carets below the marked range.
 function caret(line, { column, end_line: endLine, end_column: end, line: start }) {
-  const long = Math.max(1, endLine === start ? end - column : 1);
-  return `${line}\n${" ".repeat(column - 1)}${"^".repeat(Math.min(long, 120))}`;
+  const length = Math.max(1, endLine === start ? end - column : 1);
+  return `${line}\n${" ".repeat(column - 1)}${"^".repeat(Math.min(length, 120))}`;
 }
 
-// A text with a repair made; its places count characters, not the units of a browser.
-export function fixed(text, fix) {
+// Applies a fix to a text. Its offsets count characters, not UTF-16 units.
+export function applyFix(text, fix) {
   const characters = [...text];
-  for (const { start, end, text: put } of [...fix.edits].sort((one, other) => other.start - one.start))
-    characters.splice(start, end - start, put);
+  for (const { start, end, text: replacement } of [...fix.edits].sort((one, other) => other.start - one.start))
+    characters.splice(start, end - start, replacement);
   return characters.join("");
 }

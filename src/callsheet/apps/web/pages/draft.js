@@ -1,23 +1,23 @@
-// The plan that is being written, kept while the browser's tab is open.
+// The edited plan, which is stored while the browser tab is open.
 import { effect, signal } from "@preact/signals";
 
-const NAME = "callsheet.draft";
+const STORAGE_KEY = "callsheet.draft";
 
-function kept() {
+function stored() {
   try {
-    return JSON.parse(sessionStorage.getItem(NAME)) || { text: "", inputs: {} };
+    return JSON.parse(sessionStorage.getItem(STORAGE_KEY)) || { text: "", inputs: {} };
   } catch {
     return { text: "", inputs: {} };
   }
 }
 
-export const draft = signal(kept());
+export const draft = signal(stored());
 
 effect(() => {
   const text = JSON.stringify(draft.value);
   try {
-    sessionStorage.setItem(NAME, text);
+    sessionStorage.setItem(STORAGE_KEY, text);
   } catch {
-    return; // a browser may not let a page keep anything
+    return; // the browser may not allow storage
   }
 });

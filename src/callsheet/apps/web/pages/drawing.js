@@ -1,38 +1,38 @@
-// The plan that is being written as a graph: drawn anew whenever its text has been checked and could be read.
+// The edited plan as a graph, which is updated after each check that finds a valid plan.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { Sketch } from "../../viewer/sketch.js";
-import { ask } from "./session.js";
-import { pointAt } from "./textarea.js";
+import { request } from "./session.js";
+import { setCursorAt } from "./textarea.js";
 
-// `checked` is what the server has said of a text, in `of`; it has steps where the text is a plan.
+// `checked` is the result of the last check, for the text `of`; it has steps if that text is a plan.
 export function Drawing({ text, checked, box }) {
-  const [drawn, setDrawn] = useState(null); // the last plan that could be read: { plan, of: its text }
-  const [wrong, setWrong] = useState("");
+  const [drawn, setDrawn] = useState(null); // the last valid plan: { plan, of: its text }
+  const [problem, setProblem] = useState("");
   const isPlan = Boolean(checked && checked.steps);
-  const readable = isPlan ? checked.of : null;
+  const planText = isPlan ? checked.of : null;
   useEffect(() => {
-    if (readable === null) return undefined;
+    if (planText === null) return undefined;
     const abort = new AbortController();
-    const body = { plan: readable, format: "graph" };
-    ask("/v1/visualize", { body, signal: abort.signal }).then(
+    const body = { plan: planText, format: "graph" };
+    request("/v1/visualize", { body, signal: abort.signal }).then(
       ({ plan }) => {
-        setDrawn({ plan, of: readable });
-        setWrong("");
+        setDrawn({ plan, of: planText });
+        setProblem("");
       },
-      (error) => error.name === "AbortError" || setWrong(error.message),
+      (error) => error.name === "AbortError" || setProblem(error.message),
     );
     return () => abort.abort();
-  }, [readable]);
-  // made once for each plan, so that a key is not held up by a large one
+  }, [planText]);
+  // created once per plan, so that typing is not slowed down by a large one
   const picture = useMemo(() => {
-    const pick = (row) => row.at !== null && pointAt(box, drawn.of, row.at);
+    const pick = (row) => row.at !== null && setCursorAt(box, drawn.of, row.at);
     return drawn && html`<${Sketch} plan=${drawn.plan} onPick=${pick} />`;
   }, [drawn]);
-  if (!text.trim()) return html`<p class="quiet pad">The plan is drawn here as you write it.</p>`;
-  const why = wrong || (checked && !isPlan ? "the findings say what is wrong" : "");
+  if (!text.trim()) return html`<p class="quiet pad">The graph of the plan is shown here.</p>`;
+  const why = problem || (checked && !isPlan ? "see the findings" : "");
   return html`
     ${why ? html`<p class="notice" role="status">
-      The text cannot be drawn: ${why}.${drawn ? " This is the plan as it was before." : ""}</p>` : ""}
+      No graph: ${why}.${drawn ? " This is the graph of the last valid plan." : ""}</p>` : ""}
     ${picture}`;
 }

@@ -1,25 +1,25 @@
-// The plan editor: a text, what is wrong with it as it is typed, and what can be done with it.
+// The plan editor: a text with its diagnostics, and actions on it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Tabs, html } from "../../viewer/ui.js";
-import { Wrong, into, typed, useDoing } from "../../viewer/doing.js";
-import { ask } from "./session.js";
+import { ErrorMessage, into, typed, useAction } from "../../viewer/actions.js";
+import { request } from "./session.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
 import { TextWithMarks } from "./textarea.js";
-import { Findings, fixed } from "./diagnostics.js";
+import { Findings, applyFix } from "./diagnostics.js";
 import { Goal } from "./goal.js";
-import { Dry, Proof, Whose } from "./answers.js";
+import { DataLabels, DryRun, Proof } from "./analysis.js";
 import { Drawing } from "./drawing.js";
 
-const PAUSE = 250; // milliseconds without a key, then the text is checked
+const CHECK_DELAY = 250; // the pause in typing before the text is checked, in milliseconds
 
 export function Editor({ id }) {
   const [checked, setChecked] = useState(null);
   const [tab, setTab] = useState("findings");
-  const [wrong, isBusy, act] = useDoing();
-  const [refusal, setRefusal] = useState([]); // what spoke against a run, a proof, a format
-  const [answer, setAnswer] = useState(null); // of the last thing that was asked: { name, data, of: the text }
-  const [under, setUnder] = useState({}); // the policy that it is proved under
+  const [problem, isBusy, act] = useAction();
+  const [refusal, setRefusal] = useState([]); // the diagnostics of a refused action
+  const [answer, setAnswer] = useState(null); // the last result: { name, data, of: its text }
+  const [policy, setPolicy] = useState({}); // the selected policy, as parameters of requests
   const box = useRef(null);
   const { text, inputs } = draft.value;
   const setText = (changed) => {
@@ -27,16 +27,16 @@ export function Editor({ id }) {
     setRefusal([]);
   };
   const setInputs = (changed) => (draft.value = { ...draft.value, inputs: changed });
-  useStored(id, act);
-  useChecked(text, inputs, setChecked);
+  useStoredPlan(id, act);
+  useCheck(text, inputs, setChecked);
 
-  const given = () => Object.fromEntries(Object.entries(inputs).map(([name, said]) => [name, typed(said)]));
+  const inputValues = () => Object.fromEntries(Object.entries(inputs).map(([name, entered]) => [name, typed(entered)]));
   const names = Object.keys(inputs);
-  const doing = (something) =>
+  const perform = (action) =>
     act(async () => {
       setRefusal([]);
       try {
-        await something();
+        await action();
       } catch (error) {
         setRefusal(error.diagnostics || []);
         if (error.diagnostics && error.diagnostics.length) setTab("findings");
@@ -44,22 +44,23 @@ export function Editor({ id }) {
       }
     });
   const run = () =>
-    doing(async () => {
-      const { run_id } = await ask("/v1/runs", { body: { plan: text, name: id || goalOf(text), inputs: given() } });
+    perform(async () => {
+      const body = { plan: text, name: id || goalOf(text), inputs: inputValues() };
+      const { run_id } = await request("/v1/runs", { body });
       await go(`run=${run_id}`);
     });
   const format = () =>
-    doing(async () => {
-      const made = await ask("/v1/format", { body: { plan: text } });
-      if (made.text !== null) setText(made.text);
-      else setRefusal(made.diagnostics);
+    perform(async () => {
+      const result = await request("/v1/format", { body: { plan: text } });
+      if (result.text !== null) setText(result.text);
+      else setRefusal(result.diagnostics);
     });
-  const picture = () => setTab("picture");
-  const dry = () => look("dry", "/v1/dry-run", { inputs: given() });
-  const verify = () => look("proof", "/v1/verify", { inputs: names, ...under });
-  const look = (name, path, body) =>
-    doing(async () => {
-      setAnswer({ name, data: await ask(path, { body: { plan: text, ...body } }), of: text });
+  const showGraph = () => setTab("picture");
+  const dryRun = () => analyse("dry", "/v1/dry-run", { inputs: inputValues() });
+  const verify = () => analyse("proof", "/v1/verify", { inputs: names, ...policy });
+  const analyse = (name, path, body) =>
+    perform(async () => {
+      setAnswer({ name, data: await request(path, { body: { plan: text, ...body } }), of: text });
       setTab(name);
     });
   const onKeyDown = (event) => {
@@ -69,61 +70,61 @@ export function Editor({ id }) {
     else return;
     event.preventDefault();
   };
-  // a finding of the text as it was before has its place there
-  const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(fixed(text, fix));
-  const found = refusal.length ? refusal : checked ? checked.diagnostics : [];
-  const unset = found.filter((each) => each.code === "CHK001").map((each) => /\$(\w+)/.exec(each.message)?.[1]);
+  // fixes apply only to the text that they were made for
+  const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(applyFix(text, fix));
+  const findings = refusal.length ? refusal : checked ? checked.diagnostics : [];
+  const unset = findings.filter((each) => each.code === "CHK001").map((each) => /\$(\w+)/.exec(each.message)?.[1]);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
     <div class="head-line">
       <h1>${id || "New plan"}</h1>
       <button class="plain strong" disabled=${isBusy || !text.trim()} onClick=${run} title="Ctrl Enter">► Run</button>
       <button class="plain" disabled=${isBusy} onClick=${format}>Format</button>
-      <button class="plain" onClick=${picture}>Picture</button>
-      <button class="plain" disabled=${isBusy} onClick=${dry}>Dry run</button>
-      <${Verify} isBusy=${isBusy} onPolicy=${setUnder} onPick=${verify} />
+      <button class="plain" onClick=${showGraph}>Graph</button>
+      <button class="plain" disabled=${isBusy} onClick=${dryRun}>Dry run</button>
+      <${Verify} isBusy=${isBusy} onPolicy=${setPolicy} onPick=${verify} />
       <${Save} text=${text} id=${id} />
       <${Verdict} checked=${checked} text=${text} />
     </div>
     ${id ? "" : html`<${Goal} onPlan=${setText} />`}
-    <${Wrong} said=${wrong} />
-    <div class="desk">
-      <${TextWithMarks} box=${box} text=${text} marks=${found} onText=${setText} />
-      <section class="panel beside" aria-label="What is known of it">
-        <${Tabs} id="known" label="What is known of it" current=${tab} onPick=${setTab} tabs=${[
-          ["findings", html`Findings${found.length ? html` <small>${found.length}</small>` : ""}`],
+    <${ErrorMessage} text=${problem} />
+    <div class="editor-panes">
+      <${TextWithMarks} box=${box} text=${text} marks=${findings} onText=${setText} />
+      <section class="panel beside" aria-label="Analysis">
+        <${Tabs} id="known" label="Analysis" current=${tab} onPick=${setTab} tabs=${[
+          ["findings", html`Findings${findings.length ? html` <small>${findings.length}</small>` : ""}`],
           ["inputs", html`Variables${names.length ? html` <small>${names.length}</small>` : ""}`],
-          ["picture", "Picture"],
+          ["picture", "Graph"],
           ["dry", "Dry run"],
           ["proof", "Proof"],
         ]} />
         <div class="tab-body" id="known-panel" role="tabpanel" aria-labelledby=${`known-tab-${tab}`} tabindex="0">
           ${answer && answer.name === tab && answer.of !== text ? html`
-            <p class="notice" role="status">Of the text as it was before: ask again.</p>` : ""}
-          ${tab === "findings" ? html`<${Findings} rows=${found} text=${text} box=${box} onFix=${repair} />` : ""}
+            <p class="notice" role="status">This result is of an earlier text.</p>` : ""}
+          ${tab === "findings" ? html`<${Findings} rows=${findings} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
           ${tab === "picture" ? html`<${Drawing} text=${text} checked=${checked} box=${box} />` : ""}
-          ${tab === "dry" ? html`<${Dry} told=${told(answer, "dry")} />` : ""}
-          ${tab === "proof" ? html`<${Proof} told=${told(answer, "proof")}
-            text=${answer ? answer.of : text} box=${box} /><${Whose} key=${text} text=${text} inputs=${names}
-            policy=${under} />` : ""}
+          ${tab === "dry" ? html`<${DryRun} result=${resultOf(answer, "dry")} />` : ""}
+          ${tab === "proof" ? html`<${Proof} result=${resultOf(answer, "proof")}
+            text=${answer ? answer.of : text} box=${box} /><${DataLabels} key=${text} text=${text} inputs=${names}
+            policy=${policy} />` : ""}
         </div>
       </section>
     </div>
   </main>`;
 }
 
-// What a plan that has no name is called: what it is for.
+// The name of an unsaved plan: its goal.
 const goalOf = (text) => (/^#\s*goal:\s*(.+)$/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
 
-const told = (answer, name) => (answer && answer.name === name ? answer.data : null);
+const resultOf = (answer, name) => (answer && answer.name === name ? answer.data : null);
 
-// The text of a plan of the library, when the page of that plan is opened.
-function useStored(id, act) {
+// Loads a plan of the library when its page is opened.
+function useStoredPlan(id, act) {
   useEffect(() => {
     if (!id) return undefined;
-    let isGone = false; // another plan has been opened
+    let isGone = false; // whether another plan has been opened
     act(async () => {
-      const stored = await ask(`/v1/plans/${encodeURIComponent(id)}`);
+      const stored = await request(`/v1/plans/${encodeURIComponent(id)}`);
       const defaults = stored.params.map((param) => [
         param.name,
         param.default === undefined || param.default === null ? "" : JSON.stringify(param.default),
@@ -136,8 +137,8 @@ function useStored(id, act) {
   }, [id]);
 }
 
-// What is wrong with the text, a moment after it was changed.
-function useChecked(text, inputs, setChecked) {
+// Checks the text after each change.
+function useCheck(text, inputs, setChecked) {
   const names = Object.keys(inputs).join(" ");
   useEffect(() => {
     if (!text.trim()) {
@@ -148,12 +149,12 @@ function useChecked(text, inputs, setChecked) {
     const timer = setTimeout(async () => {
       const body = { plan: text, inputs: names ? names.split(" ") : [], servers: false };
       try {
-        setChecked({ ...(await ask("/v1/validate", { body, signal: abort.signal })), of: text });
+        setChecked({ ...(await request("/v1/validate", { body, signal: abort.signal })), of: text });
       } catch (error) {
         if (error.name === "AbortError") return;
         setChecked({ ok: false, diagnostics: error.diagnostics || [], why: error.message, of: text });
       }
-    }, PAUSE);
+    }, CHECK_DELAY);
     return () => {
       clearTimeout(timer);
       abort.abort();
@@ -162,15 +163,15 @@ function useChecked(text, inputs, setChecked) {
 }
 
 function Verdict({ checked, text }) {
-  if (!text.trim()) return html`<span class="quiet" role="status">a plan is a text of steps</span>`;
+  if (!text.trim()) return html`<span class="quiet" role="status">no text yet</span>`;
   if (!checked || checked.of !== text) return html`<span class="quiet" role="status">checking …</span>`;
   if (checked.why) return html`<span class="status is-failed" role="status">✗ ${checked.why}</span>`;
   return checked.ok
     ? html`<span class="status is-ok" role="status">✓ ready to run, ${checked.steps} steps</span>`
-    : html`<span class="status is-failed" role="status">✗ it cannot run yet</span>`;
+    : html`<span class="status is-failed" role="status">✗ cannot run: it has errors</span>`;
 }
 
-// Under which policy the text is proved: the one in force, or where there is none a shipped one.
+// The button to verify, with a selection of the policy: the one in force, otherwise a built-in one.
 function Verify({ isBusy, onPick, onPolicy }) {
   const [policies, setPolicies] = useState({ in_force: null, shipped: [] });
   const [policy, setPolicy] = useState("");
@@ -179,10 +180,10 @@ function Verify({ isBusy, onPick, onPolicy }) {
     onPolicy(name ? { policy: name } : {});
   };
   useEffect(() => {
-    ask("/v1/policy").then(
-      (told) => {
-        setPolicies(told);
-        if (!told.in_force) pick(told.shipped[0]);
+    request("/v1/policy").then(
+      (known) => {
+        setPolicies(known);
+        if (!known.in_force) pick(known.shipped[0]);
       },
       () => undefined,
     );
@@ -200,38 +201,38 @@ function Verify({ isBusy, onPick, onPolicy }) {
 
 function Save({ text, id }) {
   const [name, setName] = useState(id);
-  const [said, setSaid] = useState("");
-  const [isThere, setThere] = useState(false); // whether another plan has that name
-  const [wrong, isBusy, act] = useDoing();
+  const [status, setStatus] = useState("");
+  const [isTaken, setTaken] = useState(false); // whether another plan has that name
+  const [problem, isBusy, act] = useAction();
   const rename = (to) => {
     setName(to);
-    setThere(false);
+    setTaken(false);
   };
   const save = (event) => {
     event.preventDefault();
     act(async () => {
-      setSaid("");
-      const body = { plan: text, replace: isThere || name === id };
+      setStatus("");
+      const body = { plan: text, replace: isTaken || name === id };
       try {
-        const stored = await ask(`/v1/plans/${encodeURIComponent(name)}`, { method: "PUT", body });
-        setSaid(`saved as ${stored.id}`);
-        setThere(false);
+        const stored = await request(`/v1/plans/${encodeURIComponent(name)}`, { method: "PUT", body });
+        setStatus(`saved as ${stored.id}`);
+        setTaken(false);
       } catch (error) {
-        setThere(error.status === 409);
+        setTaken(error.status === 409);
         throw error;
       }
     });
   };
   return html`<form class="joined" onSubmit=${save}>
-    <label class="only-read" for="save-id">Name to save it under</label>
+    <label class="only-read" for="save-id">Name of the plan</label>
     <input id="save-id" size="14" placeholder="name" pattern="[a-z0-9][a-z0-9._\\-]{0,63}" required value=${name}
       title="a to z, 0 to 9, and . _ -" onInput=${into(rename)} />
-    <button class="plain" disabled=${isBusy || !text.trim()}>${isThere ? "Replace it" : "Save"}</button>
-    <span class=${wrong ? "warn" : "quiet"} role="status">${wrong || said}</span>
+    <button class="plain" disabled=${isBusy || !text.trim()}>${isTaken ? "Replace it" : "Save"}</button>
+    <span class=${problem ? "warn" : "quiet"} role="status">${problem || status}</span>
   </form>`;
 }
 
-// What the run is given: a row for each variable, and those that the plan reads and nothing sets.
+// The inputs of the run: a row for each variable, and buttons for those that no step sets.
 function Inputs({ inputs, unset, onChange }) {
   const [name, setName] = useState("");
   const missing = [...new Set(unset)].filter((each) => each && !(each in inputs));
@@ -240,16 +241,16 @@ function Inputs({ inputs, unset, onChange }) {
     if (name) onChange({ ...inputs, [name]: "" });
     setName("");
   };
-  const more = (each) => html`
+  const addButton = (each) => html`
     <button class="plain" key=${each} onClick=${() => onChange({ ...inputs, [each]: "" })}>+ $${each}</button> `;
-  const without = (gone) => Object.fromEntries(Object.entries(inputs).filter(([each]) => each !== gone));
+  const without = (removed) => Object.fromEntries(Object.entries(inputs).filter(([each]) => each !== removed));
   return html`<div class="pad inputs">
-    <p class="quiet">What the run is given: a text, or JSON such as <code>12</code> or <code>["a", "b"]</code>.</p>
-    ${missing.length ? html`<p>The plan reads and nothing sets ${missing.map(more)}</p>` : ""}
+    <p class="quiet">The inputs of the run: text, or JSON such as <code>12</code> or <code>["a", "b"]</code>.</p>
+    ${missing.length ? html`<p>Variables that no step sets: ${missing.map(addButton)}</p>` : ""}
     ${Object.entries(inputs).map(
       ([each, value]) => html`<p class="input" key=${each}>
         <label for=${`input-${each}`}>$${each}</label>
-        <input id=${`input-${each}`} value=${value} onInput=${into((said) => onChange({ ...inputs, [each]: said }))} />
+        <input id=${`input-${each}`} value=${value} onInput=${into((entered) => onChange({ ...inputs, [each]: entered }))} />
         <button class="plain" aria-label=${`Remove $${each}`} onClick=${() => onChange(without(each))}>✕</button>
       </p>`,
     )}

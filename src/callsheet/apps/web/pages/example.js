@@ -1,4 +1,4 @@
-// The plan that is offered to somebody who has none: it needs no model, no network, and no tool but those built in.
+// The example plan for a first run; it needs neither a model nor network, and only built-in tools.
 export const EXAMPLE = `# goal: Which orders are worth a call?
 PLAN_START
 S1: @SELECT ([{"name": "Ada", "total": 120}, {"name": "Linus", "total": 18}], query="[?total > \`100\`]") > $large

@@ -1,25 +1,26 @@
-// A goal that becomes a plan: the configured model writes it, or the library has it; it is looked at before it runs.
+// Compiles a goal to a plan in the editor, with the configured model or from the library. Nothing is run.
 import { useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
-import { into, useDoing } from "../../viewer/doing.js";
-import { ask } from "./session.js";
+import { into, useAction } from "../../viewer/actions.js";
+import { request } from "./session.js";
 
 export function Goal({ onPlan }) {
   const [goal, setGoal] = useState("");
-  const [said, setSaid] = useState("");
-  const [answer, setAnswer] = useState(""); // what the model wrote instead of a plan
-  const [wrong, isBusy, act] = useDoing();
-  const make = (event) => {
+  const [status, setStatus] = useState("");
+  const [answer, setAnswer] = useState(""); // the answer of the model, if it is not a plan
+  const [problem, isBusy, act] = useAction();
+  const compile = (event) => {
     event.preventDefault();
     act(async () => {
-      setSaid("");
+      setStatus("");
       setAnswer("");
       try {
-        const made = await ask("/v1/compile", { body: { goal: goal.trim(), library: true } });
-        if (made.text !== null) onPlan(made.text);
-        setAnswer(made.text === null ? made.answer || "" : "");
-        if (made.text === null) throw new Error("the model wrote no plan");
-        setSaid(made.from === "library" ? `the plan ${made.id || ""} of the library` : "a plan: look at it, then run it");
+        const result = await request("/v1/compile", { body: { goal: goal.trim(), library: true } });
+        if (result.text !== null) onPlan(result.text);
+        setAnswer(result.text === null ? result.answer || "" : "");
+        if (result.text === null) throw new Error("the model's answer is not a plan");
+        const isStored = result.from === "library";
+        setStatus(isStored ? `the plan ${result.id || ""} of the library` : "a new plan: review it, then run it");
       } catch (error) {
         const [first] = error.diagnostics || [];
         if (first && first.help) throw new Error(`${first.message}: ${first.help}`);
@@ -27,12 +28,12 @@ export function Goal({ onPlan }) {
       }
     });
   };
-  return html`<form class="goal" onSubmit=${make}>
+  return html`<form class="goal" onSubmit=${compile}>
     <label for="goal">Goal</label>
-    <input id="goal" required maxlength="100000" placeholder="what is to be reached; a model writes the plan"
+    <input id="goal" required maxlength="100000" placeholder="a goal, from which a model writes a plan"
       value=${goal} onInput=${into(setGoal)} />
-    <button class="plain" disabled=${isBusy || !goal.trim()}>Make a plan</button>
-    <span class=${wrong ? "warn" : "quiet"} role="status">${isBusy ? "the model is asked …" : wrong || said}</span>
-    ${answer ? html`<pre class="page-of-code">${answer}</pre>` : ""}
+    <button class="plain" disabled=${isBusy || !goal.trim()}>Create a plan</button>
+    <span class=${problem ? "warn" : "quiet"} role="status">${isBusy ? "the model is working …" : problem || status}</span>
+    ${answer ? html`<pre class="code-page">${answer}</pre>` : ""}
   </form>`;
 }

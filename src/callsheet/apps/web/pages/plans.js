@@ -1,33 +1,33 @@
 // The plans of the library.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
-import { Wrong, useDoing } from "../../viewer/doing.js";
-import { ask } from "./session.js";
+import { ErrorMessage, useAction } from "../../viewer/actions.js";
+import { request } from "./session.js";
 
 export function Plans() {
   const [rows, setRows] = useState(null);
-  const [wrong, isBusy, act] = useDoing();
-  const look = () => act(async () => setRows((await ask("/v1/plans")).plans));
-  useEffect(() => void look(), []);
+  const [problem, isBusy, act] = useAction();
+  const load = () => act(async () => setRows((await request("/v1/plans")).plans));
+  useEffect(() => void load(), []);
   const remove = (id) =>
     act(async () => {
-      await ask(`/v1/plans/${encodeURIComponent(id)}`, { method: "DELETE" });
-      setRows((await ask("/v1/plans")).plans);
+      await request(`/v1/plans/${encodeURIComponent(id)}`, { method: "DELETE" });
+      setRows((await request("/v1/plans")).plans);
     });
   return html`<main class="sheet">
     <div class="head-line">
       <h1>Saved plans</h1>
-      <span class="quiet" role="status">${rows ? rows.length : "looking …"}</span>
+      <span class="quiet" role="status">${rows ? rows.length : "loading …"}</span>
     </div>
-    <${Wrong} said=${wrong} />
-    ${rows && !rows.length ? html`<p class="pad">None yet. “Save” in the <a href="#plan">editor</a> keeps a plan here; so does
+    <${ErrorMessage} text=${problem} />
+    ${rows && !rows.length ? html`<p class="pad">None yet. Save a plan in the <a href="#plan">editor</a>, or with
       ${" "}<code>callsheet plan save</code>.</p>` : ""}
     <ul class="runs">${(rows || []).map(
-      (plan) => html`<li key=${plan.id} class="kept">
+      (plan) => html`<li key=${plan.id} class="saved-plan">
         <a class="run" data-row href=${`#plan=${plan.id}`}>
           <b>${plan.id}</b>
           <span>${plan.title || plan.goal || ""}</span>
-          <span class="quiet">${told(plan)}</span>
+          <span class="quiet">${details(plan)}</span>
           <span class="quiet">${plan.params.map((param) => `$${param.name}`).join(" ")}</span>
         </a>
         <${Remove} id=${plan.id} isBusy=${isBusy} onYes=${() => remove(plan.id)} />
@@ -36,15 +36,15 @@ export function Plans() {
   </main>`;
 }
 
-const told = (plan) =>
+const details = (plan) =>
   [`${plan.steps ?? "?"} steps`, plan.syntax, plan.version && `version ${plan.version}`].filter(Boolean).join(" · ");
 
-// Deleting asks once more.
+// The delete button, which asks for confirmation.
 function Remove({ id, isBusy, onYes }) {
-  const [isSure, setSure] = useState(false);
-  if (!isSure)
-    return html`<button class="plain" aria-label=${`Delete ${id}`} onClick=${() => setSure(true)}>Delete</button>`;
-  return html`<span class="sure">
+  const [isConfirming, setConfirming] = useState(false);
+  if (!isConfirming)
+    return html`<button class="plain" aria-label=${`Delete ${id}`} onClick=${() => setConfirming(true)}>Delete</button>`;
+  return html`<span class="confirm">
     <button class="plain strong" disabled=${isBusy} onClick=${onYes}>Delete ${id}</button>
-    <button class="plain" onClick=${() => setSure(false)}>Keep it</button></span>`;
+    <button class="plain" onClick=${() => setConfirming(false)}>Keep it</button></span>`;
 }

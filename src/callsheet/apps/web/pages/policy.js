@@ -1,59 +1,59 @@
-// The policy that all runs are under, and those that are shipped.
+// The policy in force for all runs, and the built-in policies.
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
-import { Wrong, into, useReading } from "../../viewer/doing.js";
-import { ask } from "./session.js";
+import { ErrorMessage, into, useRequest } from "../../viewer/actions.js";
+import { request } from "./session.js";
 
 const WORDS = {
-  audiences: "who may read what",
-  sources: "what data is taken for",
+  audiences: "audiences",
+  sources: "labels of sources",
   tools: "tools",
-  allowed_tools: "the only tools",
-  denied_tools: "tools that are refused",
+  allowed_tools: "allowed tools",
+  denied_tools: "denied tools",
   refuse_unknown_tools: "unknown tools are refused",
-  egress_hosts: "the only hosts that data goes to",
+  egress_hosts: "hosts that data may be sent to",
   host_read: "files of the machine that may be read",
   exec_network: "programs may use the network",
   implicit: "conditions on private data",
-  memory: "what memory holds",
-  planner: "what plans are taken for",
-  inputs: "what inputs are taken for",
+  memory: "label of memory",
+  planner: "label of plans",
+  inputs: "labels of inputs",
   agent: "agents",
   replan: "new plans",
-  approved: "already agreed to",
-  declassify: "what may become public",
-  forbidden: "texts that never leave",
+  approved: "approved in advance",
+  declassify: "declassification",
+  forbidden: "texts that may not be sent",
   rules: "rules",
-  max_steps: "steps at most",
-  max_calls: "calls at most",
-  max_retries: "retries at most",
+  max_steps: "maximum steps",
+  max_calls: "maximum calls",
+  max_retries: "maximum retries",
 };
 
 export function Policy() {
-  const [told, setTold] = useState(null);
+  const [policies, setPolicies] = useState(null);
   const [name, setName] = useState("");
   const [shown, setShown] = useState(null);
-  const [wrong, , read] = useReading();
-  useEffect(() => void read(async () => setTold(await ask("/v1/policy"))), []);
+  const [problem, , read] = useRequest();
+  useEffect(() => void read(async () => setPolicies(await request("/v1/policy"))), []);
   useEffect(() => {
-    if (name) read(async () => setShown(await ask(`/v1/policy/${name}`)));
-    else setShown(told && told.in_force);
-  }, [name, told]);
-  if (!told) return html`<main class="sheet"><p class="pad quiet">looking …</p><${Wrong} said=${wrong} /></main>`;
+    if (name) read(async () => setShown(await request(`/v1/policy/${name}`)));
+    else setShown(policies && policies.in_force);
+  }, [name, policies]);
+  if (!policies) return html`<main class="sheet"><p class="pad quiet">loading …</p><${ErrorMessage} text=${problem} /></main>`;
   return html`<main class="sheet">
     <div class="head-line"><h1>Policy</h1>
       <label>show <select value=${name} onChange=${into(setName)}>
-        <option value="">${told.in_force ? `${told.in_force.name} (in force)` : "the one in force"}</option>
-        ${told.shipped.map((each) => html`<option key=${each} value=${each}>${each} (shipped)</option>`)}
+        <option value="">${policies.in_force ? `${policies.in_force.name} (in force)` : "the policy in force"}</option>
+        ${policies.shipped.map((each) => html`<option key=${each} value=${each}>${each} (built-in)</option>`)}
       </select></label>
     </div>
-    <${Wrong} said=${wrong} />
+    <${ErrorMessage} text=${problem} />
     ${shown ? html`<${Shown} policy=${shown} />` : html`<p class="pad">
-      No policy is in force: runs are held to one where they name it, or where the server is started with
+      No policy is in force. A run can name one, or start the server with
       ${" "}<code>--policy</code>.
     </p>`}
     <p class="pad quiet">
-      Whether a plan may run under it, and whose data goes where in it: “Verify” in the <a href="#plan">editor</a>.
+      “Verify” in the <a href="#plan">editor</a> proves a plan against a policy and shows the labels of its data.
     </p>
   </main>`;
 }
@@ -69,7 +69,7 @@ function Shown({ policy }) {
 }
 
 function Value({ value }) {
-  if (value === null) return html`<span class="quiet">no word</span>`;
+  if (value === null) return html`<span class="quiet">not set</span>`;
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value !== "object") return html`<code>${String(value)}</code>`;
   const rows = Array.isArray(value) ? value.map((each) => ["", each]) : Object.entries(value);
@@ -81,12 +81,12 @@ function Value({ value }) {
   )}</ul>`;
 }
 
-// A member of a list on one line: what is said of what first.
+// Returns a member of a list on one line, with its name or pattern first.
 function line(value) {
   const { kind, pattern, label, name, ...rest } = value;
-  const told = Object.entries(rest)
+  const details = Object.entries(rest)
     .filter(([, each]) => each !== null && !(Array.isArray(each) && !each.length))
     .map(([key, each]) => `${key}: ${typeof each === "object" ? JSON.stringify(each) : each}`);
   const head = [name || kind, pattern, label && `→ ${label}`].filter(Boolean).join(" ");
-  return [head, ...told].filter(Boolean).join("  ");
+  return [head, ...details].filter(Boolean).join("  ");
 }

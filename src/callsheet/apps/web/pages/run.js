@@ -1,10 +1,10 @@
-// The page of a run: the viewer, fed by the server, which also does what is asked of it.
+// The page of a run: the viewer with data from the server, and the actions on the run.
 import { useEffect } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { Viewer, open } from "../../viewer/viewer.js";
 import { served } from "../../viewer/sources.js";
-import { acts, base } from "../../viewer/state.js";
-import { Refused, ask } from "./session.js";
+import { actions, base } from "../../viewer/state.js";
+import { Refused, request } from "./session.js";
 import { go } from "./route.js";
 
 export function Run({ id, other }) {
@@ -12,40 +12,40 @@ export function Run({ id, other }) {
     const run = `/v1/runs/${encodeURIComponent(id)}`;
     const source = served(`${run}/document${other ? `?other=${encodeURIComponent(other)}` : ""}`, `${run}/events`);
     base.value = `run=${id}${other ? `&other=${other}` : ""}`;
-    acts.value = deeds(id, run, source);
+    actions.value = actionsOf(id, run, source);
     const close = open(source);
     return () => {
       close();
-      acts.value = null;
+      actions.value = null;
       base.value = "";
     };
   }, []);
   return html`<${Viewer} />`;
 }
 
-function deeds(id, run, source) {
-  const tell = (what) => async (body) => {
-    await ask(`${run}/${what}`, { body: body || {} });
+function actionsOf(id, run, source) {
+  const post = (action) => async (body) => {
+    await request(`${run}/${action}`, { body: body || {} });
     source.wake();
   };
   return {
-    approve: tell("approve"),
-    decide: tell("decide"),
-    resume: () => tell("resume")({}),
-    cancel: () => tell("cancel")({ reason: "cancelled in the viewer" }),
+    approve: post("approve"),
+    decide: post("decide"),
+    resume: () => post("resume")({}),
+    cancel: () => post("cancel")({ reason: "cancelled in the viewer" }),
     rerun: (body) => branch(`${run}/rerun`, body),
     fork: (body) => branch(`${run}/fork`, body),
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
-    others: async () => (await ask("/v1/runs?limit=100")).runs,
+    others: async () => (await request("/v1/runs?limit=100")).runs,
     report: `${run}/report`,
-    spans: () => ask(`${run}/spans`),
+    spans: () => request(`${run}/spans`),
   };
 }
 
-// A new run of this one; gives what it would change outside, where nobody has agreed to that yet.
+// Branches this run; returns the calls with side effects if they need consent, otherwise null.
 async function branch(path, body) {
   try {
-    const { run_id } = await ask(path, { body });
+    const { run_id } = await request(path, { body });
     await go(`run=${run_id}`);
     return null;
   } catch (error) {

@@ -1,9 +1,9 @@
-// Asks the API, and signs a browser in: by the code in the address that `callsheet serve` printed, or by the token.
+// Requests to the API, and signing in with the code in the URL that `callsheet serve` prints, or with the token.
 import { signal } from "@preact/signals";
 
-export const isSignedIn = signal(null); // null until it is known
+export const isSignedIn = signal(null); // null until known
 
-// A refusal of the API: what its problem says, with its diagnostics.
+// An error response of the API, with its problem document and diagnostics.
 export class Refused extends Error {
   constructor(status, problem) {
     super(problem.detail || problem.title || `the server answered ${status}`);
@@ -13,9 +13,9 @@ export class Refused extends Error {
   }
 }
 
-// The data that an address gives; `body` makes it a POST. Raises Refused, or an Error where no server answers.
-export async function ask(path, { method, body, signal: abort } = {}) {
-  // pages of other sites cannot send this header: without it the server makes no change
+// Returns the data of a path; a `body` makes the request a POST. Throws Refused, or an Error if the server is gone.
+export async function request(path, { method, body, signal: abort } = {}) {
+  // pages of other sites cannot send this header, and the server requires it for changes
   const headers = { "X-Callsheet": "1", accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer;
@@ -40,24 +40,24 @@ export async function ask(path, { method, body, signal: abort } = {}) {
 }
 
 export async function signIn(secret) {
-  await ask("/v1/session", { body: { secret } });
+  await request("/v1/session", { body: { secret } });
   isSignedIn.value = true;
 }
 
 export async function signOut() {
-  await ask("/v1/session", { method: "DELETE" });
+  await request("/v1/session", { method: "DELETE" });
   isSignedIn.value = false;
 }
 
 const CODE = /^#code=([\w-]+)$/;
 
-// Sign in, and once more where a printed address is opened in a page that is there already.
-export function begin() {
+// Signs in, also when a URL with a code is opened in an existing page.
+export function start() {
   addEventListener("hashchange", () => CODE.test(location.hash) && signInByAddress());
   return signInByAddress();
 }
 
-// Take the code out of the address, so that it stands in no history, and sign in with it.
+// Removes the code from the URL, so that it is not in the history, and signs in with it.
 async function signInByAddress() {
   const found = CODE.exec(location.hash);
   if (found) {
@@ -66,10 +66,10 @@ async function signInByAddress() {
       await signIn(found[1]);
       return;
     } catch {
-      // a code is good once: this browser may be signed in all the same
+      // a code is valid once; this browser may be signed in already
     }
   }
-  isSignedIn.value = await ask("/v1/session").then(
+  isSignedIn.value = await request("/v1/session").then(
     () => true,
     () => false,
   );

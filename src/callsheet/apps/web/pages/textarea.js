@@ -1,4 +1,4 @@
-// A text that is edited, with its lines numbered and what is wrong underlined where it stands.
+// A text area with line numbers, which underlines the ranges of diagnostics.
 import { useRef } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 
@@ -7,7 +7,7 @@ const MOST_MARKS = 200;
 export function TextWithMarks({ box, text, marks, onText }) {
   const behind = useRef(null);
   const gutter = useRef(null);
-  const follow = () => {
+  const syncScroll = () => {
     behind.current.scrollTop = gutter.current.scrollTop = box.current.scrollTop;
     behind.current.scrollLeft = box.current.scrollLeft;
   };
@@ -16,21 +16,21 @@ export function TextWithMarks({ box, text, marks, onText }) {
   for (const { line, severity } of marks) {
     if (line && (severity === "error" || !worst.has(line))) worst.set(line, severity);
   }
-  const look = (line) => (worst.has(line) ? `is-${worst.get(line)}` : "");
+  const lineClass = (line) => (worst.has(line) ? `is-${worst.get(line)}` : "");
   return html`<div class="text panel">
     <div class="gutter" ref=${gutter} aria-hidden="true">
-      ${lines.map((_, n) => html`<div key=${n} class=${look(n + 1)}>${n + 1}</div>`)}
+      ${lines.map((_, n) => html`<div key=${n} class=${lineClass(n + 1)}>${n + 1}</div>`)}
     </div>
     <pre class="behind" ref=${behind} aria-hidden="true">${marked(text, marks)}${"\n"}</pre>
     <label class="only-read" for="plan-text">The text of the plan</label>
     <textarea id="plan-text" ref=${box} value=${text} spellcheck=${false} autocomplete="off" autocapitalize="off"
       wrap="off"
       placeholder=${'S1: @CALC ("6 * 7") > $answer\nS2: @RESPOND ("$answer")'}
-      onInput=${(event) => onText(event.currentTarget.value)} onScroll=${follow}></textarea>
+      onInput=${(event) => onText(event.currentTarget.value)} onScroll=${syncScroll}></textarea>
   </div>`;
 }
 
-// The text in parts, those with something wrong marked; where two overlap, the first one counts.
+// The text in parts, with marks around the ranges of diagnostics; of overlapping ranges only the first is marked.
 function marked(text, marks) {
   const starts = lineStarts(text);
   const places = marks
@@ -57,22 +57,22 @@ export function lineStarts(text) {
   return found;
 }
 
-// A place in the text, for a line and a column from 1; columns count characters, not the units of a browser.
+// The offset of a line and column, both from 1; columns count characters, not UTF-16 units.
 export function offset(text, starts, line, column) {
   const from = starts[Math.min(line, starts.length) - 1];
   const rest = text.slice(from, starts[line] ?? text.length + 1);
   return Math.min(text.length, from + [...rest].slice(0, column - 1).join("").length);
 }
 
-// Put the cursor there.
-export function point(box, text, line, column) {
+// Moves the cursor to a line and column.
+export function setCursor(box, text, line, column) {
   const at = offset(text, lineStarts(text), line, column);
   box.current.focus();
   box.current.setSelectionRange(at, at);
 }
 
-// Put the cursor at a place that counts characters.
-export function pointAt(box, text, place) {
+// Moves the cursor to an offset in characters.
+export function setCursorAt(box, text, place) {
   const at = [...text].slice(0, place).join("").length;
   box.current.focus();
   box.current.setSelectionRange(at, at);

@@ -37,14 +37,14 @@ class _Collector(asyncio.SubprocessProtocol):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = {1: bytearray(), 2: bytearray()}
+        self._buffers = {1: bytearray(), 2: bytearray()}
         self._cut = {1: 0, 2: 0}
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        taken = data[: self._most - len(self._kept[fd])]
-        self._kept[fd] += taken
+        taken = data[: self._most - len(self._buffers[fd])]
+        self._buffers[fd] += taken
         self._cut[fd] += len(data) - len(taken)
 
     def process_exited(self) -> None:
@@ -58,11 +58,11 @@ class _Collector(asyncio.SubprocessProtocol):
         return tuple(remark for fd, name in _OUTPUTS if (remark := self._remark(fd, name)) is not None)
 
     def _remark(self, fd: int, name: str) -> Remark | None:
-        kept = self._kept[fd]
+        limit = self._buffers[fd]
         if self._cut[fd]:
-            return Cut(name, len(kept), len(kept) + self._cut[fd], "bytes")
+            return Cut(name, len(limit), len(limit) + self._cut[fd], "bytes")
         try:
-            kept.decode()
+            limit.decode()
         except UnicodeDecodeError as error:
             return Fact(
                 "not UTF-8", f"{name}, from byte {error.start} on; what is no text is shown as U+FFFD"
@@ -70,7 +70,7 @@ class _Collector(asyncio.SubprocessProtocol):
         return None
 
     def text(self, fd: int) -> str:
-        text = self._kept[fd].decode(errors="replace")
+        text = self._buffers[fd].decode(errors="replace")
         return f"{text}\n[{self._cut[fd]} more bytes of output were cut]" if self._cut[fd] else text
 
 

@@ -44,14 +44,14 @@ class PendingLogin:
     state: str = field(repr=False)
     verifier: str = field(repr=False)
     redirect_uri: str
-    found: AuthorizationServer
+    authorization_server: AuthorizationServer
     client: Client
     scope: str
 
     @property
     def issuer(self) -> str:
         """The authorization server at which the person logs in."""
-        return self.found.issuer
+        return self.authorization_server.issuer
 
 
 async def begin(
@@ -68,39 +68,39 @@ async def begin(
     refusal = await guard.send(_knock(server))
     if refusal.is_success:
         raise no_login(name, "asks for no login", "it can be used without one")
-    found = await discover(name, server.url, guard, refusal, rules.issuer)
-    if found is None:
+    issuer = await discover(name, server.url, guard, refusal, rules.issuer)
+    if issuer is None:
         raise no_login(
             name,
             f"does not offer a login: it answers with status {refusal.status_code}",
             "check the address; if the server takes a key, configure it as a header",
         )
-    if before and before != found.issuer:
-        raise other_issuer(name, before, found.issuer)
-    if "S256" not in (found.metadata.code_challenge_methods_supported or ()):
-        raise unusable(name, f"its authorization server {plain(found.issuer)} does not support PKCE (S256)")
-    wanted = scope or rules.scope or found.scope
-    client = await client_for(name, rules, found, guard, redirect_uri, wanted)
+    if before and before != issuer.issuer:
+        raise other_issuer(name, before, issuer.issuer)
+    if "S256" not in (issuer.metadata.code_challenge_methods_supported or ()):
+        raise unusable(name, f"its authorization server {plain(issuer.issuer)} does not support PKCE (S256)")
+    wanted = scope or rules.scope or issuer.scope
+    client = await client_for(name, rules, issuer, guard, redirect_uri, wanted)
     pair, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
-    asked = {
+    query = {
         "response_type": "code",
         "client_id": client.id,
         "redirect_uri": redirect_uri,
         "state": state,
         "code_challenge": pair.code_challenge,
         "code_challenge_method": "S256",
-        "resource": found.resource,
+        "resource": issuer.resource,
         **({"scope": wanted} if wanted else {}),
         **({"prompt": "consent"} if "offline_access" in wanted.split() else {}),
     }
     return PendingLogin(
         name=name,
         url=server.url,
-        address=_with_query(str(found.metadata.authorization_endpoint), asked),
+        address=_with_query(str(issuer.metadata.authorization_endpoint), query),
         state=state,
         verifier=pair.code_verifier,
         redirect_uri=redirect_uri,
-        found=found,
+        authorization_server=issuer,
         client=client,
         scope=wanted,
     )
@@ -112,16 +112,16 @@ async def finish(begun: PendingLogin, guard: Guard, given: Mapping[str, str]) ->
     Raises CallsheetError: TOL035 if they do not belong to this login or come from another issuer, TOL034 if
     the authorization server refuses.
     """
-    name, found = begun.name, begun.found
+    name, issuer = begun.name, begun.authorization_server
     if not secrets.compare_digest(given.get("state", "").encode(), begun.state.encode()):
         raise wrong_answer(name, "belongs to another login (its state differs)")
     try:
-        validate_authorization_response_iss(given.get("iss"), found.metadata)
+        validate_authorization_response_iss(given.get("iss"), issuer.metadata)
     except OAuthFlowError:
         raise wrong_answer(name, "is from another authorization server (its iss differs)") from None
     if "error" in given:
         denied = Denied(plain(given["error"])[:60], plain(given.get("error_description", "")))
-        raise refused(name, found.issuer, str(denied))
+        raise refused(name, issuer.issuer, str(denied))
     if not given.get("code"):
         raise wrong_answer(name, "has no code")
     form = {
@@ -129,19 +129,19 @@ async def finish(begun: PendingLogin, guard: Guard, given: Mapping[str, str]) ->
         "code": given["code"],
         "redirect_uri": begun.redirect_uri,
         "code_verifier": begun.verifier,
-        "resource": found.resource,
+        "resource": issuer.resource,
     }
-    endpoint = str(found.metadata.token_endpoint)
+    endpoint = str(issuer.metadata.token_endpoint)
     try:
-        tokens = await tokens_for(guard, name, found.issuer, endpoint, begun.client, form)
+        tokens = await tokens_for(guard, name, issuer.issuer, endpoint, begun.client, form)
     except Denied as error:
-        raise refused(name, found.issuer, str(error)) from None
-    revocation = found.metadata.revocation_endpoint
+        raise refused(name, issuer.issuer, str(error)) from None
+    revocation = issuer.metadata.revocation_endpoint
     return Login(
         server=name,
         url=begun.url,
-        resource=found.resource,
-        issuer=found.issuer,
+        resource=issuer.resource,
+        issuer=issuer.issuer,
         token_endpoint=endpoint,
         revocation_endpoint="" if revocation is None else str(revocation),
         client=begun.client,

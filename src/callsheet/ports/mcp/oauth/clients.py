@@ -44,19 +44,19 @@ def registered_by_hand(name: str, rules: OAuthRules, metadata: OAuthMetadata) ->
 
 
 async def client_for(
-    name: str, rules: OAuthRules, found: AuthorizationServer, guard: Guard, redirect_uri: str, scope: str
+    name: str, rules: OAuthRules, issuer: AuthorizationServer, guard: Guard, redirect_uri: str, scope: str
 ) -> Client:
     """The client for a person's login, redirected to `redirect_uri`.
 
     It is the configured one, or the one with a metadata document, else it registers itself dynamically.
     Raises CallsheetError if the authorization server does not allow that.
     """
-    by_hand = registered_by_hand(name, rules, found.metadata)
+    by_hand = registered_by_hand(name, rules, issuer.metadata)
     if by_hand is not None:
         return by_hand
-    if should_use_client_metadata_url(found.metadata, rules.client_metadata_url or None):
+    if should_use_client_metadata_url(issuer.metadata, rules.client_metadata_url or None):
         return Client(id=rules.client_metadata_url)
-    if found.metadata.registration_endpoint is None:
+    if issuer.metadata.registration_endpoint is None:
         raise unusable(name, "its authorization server does not support dynamic registration", _BY_HAND)
     wanted = OAuthClientMetadata(
         redirect_uris=[AnyUrl(redirect_uri)],
@@ -64,17 +64,17 @@ async def client_for(
         token_endpoint_auth_method="none",
         scope=scope or None,
     )
-    request = create_client_registration_request(found.metadata, wanted, found.issuer)
+    request = create_client_registration_request(issuer.metadata, wanted, issuer.issuer)
     response = await guard.send(request)
     if response.status_code not in (200, 201):
-        raise refused(name, found.issuer, f"does not register callsheet: it {denial(response)}", _BY_HAND)
+        raise refused(name, issuer.issuer, f"does not register callsheet: it {denial(response)}", _BY_HAND)
     try:
         client_info = await handle_registration_response(response)
         check_registration_usable(client_info)
     except OAuthFlowError:
         client_info = None  # its text contains the whole response, perhaps with a secret
     if client_info is None:
-        raise refused(name, found.issuer, "registers callsheet with settings that it cannot use", _BY_HAND)
+        raise refused(name, issuer.issuer, "registers callsheet with settings that it cannot use", _BY_HAND)
     return Client(
         id=client_info.client_id,
         secret=client_info.client_secret or "",
@@ -84,18 +84,18 @@ async def client_for(
 
 def client_secret(name: str, where: str) -> str:
     """The secret at `env:VARIABLE` or `file:PATH`; raises CallsheetError (TOL038)."""
-    kind, _, what = where.partition(":")
+    kind, _, secret_name = where.partition(":")
     if kind == "env":
-        secret = os.environ.get(what, "")
+        secret = os.environ.get(secret_name, "")
         if not secret:
-            raise no_secret(name, f"the environment variable {what} is not set")
+            raise no_secret(name, f"the environment variable {secret_name} is not set")
         return secret
     try:
-        with Path(what).expanduser().open("rb") as file:
+        with Path(secret_name).expanduser().open("rb") as file:
             secret = file.read(_MOST_BYTES).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise no_secret(name, f"{what} cannot be read: {reason}") from None
+        raise no_secret(name, f"{secret_name} cannot be read: {reason}") from None
     if not secret:
-        raise no_secret(name, f"{what} is empty")
+        raise no_secret(name, f"{secret_name} is empty")
     return secret

@@ -94,7 +94,7 @@ class LoginFile:
         return True
 
     @asynccontextmanager
-    async def held(self) -> AsyncGenerator[None]:
+    async def locked(self) -> AsyncGenerator[None]:
         """Hold the lock on the file; raises CallsheetError (TOL037) if it cannot be locked."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

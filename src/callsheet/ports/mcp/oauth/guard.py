@@ -33,7 +33,7 @@ class Allowed(NamedTuple):
     hosts: AllowedHosts
 
     @classmethod
-    async def by(cls, server_url: str, issuer: str = "") -> Allowed:
+    async def for_server(cls, server_url: str, issuer: str = "") -> Allowed:
         """The hosts that a server may lead to, given its own address; the configured issuer is allowed.
 
         Raises AddressRefused or UnknownHost if the server's own URL is unusable.
@@ -68,7 +68,7 @@ class Guard:
     async def of(cls, name: str, server_url: str, issuer: str = "") -> Guard:
         """The guard for the server with this name and URL; raises CallsheetError (TOL033)."""
         try:
-            return cls(name, await Allowed.by(server_url, issuer))
+            return cls(name, await Allowed.for_server(server_url, issuer))
         except (AddressRefused, UnknownHost) as error:
             raise not_reached(name, server_url, str(error)) from None
 

@@ -38,8 +38,8 @@ def bound(port: int = 0) -> socket.socket:
 
 def parameters(url: str) -> dict[str, str]:
     """The query parameters of a redirect URL; repeated ones are left out."""
-    found = parse_qs(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
-    return {name: values[0] for name, values in found.items() if len(values) == 1}
+    values_of = parse_qs(urlsplit(url).query, keep_blank_values=True, max_num_fields=50)
+    return {name: values[0] for name, values in values_of.items() if len(values) == 1}
 
 
 class Waiting:

@@ -114,7 +114,7 @@ class KeptTokens:
         if login is None or not _is_good(login.tokens, worthless):
             login = await self._kept(self._logins)
         if login is not None and not _is_good(login.tokens, worthless):
-            async with self._logins.held():
+            async with self._logins.locked():
                 login = await self._kept(self._logins)  # another process may have renewed it
                 if login is not None and not _is_good(login.tokens, worthless):
                     login = await self._refreshed(login)
@@ -185,20 +185,20 @@ class MachineTokens:
     async def _asked_for(self, refusal: httpx2.Response | None) -> Tokens:
         rules = self._rules
         async with await Guard.of(self._name, self._url, rules.issuer) as guard:
-            found = await discover(self._name, self._url, guard, refusal, rules.issuer)
-            client = None if found is None else registered_by_hand(self._name, rules, found.metadata)
-            if found is None or client is None:
+            issuer = await discover(self._name, self._url, guard, refusal, rules.issuer)
+            client = None if issuer is None else registered_by_hand(self._name, rules, issuer.metadata)
+            if issuer is None or client is None:
                 raise unusable(self._name, "it names no authorization server")
             self._given[client.secret] = None
-            form = {"grant_type": "client_credentials", "resource": found.resource}
-            if scope := rules.scope or found.scope:
+            form = {"grant_type": "client_credentials", "resource": issuer.resource}
+            if scope := rules.scope or issuer.scope:
                 form["scope"] = scope
-            endpoint = str(found.metadata.token_endpoint)
+            endpoint = str(issuer.metadata.token_endpoint)
             try:
-                tokens = await tokens_for(guard, self._name, found.issuer, endpoint, client, form)
+                tokens = await tokens_for(guard, self._name, issuer.issuer, endpoint, client, form)
             except Denied as error:
                 way_out = "look whether client_id, client_secret and scope are those that it knows"
-                raise refused(self._name, found.issuer, str(error), way_out) from None
+                raise refused(self._name, issuer.issuer, str(error), way_out) from None
         self._given[tokens.access] = None
         return tokens
 

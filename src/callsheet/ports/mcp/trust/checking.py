@@ -38,10 +38,10 @@ class PinKeeper:
 
     def judge(self, servers: Sequence[SeenServer]) -> tuple[Judgement, ...]:
         """A judgement for each server, in their order; raises CallsheetError (CFG114) for an invalid file."""
-        found = self._judged(servers, self._file.read())
-        if not self._records or all(each.first_seen is None for each in found):
-            return found
-        again = found
+        judgements = self._judged(servers, self._file.read())
+        if not self._records or all(each.first_seen is None for each in judgements):
+            return judgements
+        again = judgements
 
         def keep(pins: Pins) -> Pins:
             nonlocal again
@@ -53,14 +53,16 @@ class PinKeeper:
         try:
             self._file.change(keep)
         except OSError as error:
-            return tuple(each if each.first_seen is None else self._unkept(each, error) for each in found)
+            return tuple(
+                each if each.first_seen is None else self._unkept(each, error) for each in judgements
+            )
         return again
 
     def known(self, configs: Sequence[McpServerConfig]) -> list[tuple[McpServerConfig, Mapping[str, Any]]]:
         """The recorded declarations of these servers' tools, each with its server."""
         pins = self._file.read()
-        kept = ((config, pins.find(identity_of(config))) for config in configs)
-        return [(c, tool.declaration) for c, server in kept if server for tool in server.tools.values()]
+        pinned = ((config, pins.find(identity_of(config))) for config in configs)
+        return [(c, tool.declaration) for c, server in pinned if server for tool in server.tools.values()]
 
     def _judged(self, servers: Sequence[SeenServer], pins: Pins) -> tuple[Judgement, ...]:
         moment = now()

@@ -121,8 +121,8 @@ def _texts(old: str, new: str, limit: int) -> str:
     """Two texts; long ones are cut around their first difference."""
     if max(len(old), len(new)) <= limit:
         return f'"{visible(old)}" → "{visible(new)}"'
-    alike = (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
-    start = next(alike, min(len(old), len(new)))
+    differing = (n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b)
+    start = next(differing, min(len(old), len(new)))
     begin = max(0, start - _CONTEXT)
     return f"from character {start + 1}: {_part(old, begin, limit)} → {_part(new, begin, limit)}"
 

@@ -50,11 +50,11 @@ def judge(seen: SeenServer, pins: Pins, *, pinned: bool, now: str) -> Judgement:
     refusals: dict[str, Diagnostic] = {}
     notices: list[Diagnostic] = []
     for name, declaration in seen.declarations.items():
-        held = None if known is None else known.tools.get(name)
-        refusal = _refusal(seen, name, declaration, held, known, pinned=pinned)
+        pinned_tool = None if known is None else known.tools.get(name)
+        refusal = _refusal(seen, name, declaration, pinned_tool, known, pinned=pinned)
         if refusal is not None:
             refusals[name] = refusal
-            notices.append(_for_people(refusal, declaration, held))
+            notices.append(_for_people(refusal, declaration, pinned_tool))
     findings = [] if known is None else list(_version(seen, known))
     renewed = (
         replace(known, reported=seen.reported) if known is not None and findings and not pinned else None
@@ -100,7 +100,7 @@ def _refusal(
     seen: SeenServer,
     name: str,
     declaration: Mapping[str, Any],
-    held: PinnedTool | None,
+    pinned_tool: PinnedTool | None,
     known: PinnedServer | None,
     *,
     pinned: bool,
@@ -108,28 +108,28 @@ def _refusal(
     server = seen.identity.name
     tool, place = f"the tool {name!r} of the MCP server {server!r}", f"{server}/{name}"
     way_out = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
-    if held is None:
+    if pinned_tool is None:
         is_new = known is not None and bool(known.tools)
         why = "is new on a known server" if is_new else "is not approved"
         return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
-    if held.pin != pin_of(declaration):
-        fields = ", ".join(changed_fields(held.declaration, declaration))
-        since = "approved" if held.reason is RecordReason.APPROVED else "first seen"
+    if pinned_tool.pin != pin_of(declaration):
+        fields = ", ".join(changed_fields(pinned_tool.declaration, declaration))
+        since = "approved" if pinned_tool.reason is RecordReason.APPROVED else "first seen"
         message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
     if known is not None and known.reported.name != seen.reported.name:
         message = f"{tool} is offered by a server that now reports another name; it is not called"
         return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
-    if pinned and held.reason is not RecordReason.APPROVED:
+    if pinned and pinned_tool.reason is not RecordReason.APPROVED:
         return Diagnostic(
             UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=way_out
         )
     return None
 
 
-def _for_people(refusal: Diagnostic, now: Mapping[str, Any], held: PinnedTool | None) -> Diagnostic:
+def _for_people(refusal: Diagnostic, now: Mapping[str, Any], pinned_tool: PinnedTool | None) -> Diagnostic:
     """The refusal as a warning that lists all changes."""
-    lines = () if held is None else differences(held.declaration, now)
+    lines = () if pinned_tool is None else differences(pinned_tool.declaration, now)
     return replace(
         refusal,
         severity=Severity.WARNING,

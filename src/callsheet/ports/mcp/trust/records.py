@@ -88,13 +88,13 @@ class Pins:
             raise WrongRecord(f"its schema is {top['schema']!r:.40}, and this version reads {SCHEMA}")
         if not isinstance(top["servers"], list):
             raise WrongRecord("servers must be a list")
-        found = cls()
+        pins = cls()
         for place, entry in enumerate(cast("list[object]", top["servers"])):
             server = _read_server(entry, f"servers[{place}]")
-            if found.find(server.identity) is not None:
+            if pins.find(server.identity) is not None:
                 raise WrongRecord(f"the server {server.identity.name!r} is in it twice")
-            found = cls((*found.servers, server))
-        return found
+            pins = cls((*pins.servers, server))
+        return pins
 
 
 def _key(identity: ServerIdentity) -> tuple[str, str]:

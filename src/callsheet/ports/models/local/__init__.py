@@ -8,13 +8,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from callsheet.ports.models.local.availability import Availability, look
+from callsheet.ports.models.local.availability import Availability, detect
 from callsheet.ports.models.local.catalogue import MODELS, LocalFile
 
 if TYPE_CHECKING:
     from callsheet.ports.models.local.model import LocalModel, LocalSettings, open_local
 
-__all__ = ["MODELS", "Availability", "LocalFile", "LocalModel", "LocalSettings", "look", "open_local"]
+__all__ = ["MODELS", "Availability", "LocalFile", "LocalModel", "LocalSettings", "detect", "open_local"]
 
 
 def _loaded(name: str) -> object:

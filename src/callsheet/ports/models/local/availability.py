@@ -38,6 +38,6 @@ class Availability(NamedTuple):
         return None if self.models else "`callsheet models list` shows what can be fetched"
 
 
-def look() -> Availability:
+def detect() -> Availability:
     """What is available on this machine."""
     return Availability(has_library(), tuple(model.name for model in fetched()), str(models_folder()))

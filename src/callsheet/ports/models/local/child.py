@@ -13,19 +13,19 @@ from importlib import import_module
 from typing import Any
 
 
-def serve(asked: dict[str, Any]) -> Any:
+def serve(request: dict[str, Any]) -> Any:
     """A server for the model file with the requested context, threads, batch size and key."""
     library: Any = import_module("xllamacpp")  # it has no types
     params = library.CommonParams()
-    params.model.path = asked["path"]
+    params.model.path = request["path"]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.api_keys = [asked["key"]]
-    params.n_ctx = asked["context"]
+    params.api_keys = [request["key"]]
+    params.n_ctx = request["context"]
     params.n_parallel = 1
-    params.n_batch = params.n_ubatch = asked["block"]
-    params.cpuparams.n_threads = asked["threads"]
-    params.cpuparams_batch.n_threads = asked["threads"]
+    params.n_batch = params.n_ubatch = request["block"]
+    params.cpuparams.n_threads = request["threads"]
+    params.cpuparams_batch.n_threads = request["threads"]
     params.n_threads_http = 2
     params.cache_ram_mib = 0
     params.warmup = False

@@ -55,14 +55,14 @@ def _pairs(file: BinaryIO) -> dict[str, object]:
     if version not in _VERSIONS:
         raise ValueError(f"it is of version {version} of the format; {_VERSIONS[-1]} is known")
     _, count = _unpack(file, "QQ")
-    found: dict[str, object] = {}
+    pairs: dict[str, object] = {}
     for _ in range(min(count, _MOST_PAIRS)):
         key = _text(file)
         if key.startswith(_VOCABULARY):
             break
         (kind,) = _unpack(file, "I")
-        found[key] = _value(file, kind)
-    return found
+        pairs[key] = _value(file, kind)
+    return pairs
 
 
 def _value(file: BinaryIO, kind: int) -> object:

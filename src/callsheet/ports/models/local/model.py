@@ -146,9 +146,9 @@ class LocalModel:
                     return answer.status_code, answer.text
 
                 tokens, keeps = await cut_back(post, body["messages"], before)
-                asked = streamed({**body, "cache_prompt": keeps})
+                request_body = streamed({**body, "cache_prompt": keeps})
                 where = f"{running.address}/v1/chat/completions"
-                async with client.stream("POST", where, json=asked) as answer:
+                async with client.stream("POST", where, json=request_body) as answer:
                     if answer.status_code >= 400:
                         message = answer.status_code, (await answer.aread()).decode("utf-8", "replace")
                     else:

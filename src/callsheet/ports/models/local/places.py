@@ -37,12 +37,14 @@ def fetched() -> list[LocalFile]:
     return [model for model in MODELS.values() if os.path.isfile(path_of(model))]
 
 
-def known(name: str) -> LocalFile:
+def model_named(name: str) -> LocalFile:
     """The model of that name; raises CallsheetError (MDL021)."""
     model = MODELS.get(name)
     if model is None:
-        near = did_you_mean(name, MODELS)
-        way_out = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
+        suggestions = did_you_mean(name, MODELS)
+        way_out = (
+            f"did you mean {' or '.join(suggestions)}?" if suggestions else f"there are {', '.join(MODELS)}"
+        )
         help_ = f"{way_out}; a file of your own is local:/path/to/model{SUFFIX}"
         raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
     return model
@@ -63,7 +65,7 @@ def find(named: str) -> Path:
                 help="give the path of a GGUF file, or a name of `callsheet models list`",
             )
         return path
-    model = known(named)
+    model = model_named(named)
     path = path_of(model)
     if not os.path.isfile(path):
         what = f"{model.size / 1e6:.0f} MB, {model.licence}"

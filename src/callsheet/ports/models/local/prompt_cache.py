@@ -39,11 +39,11 @@ async def cut_back(post: Post, messages: Messages, before: Sequence[int]) -> tup
     tokens, nothing is reused; it will report errors in the conversation with the actual request.
     """
     tokens = await _tokens(post, messages)
-    kept = kept_tokens(tokens, before)
-    if not kept:
+    common = kept_tokens(tokens, before)
+    if not common:
         return tokens, False
-    departs = tokens[kept] - 1 if tokens[kept] else 1  # any token that differs from the actual one
-    cut = {"prompt": [*tokens[:kept], departs], "n_predict": 0, "cache_prompt": True}
+    departs = tokens[common] - 1 if tokens[common] else 1  # any token that differs from the actual one
+    cut = {"prompt": [*tokens[:common], departs], "n_predict": 0, "cache_prompt": True}
     status, _ = await post("/completion", cut)
     return tokens, status < 400
 
@@ -52,6 +52,6 @@ async def _tokens(post: Post, messages: Messages) -> list[int]:
     status, text = await post("/apply-template", {"messages": messages})
     if status >= 400:
         return []
-    asked = {"content": json.loads(text)["prompt"], "add_special": True, "parse_special": True}
-    status, text = await post("/tokenize", asked)
+    request = {"content": json.loads(text)["prompt"], "add_special": True, "parse_special": True}
+    status, text = await post("/tokenize", request)
     return [] if status >= 400 else list(json.loads(text)["tokens"])

@@ -68,9 +68,9 @@ async def needs(reached: TemporalConnection, gone: Collection[str] = ()) -> Blob
 async def _add_all(client: Client, claims: ClaimCheck, digests: set[str]) -> int:
     """Add the digests needed by the runs of a namespace; returns the number of its histories."""
     count = 0
-    async for found in client.list_workflows(f"WorkflowType = '{WORKFLOW}'"):
+    async for execution in client.list_workflows(f"WorkflowType = '{WORKFLOW}'"):
         try:
-            await _add(client, found, claims, digests)
+            await _add(client, execution, claims, digests)
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:  # else the server has just deleted it
                 raise
@@ -78,8 +78,8 @@ async def _add_all(client: Client, claims: ClaimCheck, digests: set[str]) -> int
     return count
 
 
-async def _add(client: Client, found: WorkflowExecution, claims: ClaimCheck, digests: set[str]) -> None:
-    handle = client.get_workflow_handle(found.id, run_id=found.run_id)
+async def _add(client: Client, execution: WorkflowExecution, claims: ClaimCheck, digests: set[str]) -> None:
+    handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
     async for event in handle.fetch_history_events():
         tells_all = event.HasField("workflow_execution_started_event_attributes")
         for payload in _payloads(event):
@@ -87,22 +87,22 @@ async def _add(client: Client, found: WorkflowExecution, claims: ClaimCheck, dig
             if ticket is not None:
                 digests.add(ticket)
             if ticket is None or tells_all:
-                digests.update(await _named(found, payload, claims))
+                digests.update(await _named(execution, payload, claims))
 
 
-async def _named(found: WorkflowExecution, payload: Payload, claims: ClaimCheck) -> list[str]:
+async def _named(execution: WorkflowExecution, payload: Payload, claims: ClaimCheck) -> list[str]:
     """Everything in a payload that could be a digest."""
     try:
-        (whole,) = await claims.decode([payload])
+        (decoded,) = await claims.decode([payload])
     except BlobMissing:
         return []  # without its beginning, a history cannot be continued
     except NotOpened as error:
         raise CallsheetError.single(
             "TMP030",
-            f"the history of {found.id} cannot be read: {error}",
+            f"the history of {execution.id} cannot be read: {error}",
             help="prune with the key that the workers have",
         ) from error
-    return DIGEST.findall(whole.data.decode("utf-8", "replace"))
+    return DIGEST.findall(decoded.data.decode("utf-8", "replace"))
 
 
 def _payloads(message: Message) -> Iterator[Payload]:

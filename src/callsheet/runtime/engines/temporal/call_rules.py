@@ -24,7 +24,8 @@ class CallRules(NamedTuple):
     `rules` is the digest of the policy's blob, empty without a policy; `plan` is the hash of the verified
     plan. `talk` is the key of the agent that makes the call, whose `task` began at the wall time `began`.
     `secrets` maps placeholder texts to variables of the worker's environment. `pin` is the hash of the tool's
-    declaration when the run began, empty if it has none.
+    declaration when the run began, empty if it has none; `server` is the MCP server that offered it then, as
+    `Start.server_of` gives it.
     """
 
     rules: str
@@ -34,6 +35,7 @@ class CallRules(NamedTuple):
     began: float | None = None
     secrets: Mapping[str, str] = {}
     pin: str = ""
+    server: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The rules as JSON data."""
@@ -75,10 +77,17 @@ def held_for(
 
     `began` has the wall times at which agents were first asked, by their key without the attempt.
     """
-    pin = order.start.pins.get(command.tool, "") if isinstance(command, CallTool) else ""
-    if not (order.rules or order.secrets or pin):
+    tool = _tool_of(command)
+    pin, server = order.start.pins.get(tool, ""), order.start.server_of(tool)
+    if not (order.rules or order.secrets or pin or server is not None):
         return None
     talk = talk_of(command) if order.rules else ""
     task = tasks_of(machine).get(talk) if talk else None
     own = plan_hash(order.plan), talk, task, began.get(item_of(talk), began.get(talk))
-    return CallRules(order.rules, *own, order.secrets, pin).to_json()
+    return CallRules(order.rules, *own, order.secrets, pin, server).to_json()
+
+
+def _tool_of(command: Remote) -> str:
+    """The tool that a command calls or probes; empty for a command to a model or an agent."""
+    call = command.call if isinstance(command, Probe) else command
+    return call.tool if isinstance(call, CallTool) else ""

@@ -17,7 +17,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Failed, ToolFacts
+from callsheet.machine import Doubted, Failed, ToolFacts
 from callsheet.runtime.engines.temporal.call_rules import CallRules
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
@@ -26,6 +26,7 @@ from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
 from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
+from callsheet.runtime.launch import Offer, moved
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.masking import mask_value
 from callsheet.store.records import facts_from_json
@@ -33,9 +34,12 @@ from callsheet.store.records import facts_from_json
 _BEATS = 3
 """Heartbeats per heartbeat time-out."""
 _PAUSE = 1.0
-_CHANGED = (
-    "@{tool} is not declared as it was when the run began, and was not called; look at what changed, then"
-    " start the workers with --accept-changed-tools"
+_ACCEPTS = "look at what changed, then start the workers with --accept-changed-tools"
+_CHANGED = "@{tool} is not declared as it was when the run began, and was not called; " + _ACCEPTS
+_MOVED = "{change}, and was not called; " + _ACCEPTS
+_OTHER_PIN = (
+    "@{tool} has changed since the policy was written, and was not called; review the changes, then start a"
+    " run under a policy with the new pin {pin}"
 )
 _log = logging.getLogger("callsheet")
 
@@ -43,8 +47,10 @@ _log = logging.getLogger("callsheet")
 class Calls:
     """Carries out the calls that reach one worker, of all runs.
 
-    `offered` are the variables of the environment `environ` that runs may name as secrets. `pin_of` gives the
-    hash of a tool's local declaration, None if it has none.
+    `offered` are the variables of the environment `environ` that runs may name as secrets. `offer_of` gives
+    what is offered here under a tool's name, None for an unknown name. With `accepts_changed` a call may
+    reach another declaration and another server than at the start of its run; the pins of its policy hold all
+    the same.
     """
 
     def __init__(
@@ -53,14 +59,17 @@ class Calls:
         claims: ClaimCheck,
         labels: OpenLabels,
         offered: Collection[str] = (),
-        pin_of: Callable[[str], str | None] = lambda tool: None,
+        offer_of: Callable[[str], Offer | None] = lambda tool: None,
         environ: Mapping[str, str] = os.environ,
+        *,
+        accepts_changed: bool = False,
     ) -> None:
         self._ports = ports
         self._claims = claims
         self._rules = Rules(claims, labels)
         self._offered = frozenset(offered)
-        self._pin_of = pin_of
+        self._offer_of = offer_of
+        self._accepts_changed = accepts_changed
         self._environ = environ
 
     def close(self) -> None:
@@ -73,39 +82,58 @@ class Calls:
         run_id: str,
         command: dict[str, Any],
         facts: Mapping[str, Any],
-        held: Mapping[str, Any] | None = None,
+        rules_data: Mapping[str, Any] | None = None,
     ) -> RawValue:
         """Make one call of a run and return its outcome; errors of the tool are never raised."""
         alive = asyncio.create_task(_beat())
         try:
-            rules = None if held is None else CallRules.from_json(held)
+            rules = None if rules_data is None else CallRules.from_json(rules_data)
             outcome = await self._outcome(run_id, command, facts_from_json(facts), rules)
             return RawValue(await self._checked_in(outcome))
         finally:
             alive.cancel()
 
     async def _outcome(
-        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], held: CallRules | None
+        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], rules: CallRules | None
     ) -> dict[str, Any]:
         """The outcome of a call as data without secrets."""
-        if held is None:
+        if rules is None:
             called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
             return outcome_to_json(called)
-        if held.pin and self._pin_of(command["tool"]) not in (None, held.pin):
-            return outcome_to_json(Failed(str(command["key"]), _CHANGED.format(tool=command["tool"])))
-        named = NamedSecrets(held.secrets, self._offered, self._environ)
+        why = await self._other_tool(command, rules)
+        if why is not None:
+            key = str(command["key"])
+            return outcome_to_json(Doubted(key, why) if "call" in command else Failed(key, why))
+        named = NamedSecrets(rules.secrets, self._offered, self._environ)
         try:
             resolved = command_from_json(named.put_in(command))
-            gateway = await self._rules.gateway(self._ports, run_id, facts, held)
+            gateway = await self._rules.gateway(self._ports, run_id, facts, rules)
         except (NotGiven, CallsheetError) as error:
             return outcome_to_json(Failed(str(command["key"]), str(error)))
         return named.take_out(outcome_to_json(await gateway.carry_out(resolved)))
+
+    async def _other_tool(self, command: Mapping[str, Any], held: CallRules) -> str | None:
+        """Why a tool call or a probe may not reach what is offered here under its name; None if it may."""
+        tool = command.get("call", command).get("tool", "")
+        offer = self._offer_of(tool)
+        if offer is None:
+            return None
+        if not self._accepts_changed:
+            if held.pin and offer.pin != held.pin:
+                return _CHANGED.format(tool=tool)
+            change = moved(tool, held.server, offer.origin)
+            if change is not None:
+                return _MOVED.format(change=change)
+        wanted = await self._rules.pin_of(held, tool)
+        if wanted is not None and offer.pin not in ("", wanted):
+            return _OTHER_PIN.format(tool=tool, pin=offer.pin)
+        return None
 
     @activity.defn(name=KEEP)
     async def keep_past(self, rows: Sequence[Any]) -> str:
         """Store the past events of a run as a blob; returns its digest."""
         payload = OrderedJson().to_payload(rows)
-        return await self._of_run().lay_down(payload.data)
+        return await self._of_run().store_bytes(payload.data)
 
     def _of_run(self) -> ClaimCheck:
         """The claim check for the workflow of the current call."""
@@ -116,12 +144,12 @@ class Calls:
         payload, claims = self._without_configured(outcome), self._of_run()
         while True:
             try:
-                (kept,) = await claims.encode([payload])
+                (encoded,) = await claims.encode([payload])
             except OSError as error:
                 _log.warning("a result cannot be stored: %s; retrying", error)
                 await asyncio.sleep(_PAUSE)
             else:
-                return kept
+                return encoded
 
     def _without_configured(self, outcome: Mapping[str, Any]) -> Payload:
         """The outcome as a payload, with the workers' configured secrets masked.

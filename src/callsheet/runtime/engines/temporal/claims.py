@@ -64,28 +64,28 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
         """The original payloads. Raises BlobMissing or OSError if one cannot be fetched."""
         return [await self._fetched(payload) for payload in payloads]
 
-    async def lay_down(self, data: bytes) -> str:
+    async def store_bytes(self, data: bytes) -> str:
         """Store bytes and return their digest. Raises OSError if the store cannot be written."""
-        return await asyncio.to_thread(self._lay_down, data)
+        return await asyncio.to_thread(self._store_bytes, data)
 
-    def _lay_down(self, data: bytes) -> str:
+    def _store_bytes(self, data: bytes) -> str:
         boxes = self._boxes
-        kept = data if boxes is None or not boxes.seals(self._workflow) else boxes.put(data)
-        digest = sha256(kept).hexdigest()
-        self.blobs.put(digest, kept)
+        content = data if boxes is None or not boxes.seals(self._workflow) else boxes.encrypt(data)
+        digest = sha256(content).hexdigest()
+        self.blobs.put(digest, content)
         return digest
 
     async def fetch(self, digest: str) -> bytes:
         """Stored bytes by their digest. Raises BlobMissing or OSError if they cannot be fetched, and
         NotOpened if they were encrypted with another key.
         """
-        kept = await asyncio.to_thread(self.blobs.get, digest)
-        return kept if self._boxes is None else await asyncio.to_thread(self._taken, self._boxes, kept)
+        content = await asyncio.to_thread(self.blobs.get, digest)
+        return content if self._boxes is None else await asyncio.to_thread(self._taken, self._boxes, content)
 
-    def _taken(self, boxes: Boxes, kept: bytes) -> bytes:
-        if boxes.is_box(kept):
-            boxes.came(self._workflow)
-        return boxes.take(kept)
+    def _taken(self, boxes: Boxes, content: bytes) -> bytes:
+        if boxes.is_box(content):
+            boxes.note_sealed(self._workflow)
+        return boxes.decrypt(content)
 
     async def _checked_in(self, payload: Payload) -> Payload:
         if payload.metadata.get("encoding") in (_BOX, _TICKET):
@@ -94,8 +94,8 @@ class ClaimCheck(PayloadCodec, WithSerializationContext):
             if self._boxes is None or not self._boxes.seals(self._workflow):
                 return payload
             data = {"encoding": _BOX, _WAS: payload.metadata["encoding"]}
-            return Payload(metadata=data, data=self._boxes.put(payload.data))
-        digest = await self.lay_down(payload.data)
+            return Payload(metadata=data, data=self._boxes.encrypt(payload.data))
+        digest = await self.store_bytes(payload.data)
         ticket = {
             "encoding": _TICKET,
             _DIGEST: digest.encode(),

@@ -26,7 +26,12 @@ from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
 from callsheet.runtime.engines.temporal.connecting import TemporalConnection
 from callsheet.runtime.engines.temporal.history import RunHistory, told_by
-from callsheet.runtime.engines.temporal.journaling import machine_of, note_happenings, note_order, stands
+from callsheet.runtime.engines.temporal.journaling import (
+    journaled_outcome,
+    machine_of,
+    note_happenings,
+    note_order,
+)
 from callsheet.runtime.engines.temporal.reopened import Reopening
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,
@@ -82,7 +87,7 @@ async def _with_rules(reached: TemporalConnection, order: RunOrder) -> RunOrder:
     if order.start.policy is None:
         return order
     data = canonical_bytes(policy_to_json(order.start.policy))
-    return order._replace(rules=await reached.claims.lay_down(data))
+    return order._replace(rules=await reached.claims.store_bytes(data))
 
 
 async def bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id: str) -> RunOutcome:
@@ -92,7 +97,7 @@ async def bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id
     replayed; JournalError.
     """
     await _brought(reached, journal, run_id)
-    return stands(journal, run_id)
+    return journaled_outcome(journal, run_id)
 
 
 async def _brought(reached: TemporalConnection, journal: Journal, run_id: str) -> RunHistory:
@@ -135,7 +140,7 @@ async def wait_for(
             history = await _brought(reached, journal, run_id)
             if watching is not None:
                 watching.notify(history)
-            return stands(journal, run_id)
+            return journaled_outcome(journal, run_id)
         if unheard is not None and unheard > _LONG and on_idle is not None:
             await on_idle()
         began = time.monotonic()
@@ -194,7 +199,7 @@ async def cancel(reached: TemporalConnection, journal: Journal, run_id: str, rea
     await _signal(reached, run_id, "cancel", reason)
 
 
-async def go_on(
+async def resume_and_wait(
     reached: TemporalConnection,
     journal: Journal,
     run_id: str,
@@ -213,7 +218,7 @@ async def go_on(
     """
     await _start_again(reached, journal, run_id)
     history = await _brought(reached, journal, run_id)
-    stand, machine = stands(journal, run_id), machine_of(journal, run_id)
+    stand, machine = journaled_outcome(journal, run_id), machine_of(journal, run_id)
     bounds = bounded(limits(machine.limits), history.order.start.policy)
     if stand.result is not None:
         if not machine.may_reopen:
@@ -315,10 +320,10 @@ def not_there(reached: TemporalConnection, run_id: str, error: RPCError) -> Call
     )
 
 
-def refused(what: str, error: RPCError) -> CallsheetError:
+def refused(action: str, error: RPCError) -> CallsheetError:
     """The error for a request that the server refuses."""
     return CallsheetError.single(
-        "TMP004", f"{what}: the Temporal server says: {error.message or error.status}"
+        "TMP004", f"{action}: the Temporal server says: {error.message or error.status}"
     )
 
 

@@ -31,11 +31,11 @@ Row: TypeAlias = "dict[str, Any]"
 """
 
 
-def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) -> Row:
+def row_of(at: float, entry: Event | Awaited | Result, due: float | None = None) -> Row:
     """The row of an event or command; `due` is when a wait ends or a question expires."""
-    match what:
+    match entry:
         case Result():
-            return _row(at, EventType.END, None, result_body(what))
+            return _row(at, EventType.END, None, result_body(entry))
         case Sleep(key=key):
             return _row(at, EventType.TIMER, key, {"due": due})
         case Ask(key=key, asked=asked):
@@ -45,11 +45,11 @@ def row_of(at: float, what: Event | Awaited | Result, due: float | None = None) 
         case CallTool(key=key, tool=tool):
             return _row(at, EventType.INTENT, key, {"tool": tool})
         case PlanCompiled(plan=plan):
-            return {**_row(at, *event_record(what)), "steps": plan_to_json(plan)}
+            return {**_row(at, *event_record(entry)), "steps": plan_to_json(plan)}
         case _:
-            if isinstance(what, CallModel | RunAgent | AgentTurn | Compile):
-                return _row(at, EventType.INTENT, what.key, None)
-            return _row(at, *event_record(what))
+            if isinstance(entry, CallModel | RunAgent | AgentTurn | Compile):
+                return _row(at, EventType.INTENT, entry.key, None)
+            return _row(at, *event_record(entry))
 
 
 def event_in(row: Row) -> Event | None:

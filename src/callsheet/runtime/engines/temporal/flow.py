@@ -40,7 +40,7 @@ with workflow.unsafe.imports_passed_through():
         Verdict,
     )
     from callsheet.machine.version import MACHINE_VERSION
-    from callsheet.runtime.answers import found
+    from callsheet.runtime.answers import find_answer
     from callsheet.runtime.engines.temporal.call_rules import held_for
     from callsheet.runtime.engines.temporal.carried_state import Carried, plan_of, state_of
     from callsheet.runtime.engines.temporal.event_rows import Row, row_of
@@ -93,7 +93,7 @@ class PlanRun:
         self.happened: list[Row] = [] if before is None else list(before.rows)
         self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
-        self._outside = PendingWork(
+        self._pending_work = PendingWork(
             self.order,
             lambda: self._machine.limits.max_concurrency_by_tool,
             self._note,
@@ -120,14 +120,14 @@ class PlanRun:
         del order, carried, again  # read in __init__, before the first signal
         machine = self._machine
         try:
-            self._outside.spawn(self._watch_time())
+            self._pending_work.spawn(self._watch_time())
             commands: list[Command] = []
             if self._refolded is not None:
                 commands = self._go_on(self._refolded)
             elif self.carried is None:
                 commands = machine.feed(Started(self.order.start.inputs), _UNITS)
             else:
-                self._take_up(self.carried)
+                self._continue_waits(self.carried)
             while True:
                 await self._catch_up(commands)
                 if machine.result is not None:
@@ -140,7 +140,7 @@ class PlanRun:
             if workflow.cancellation_reason() is None:  # evicted from this worker's cache
                 raise
             self._take([*self._arrived, Cancelled("cancelled")])
-        self._outside.give_up()
+        self._pending_work.give_up()
         result = machine.result
         assert result is not None
         result = result.timed(round(self._worked(), 3))
@@ -158,7 +158,7 @@ class PlanRun:
         """
         if time > self._doubts[key]:
             self._words[key, time] = decision
-        elif time == self._doubts[key] and self._outside.doubted.pop(key, None) is not None:
+        elif time == self._doubts[key] and self._pending_work.doubted.pop(key, None) is not None:
             self._arrived.append(_decided(key, decision))
 
     @workflow.signal
@@ -182,13 +182,13 @@ class PlanRun:
     @workflow.signal
     def resume(self) -> None:
         """Repeat model calls that got no answer."""
-        self._outside.ask_models_again()
+        self._pending_work.ask_models_again()
         self._publish_status()
 
     # ------------------------------------------------------------ the machine
 
-    def _note(self, what: Event | Awaited | Result, due: float | None = None) -> None:
-        self.happened.append(row_of(workflow.now().timestamp(), what, due))
+    def _note(self, entry: Event | Awaited | Result, due: float | None = None) -> None:
+        self.happened.append(row_of(workflow.now().timestamp(), entry, due))
 
     def _take(self, events: Sequence[Event]) -> list[Command]:
         """Feed events to the machine; returns the commands that follow."""
@@ -200,19 +200,19 @@ class PlanRun:
             if isinstance(event, _OF_CALLS) and not self._machine.is_open(event.key):
                 continue
             if isinstance(event, PlanCompiled):
-                self._outside.facts.update(event.facts)
+                self._pending_work.facts.update(event.facts)
                 self._plan_facts = dict(event.facts)
             self._note(event)
             commands += self._machine.feed(event, _UNITS)
             if isinstance(event, LimitsChanged):
-                self._outside.spawn(self._watch_time())
+                self._pending_work.spawn(self._watch_time())
             if isinstance(event, Doubted | Decided):
                 self._after_doubt(event)
         return commands
 
     def _after_doubt(self, event: Doubted | Decided) -> None:
         """Count the doubts of a call; apply a decision that arrived before its doubt."""
-        key, doubted = event.key, self._outside.doubted
+        key, doubted = event.key, self._pending_work.doubted
         self._doubts[key] += isinstance(event, Doubted)
         if not self._machine.is_open(key):
             doubted.pop(key, None)  # decided by its tool's policy or its probe
@@ -230,7 +230,7 @@ class PlanRun:
         """Wait for events; while only people are waited for, the run's clock is stopped."""
         self._publish_status()
         rests, since = self._rests(), workflow.now()
-        await workflow.wait_condition(lambda: bool(self._arrived) or self._outside.raise_fault())
+        await workflow.wait_condition(lambda: bool(self._arrived) or self._pending_work.raise_fault())
         if rests:
             self._rested += (workflow.now() - since).total_seconds()
         return list(self._arrived)
@@ -244,8 +244,8 @@ class PlanRun:
 
     def _rests(self) -> bool:
         """Whether nothing is under way and only people can continue the run."""
-        idle = self._outside.is_idle and not self._arrived
-        return idle and bool(self._asks or self._outside.doubted)
+        idle = self._pending_work.is_idle and not self._arrived
+        return idle and bool(self._asks or self._pending_work.doubted)
 
     def _worked(self) -> float:
         """The seconds spent on the run."""
@@ -254,11 +254,11 @@ class PlanRun:
     async def _watch_time(self) -> None:
         """End the run when its time limit is reached."""
         while (limit := self._machine.limits.max_seconds) is not None:
-            left = limit - self._worked()
-            if left <= 0 and not self._rests():
+            seconds_left = limit - self._worked()
+            if seconds_left <= 0 and not self._rests():
                 self._arrived.append(TimeUp(limit))
                 return
-            await workflow.sleep(max(left, 1.0))
+            await workflow.sleep(max(seconds_left, 1.0))
 
     # ------------------------------------------------------------ commands
 
@@ -270,18 +270,18 @@ class PlanRun:
                 self._note(command, posed.due)
                 self._ask(command, posed)
             elif not isinstance(command, Finish):
-                self._outside.launch(command)
-        self._outside.fill()
+                self._pending_work.launch(command)
+        self._pending_work.fill()
 
     def _ask(self, ask: Ask, posed: AskTimes) -> None:
         self._asks[ask.key] = ask, posed
         if not self._look_for(ask.key) and posed.due is not None:
-            self._outside.spawn(self._expire(ask, posed.due))
+            self._pending_work.spawn(self._expire(ask, posed.due))
 
     def _look_for(self, key: str) -> bool:
         """Take the answer to a question if there is one."""
         ask, posed = self._asks[key]
-        event = found(ask, posed, self._letters, float("-inf"))
+        event = find_answer(ask, posed, self._letters, float("-inf"))
         if event is not None:
             del self._asks[key]
             self._arrived.append(event)
@@ -302,7 +302,7 @@ class PlanRun:
 
     async def _turn_over(self) -> None:
         """Continue in a new history once no call is under way; return if that is not possible now."""
-        outside = self._outside
+        outside = self._pending_work
         outside.is_closed = True
         await workflow.wait_condition(
             lambda: not outside.has_calls or bool(self._arrived) or outside.raise_fault()
@@ -311,16 +311,16 @@ class PlanRun:
             return
         state, count = state_of(self._machine), len(self.happened)
         if state is not None:
-            kept = await workflow.execute_activity(
+            digest = await workflow.execute_activity(
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
             if not self._arrived and count == len(self.happened):
-                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, kept).to_json()])
+                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, digest).to_json()])
         outside.is_closed = False
         outside.fill()
 
-    def _carried(self, state: dict[str, Any], kept: str) -> Carried:
-        outside = self._outside
+    def _carried(self, state: dict[str, Any], digest: str) -> Carried:
+        outside = self._pending_work
         plan = plan_of(self._machine, self._plan_facts)
         if plan is not None and self.carried is not None and not self._plan_facts:
             plan = self.carried.plan
@@ -328,7 +328,7 @@ class PlanRun:
             state,
             plan,
             outside.facts,
-            (*self.past, kept),
+            (*self.past, digest),
             tuple(outside.doubted),
             dict(outside.due),
             {key: posed for key, (_, posed) in self._asks.items()},
@@ -340,15 +340,15 @@ class PlanRun:
 
     def _go_on(self, refolded: Refolded) -> list[Command]:
         """Record what the reopened machine was told; returns the commands that follow."""
-        self._outside.facts = refolded.facts
+        self._pending_work.facts = refolded.facts
         self._plan_facts = refolded.plan_facts
         for event in refolded.events:
             self._note(event)
         return refolded.commands
 
-    def _take_up(self, carried: Carried) -> None:
+    def _continue_waits(self, carried: Carried) -> None:
         """Launch commands that had not left, and continue the waits of the previous history."""
-        outside = self._outside
+        outside = self._pending_work
         outside.facts = dict(carried.facts)
         outside.began = dict(carried.began)
         for key, command in self._machine.open_commands().items():

@@ -75,9 +75,9 @@ async def told_by(history: WorkflowHistory, converter: DataConverter, claims: Cl
         data_converter=converter,
         interceptors=[witness],
     )
-    found = await replayer.replay_workflow(history, raise_on_replay_failure=False)
-    if found.replay_failure is not None or not witness.seen:
-        raise _unreadable(history, found.replay_failure)
+    replay = await replayer.replay_workflow(history, raise_on_replay_failure=False)
+    if replay.replay_failure is not None or not witness.seen:
+        raise _unreadable(history, replay.replay_failure)
     run = witness.seen[-1]
     try:
         before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]

@@ -73,7 +73,7 @@ def machine_of(journal: Journal, run_id: str) -> Machine:
     return fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0]).machine
 
 
-def stands(journal: Journal, run_id: str) -> RunOutcome:
+def journaled_outcome(journal: Journal, run_id: str) -> RunOutcome:
     """The state of a run by its journal; raises JournalError if it cannot be read."""
     folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
     result, doubtful = folded.machine.result, doubtful_calls(folded)
@@ -84,7 +84,7 @@ def stands(journal: Journal, run_id: str) -> RunOutcome:
 
 def _set_status(journal: Journal, run_id: str) -> None:
     """Update the status that lists of runs show."""
-    stand = stands(journal, run_id)
+    stand = journaled_outcome(journal, run_id)
     status = RunStatus.RUNNING
     if stand.in_doubt:
         status = RunStatus.IN_DOUBT

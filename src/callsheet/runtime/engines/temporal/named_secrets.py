@@ -51,8 +51,8 @@ class NamedSecrets:
 
     def take_out(self, data: dict[str, Any]) -> dict[str, Any]:
         """The data with secrets replaced by their placeholders, and encoded forms of them masked."""
-        held = any(len(value) >= SHORTEST for value in self._values.values())
-        return _changed(data, self._without) if held else data
+        has_long_value = any(len(value) >= SHORTEST for value in self._values.values())
+        return _changed(data, self._without) if has_long_value else data
 
     def _why_not(self, variable: str) -> str:
         if variable not in self._offered:

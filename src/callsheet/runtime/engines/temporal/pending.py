@@ -56,7 +56,7 @@ class PendingWork:
     """The calls and waits of one run.
 
     `note` is called with each command when it leaves, and with the wall time at which a wait ends; `arrived`
-    receives the events. `caps` limits concurrent calls of single tools; `held` gives the rules of a call.
+    receives the events. `caps` limits concurrent calls of single tools; `rules_of` returns a call's rules.
     While `is_closed`, no call leaves.
     """
 
@@ -66,13 +66,13 @@ class PendingWork:
         caps: Callable[[], Mapping[str, int]],
         note: Callable[[Remote | Sleep, float | None], None],
         arrived: list[Event],
-        held: Callable[[Remote, Mapping[str, float]], dict[str, Any] | None],
+        rules_of: Callable[[Remote, Mapping[str, float]], dict[str, Any] | None],
     ) -> None:
         self._order = order
         self._caps = caps
         self._note = note
         self._arrived = arrived
-        self._held = held
+        self._rules_of = rules_of
         self.began: dict[str, float] = {}
         """The wall times of agents' first turns, by the key of their call without the attempt."""
         self.facts: dict[str, ToolFacts] = dict(order.start.facts)
@@ -117,20 +117,20 @@ class PendingWork:
 
     def fill(self) -> None:
         """Let queued calls leave as capacity allows."""
-        held: deque[Remote] = deque()
+        postponed: deque[Remote] = deque()
         caps = self._caps()
         while self.waiting and not self.is_closed and self._under_way.total() < _MOST_AT_ONCE:
             command = self.waiting.popleft()
             tool = _tool_of(command)
             if self._under_way[tool] >= caps.get(tool, _MOST_AT_ONCE):
-                held.append(command)
+                postponed.append(command)
                 continue
             self._under_way[tool] += 1
             if not isinstance(command, Probe):
                 self._note(command, None)
             self.spawn(self._call(command))
         self._under_way += Counter()  # drops zero counts
-        self.waiting = held + self.waiting
+        self.waiting = postponed + self.waiting
 
     def ask_models_again(self) -> None:
         """Repeat model calls that got no answer."""
@@ -162,12 +162,12 @@ class PendingWork:
         talk = talk_of(command)
         if talk:
             self.began.setdefault(item_of(talk), workflow.now().timestamp())
-        held = self._held(command, self.began)
+        rules = self._rules_of(command, self.began)
         args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
         try:
             outcome = await workflow.execute_activity(
                 CARRY_OUT,
-                args=args if held is None else [*args, held],
+                args=args if rules is None else [*args, rules],
                 activity_id=key,
                 task_queue=self._order.queue + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
                 start_to_close_timeout=_LONGEST_CALL,

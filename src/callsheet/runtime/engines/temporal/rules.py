@@ -39,17 +39,22 @@ class Rules:
         self._policies: dict[str, Policy] = {}
 
     async def gateway(
-        self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], held: CallRules
+        self, ports: Ports, run_id: str, facts: Mapping[str, ToolFacts], call_rules: CallRules
     ) -> Gateway:
         """The gateway for a call with these rules; raises CallsheetError if labels cannot be kept."""
-        if not held.rules:
+        if not call_rules.rules:
             return Gateway(ports, run_id, facts)
-        policy = await self._policy(held.rules)
+        policy = await self._policy(call_rules.rules)
         if self._labels is None:
             self._labels = self._open()
-        began, task = held.began, held.task
-        tasks = NO_TASKS if task is None else Tasks({held.talk: task}, lambda _: began)
-        return GuardedGateway(ports, run_id, Guard(policy, held.plan, self._labels, tasks=tasks), facts)
+        began, task = call_rules.began, call_rules.task
+        tasks = NO_TASKS if task is None else Tasks({call_rules.talk: task}, lambda _: began)
+        return GuardedGateway(ports, run_id, Guard(policy, call_rules.plan, self._labels, tasks=tasks), facts)
+
+    async def pin_of(self, held: CallRules, tool: str) -> str | None:
+        """The pin that the policy's entry of a tool requires; None if there is none."""
+        rule = (await self._policy(held.rules)).tools.get(tool) if held.rules else None
+        return None if rule is None else rule.pin
 
     def close(self) -> None:
         """Close the label store if it was opened."""

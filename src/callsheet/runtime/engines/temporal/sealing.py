@@ -29,7 +29,7 @@ class Boxes:
         """Whether a workflow's payloads are encrypted."""
         return self._seals_all or workflow in self._sealed
 
-    def came(self, workflow: str) -> None:
+    def note_sealed(self, workflow: str) -> None:
         """Remember a workflow that sent a box: whoever started it wants all of it encrypted."""
         if workflow:
             self._sealed[workflow] = None
@@ -42,12 +42,12 @@ class Boxes:
         """Whether bytes are a box."""
         return data.startswith(_MARK)
 
-    def put(self, data: bytes) -> bytes:
+    def encrypt(self, data: bytes) -> bytes:
         """Encrypt bytes; raises CallsheetError without a key."""
         key = self._keys().sealing
         return _MARK + key.name.encode() + _END + key.seal(data).encode()
 
-    def take(self, data: bytes) -> bytes:
+    def decrypt(self, data: bytes) -> bytes:
         """Decrypt a box, and return other bytes unchanged; raises NotOpened for a box of another key."""
         if not self.is_box(data):
             return data

@@ -28,11 +28,11 @@ class SecretParts:
 
     def of(self, row: Row) -> Mapping[Path, str] | None:
         """The secret parts of the body of the next row, None if there are none."""
-        found = self._found(row)
-        self._has_secrets = self._has_secrets or bool(found)
-        return found or None
+        places = self._find_parts(row)
+        self._has_secrets = self._has_secrets or bool(places)
+        return places or None
 
-    def _found(self, row: Row) -> Mapping[Path, str] | None:
+    def _find_parts(self, row: Row) -> Mapping[Path, str] | None:
         secrecy, machine = self._secrecy, self._machine
         if secrecy is None:
             return None

@@ -24,6 +24,7 @@ from callsheet.runtime.engines.temporal.rules import OpenLabels
 from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
 from callsheet.runtime.engines.temporal.worker_signs import sign
 from callsheet.runtime.gateway import Ports
+from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
 
 
@@ -42,8 +43,10 @@ class Duties:
     drain: float = 10.0
     secrets: tuple[str, ...] = ()
     """Variables of this process's environment that runs may name as secrets."""
-    pin_of: Callable[[str], str | None] = lambda tool: None
-    """The hash of a tool's local declaration; calls of tools whose declaration has changed are refused."""
+    offer_of: Callable[[str], Offer | None] = lambda tool: None
+    """What is offered here under a tool's name; calls of tools that have changed are refused."""
+    accepts_changed: bool = False
+    """Whether tools may have changed since the start of a run; the pins of its policy hold all the same."""
     deployment: str = ""
     """The worker deployment of the plans' driver, empty for none; `build` identifies its version."""
     build: str = ""
@@ -61,7 +64,9 @@ async def serve(
 
     Raises RuntimeError if the server rejects the worker permanently.
     """
-    calls = Calls(ports, claims, labels, duties.secrets, duties.pin_of)
+    calls = Calls(
+        ports, claims, labels, duties.secrets, duties.offer_of, accepts_changed=duties.accepts_changed
+    )
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     if duties.plans:

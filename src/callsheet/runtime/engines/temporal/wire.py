@@ -119,7 +119,7 @@ def _patterns(allowed: Allowance) -> Data:
 def _turn_to_json(turn: Turn) -> Data:
     return {
         "answer": turn.answer,
-        "seen": [[s.tool, dict(s.args), s.value, str(s.came), s.key] for s in turn.seen],
+        "seen": [[s.tool, dict(s.args), s.value, str(s.outcome), s.key] for s in turn.seen],
         "fault": turn.fault,
     }
 

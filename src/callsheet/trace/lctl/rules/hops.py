@@ -56,11 +56,11 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
     if hop.body.is_minimal:
         return
     for parent in hop.parents:
-        kept: defaultdict[tuple[int | None, str | None], list[tuple[int, Entry]]] = defaultdict(list)
+        entries_of: defaultdict[tuple[int | None, str | None], list[tuple[int, Entry]]] = defaultdict(list)
         for place, entry in enumerate(hop.body.entries):
-            kept[entry.step, entry.agent].append((place, entry))
+            entries_of[entry.step, entry.agent].append((place, entry))
         for entry in parent.entries:
-            same = kept[entry.step, entry.agent]
+            same = entries_of[entry.step, entry.agent]
             if not same:
                 message = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
                 notes.add("M07" if hop.is_merge else "X04", message, "trace")

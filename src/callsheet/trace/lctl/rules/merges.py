@@ -54,8 +54,8 @@ def check_merge(hop: Hop, notes: Notes) -> None:
     _check_marks(hop, notes)
     if not hop.is_merge:
         return
-    found = list(conflicts(hop.parents, origins(hop.above)))
-    for conflict in found:
+    conflicting = list(conflicts(hop.parents, origins(hop.above)))
+    for conflict in conflicting:
         fact = conflict.fact
         if conflict.texts:
             message = f"branches give {fact[:40]} {len(conflict.texts)} different texts"
@@ -65,7 +65,7 @@ def check_merge(hop: Hop, notes: Notes) -> None:
             notes.add(
                 "M02", f"branches give {fact[:40]} {values}; the lowest holds", "facts", fact, fact=fact
             )
-    if found and not _mentions_conflict(hop):
+    if conflicting and not _mentions_conflict(hop):
         notes.add("M06", None, "chain")
 
 

@@ -1,0 +1,188 @@
+"""Compares two methods of solving a goal with the same model and tools: a compiled plan and a ReAct loop.
+
+In: a goal, a setup, a check of answers. Out: for each attempt whether it solved the goal, and its costs.
+All calls are real, so calls with effects are made once per method and attempt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from callsheet.api.checking import ALL_MEANS
+from callsheet.api.compiling import Compiled, compiled, draft_for, offered
+from callsheet.api.requirements import facts_of
+from callsheet.apps.compiling import language_model_of
+from callsheet.apps.models import models_for_plan
+from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.authoring.compiler.request import Request
+from callsheet.ir import (
+    Call,
+    CallKind,
+    ListExpr,
+    Literal,
+    OnFail,
+    Output,
+    Plan,
+    Ref,
+    Respond,
+    Step,
+    Terminate,
+    call_kind,
+    canonical_tool_name,
+)
+from callsheet.machine import Result, Status
+from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded
+
+GoalCheck = Callable[[str], bool]
+"""Whether an answer solves the goal."""
+PARALLEL_CALLS = 4
+"""The number of parallel calls per turn of the second ReAct loop."""
+
+MAX_TURNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The outcome and the costs of one attempt at the goal.
+
+    `model_calls` counts all requests to the model, including retries. `compiling` of them compiled the plan,
+    and `repairs` of those repaired an invalid answer. `replans` counts the new plans made during the run.
+    `calls` counts tool calls. Of the `input_tokens`, `cached_tokens` came from the provider's cache.
+    `seconds` is the total time.
+    """
+
+    name: str
+    is_solved: bool
+    answer: str
+    error: str = ""
+    calls: int = 0
+    model_calls: int = 0
+    compiling: int = 0
+    repairs: int = 0
+    replans: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+
+async def compare_methods(
+    goal: str, setup: Setup, solves_goal: GoalCheck, times: int = 1
+) -> list[list[Attempt]]:
+    """Solve the goal with a compiled plan, a sequential ReAct loop, and a ReAct loop with parallel calls.
+
+    Returns the attempts of each method, in this order. Each method has `times` attempts, in alternation, so
+    that the first attempt of each starts with a cold model cache and later ones with a warm one. Raises
+    CallsheetError for a model or tools that cannot be used.
+    """
+    async with _opened(setup) as toolbox:
+        rounds = [
+            (
+                await _attempt_by_plan(goal, setup, toolbox, solves_goal),
+                await _attempt_by_loop("react", goal, setup, toolbox, solves_goal, at_once=1),
+                await _attempt_by_loop(
+                    "react, parallel calls", goal, setup, toolbox, solves_goal, at_once=PARALLEL_CALLS
+                ),
+            )
+            for _ in range(times)
+        ]
+    return [list(attempts) for attempts in zip(*rounds, strict=True)]
+
+
+@asynccontextmanager
+async def _opened(setup: Setup) -> AsyncGenerator[Toolbox]:
+    language_model_of(setup)  # an error here comes before servers are started
+    async with open_toolbox(setup) as toolbox:
+        yield toolbox
+
+
+async def _attempt_by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck) -> Attempt:
+    """Compile the goal and run the plan; the costs include those of compiling."""
+    began = time.monotonic()
+    request = Request(goal, offered(toolbox.registry), "")
+    draft = await draft_for(request, language_model_of(setup), toolbox.registry, ALL_MEANS)
+    outcome = compiled(goal, draft, toolbox.registry)
+    accounting = outcome.accounting
+    if not isinstance(outcome, Compiled):
+        result, error = None, "; ".join(d.message for d in outcome.findings.errors) or "no plan"
+    else:
+        result = await _run(outcome.plan.ir, setup, toolbox)
+        error = result.error or ""
+    attempt = _attempt("plan", result, solves_goal, began)
+    return replace(
+        attempt,
+        error=error,
+        model_calls=attempt.model_calls + max(accounting.calls, accounting.usage.tries),
+        compiling=accounting.calls,
+        repairs=max(accounting.calls - 1, 0),
+        input_tokens=attempt.input_tokens + accounting.usage.input_tokens,
+        cached_tokens=attempt.cached_tokens + accounting.usage.cached_tokens,
+        output_tokens=attempt.output_tokens + accounting.usage.output_tokens,
+    )
+
+
+async def _attempt_by_loop(
+    name: str, goal: str, setup: Setup, toolbox: Toolbox, solves_goal: GoalCheck, *, at_once: int
+) -> Attempt:
+    """Run one agent with all tools; the machine drives its turns, so the same limits and effects apply."""
+    began = time.monotonic()
+    tools = [tool for tool in toolbox.registry.names() if call_kind(tool) is CallKind.TOOL]
+    return _attempt(name, await _run(loop_plan(goal, tools, at_once), setup, toolbox), solves_goal, began)
+
+
+def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
+    """A plan with one step: an agent that may call all of these tools."""
+    arguments = (
+        ("goal", Literal(goal)),
+        ("tools", ListExpr(tuple(Literal(name.lower()) for name in tools))),
+        ("max_turns", Literal(MAX_TURNS)),
+        ("parallel", Literal(at_once)),
+    )
+    return Plan(
+        (
+            Step(
+                "S1",
+                Call("AGENT_SOLVE", (), arguments),
+                output=Output("answer"),
+                on_fail=OnFail(then=Terminate((Ref("answer"),))),
+            ),
+            Step("S2", Respond((Ref("answer"),))),
+        )
+    )
+
+
+async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
+    limits, registry = setup.settings.limits, toolbox.registry
+    models = models_for_plan(setup, plan, limits)
+    compiler = models.compiler(registry, setup.settings.on_in_doubt)
+    ports = toolbox.ports(models.model, compiler, models.turns(registry))
+    launch = Launch(
+        facts=facts_of(plan, registry, agents=models.agents),
+        limits=limits,
+        approve=tuple(map(canonical_tool_name, setup.settings.approve)),  # denied: nobody answers
+    )
+    return await run_unrecorded(plan, ports, launch)
+
+
+def _attempt(name: str, result: Result | None, solves_goal: GoalCheck, began: float) -> Attempt:
+    seconds = time.monotonic() - began
+    if result is None:
+        return Attempt(name, False, "", seconds=seconds)
+    used, answer = result.usage, result.response
+    return Attempt(
+        name,
+        result.status is Status.DONE and solves_goal(answer),
+        answer,
+        result.error or "",
+        calls=used.calls - used.model_calls,
+        model_calls=max(used.model_calls, used.model_requests),  # includes the repairs of new plans
+        replans=used.replans,
+        input_tokens=used.input_tokens,
+        cached_tokens=used.cached_tokens,
+        output_tokens=used.output_tokens,
+        seconds=seconds,
+    )

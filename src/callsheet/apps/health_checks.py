@@ -1,0 +1,262 @@
+"""The checks of `callsheet doctor`: whether this machine has what callsheet needs.
+
+In: a setup, the path of a journal. Out: a list of results, each with help if the check failed. Writes only a
+temporary file to the folder of the journal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from callsheet import __version__
+from callsheet.api.logins import login_file
+from callsheet.apps.config_file import settings_path
+from callsheet.apps.session import Setup, choose_servers, default_local_model, pin_keeper
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ports.builtin import isolation
+from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
+from callsheet.ports.mcp.trust import PinKeeper
+
+State: TypeAlias = Literal["ok", "note", "bad"]
+
+_PACKAGES = ("click", "mcp", "markdownify", "platformdirs", "rich")
+_BACKPORTS = {(3, 50): 7, (3, 44): 6}
+
+
+class CheckResult(NamedTuple):
+    """The result of one check; `bad` is a missing requirement, `note` a missing optional part."""
+
+    name: str
+    state: State
+    detail: str
+    help: str | None = None
+
+
+async def run_checks(setup: Setup, journal: Path | None) -> list[CheckResult]:
+    """Run all checks. Servers are started only if the setup names MCP configurations."""
+    items = [_python(), *_packages(), _sqlite(), _journal(journal), _isolation(setup)]
+    items += await asyncio.to_thread(_store)
+    items += [_program("git"), _program("node"), _settings(), _local_models()]
+    items += await _model(setup)
+    items += _configurations(setup)
+    if setup.mcp_configs:
+        items += await _servers(setup)
+    return items
+
+
+def _python() -> CheckResult:
+    detail = f"{platform.python_version()} ({platform.python_implementation()}), {sys.executable}"
+    return CheckResult("python", "ok", detail)
+
+
+def _packages() -> Iterator[CheckResult]:
+    installed: list[str] = [f"callsheet {__version__} ({_loop_kind()})"]
+    missing: list[str] = []
+    for name in _PACKAGES:
+        try:
+            installed.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            missing.append(name)
+    yield CheckResult("packages", "ok", ", ".join(installed))
+    if missing:
+        yield CheckResult("packages", "bad", f"missing: {', '.join(missing)}", "install callsheet again")
+
+
+def _loop_kind() -> str:
+    """Whether the inner loop is compiled: tracebacks through machine code have no local variables."""
+    file = getattr(find_spec("callsheet.machine.machine"), "origin", None) or ""
+    return "Python" if file.endswith(".py") else "inner loop as machine code"
+
+
+def _sqlite() -> CheckResult:
+    installed_version = sqlite3.sqlite_version
+    if has_wal_fix(sqlite3.sqlite_version_info):
+        return CheckResult("sqlite", "ok", installed_version)
+    message = "before 3.51.3, two concurrent writers could damage a journal (the WAL-reset race)"
+    return CheckResult(
+        "sqlite", "note", installed_version, f"{message}; callsheet's write lock prevents that"
+    )
+
+
+def has_wal_fix(number: tuple[int, int, int]) -> bool:
+    """Whether this version of SQLite has the fix of the WAL-reset race: from 3.51.3, 3.50.7 or 3.44.6 on.
+
+    >>> has_wal_fix((3, 51, 3)), has_wal_fix((3, 50, 7)), has_wal_fix((3, 45, 1))
+    (True, True, False)
+    """
+    return number >= (3, 51, 3) or number[2] >= _BACKPORTS.get(number[:2], 1_000)
+
+
+def _journal(given: Path | None) -> CheckResult:
+    from callsheet.store.journal_paths import default_journal_path, refuse_network_file_system  # noqa: PLC0415
+
+    path = given or default_journal_path()
+    folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
+    try:
+        refuse_network_file_system(path.absolute())
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+    except CallsheetError as error:
+        return _result_of(error.diagnostics[0], "journal")
+    except OSError as error:
+        return CheckResult(
+            "journal",
+            "bad",
+            f"{path}: {folder} cannot be written: {error.strerror}",
+            "set CALLSHEET_JOURNAL to a file in a folder that you can write",
+        )
+    return CheckResult(
+        "journal", "ok", f"{path} ({'there' if os.path.exists(path) else 'made with the first run'})"
+    )
+
+
+def _store() -> list[CheckResult]:
+    """The shared store, if one is configured."""
+    from callsheet.store.shared.address import shared_address, shown  # noqa: PLC0415 - few have one
+    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - as above
+
+    try:
+        address = shared_address()
+        if address is None:
+            return []
+        exists = open_database(address).has_tables()
+    except CallsheetError as error:
+        return [_result_of(found, "store") for found in error.diagnostics]
+    except OSError as error:
+        way_out = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
+        return [CheckResult("store", "bad", error.strerror or str(error), way_out)]
+    return [
+        CheckResult("store", "ok", f"{shown(address)} ({'there' if exists else 'made with its first use'})")
+    ]
+
+
+def _isolation(setup: Setup) -> CheckResult:
+    sandbox = isolation(setup.builtin_settings())
+    if sandbox.kind == "namespaces":
+        return CheckResult("code", "ok", str(sandbox))
+    return CheckResult("code", "note", str(sandbox), "`--allow-unsandboxed` allows code without isolation")
+
+
+def _program(name: str) -> CheckResult:
+    path = shutil.which(name)
+    return (
+        CheckResult(name, "ok", path)
+        if path
+        else CheckResult(name, "note", "not found; some MCP servers need it")
+    )
+
+
+def _settings() -> CheckResult:
+    """The user's configuration file; an invalid one has ended the command before this check."""
+    path = settings_path()
+    return CheckResult(
+        "config", "ok", str(path) if os.path.exists(path) else f"{path} (does not exist; the defaults apply)"
+    )
+
+
+async def _model(setup: Setup) -> list[CheckResult]:
+    """The configured model: sends it a short request, and one with each constraint that it declares."""
+    from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.ports.models.failures import diagnose  # noqa: PLC0415 - as above
+    from callsheet.ports.models.model import LanguageModel, ModelFailed  # noqa: PLC0415 - as above
+    from callsheet.ports.models.self_test import try_model  # noqa: PLC0415 - as above
+
+    try:
+        model = model_of(setup)
+    except CallsheetError as error:
+        return [_result_of(d, "model") for d in error.diagnostics]
+    if model is None:
+        local = default_local_model()
+        if local is not None:
+            return [CheckResult("model", "ok", f"none is configured: {local} is taken (not asked)")]
+        help_text = "set `model` in [model] of config.toml, CALLSHEET_MODEL, or pass --model"
+        return [
+            CheckResult(
+                "model", "note", "none is configured; only steps that use a model need one", help_text
+            )
+        ]
+    if not isinstance(model, LanguageModel):
+        assert is_function(setup.model)
+        return [CheckResult("model", "ok", f"{setup.model} (a function, not asked)")]
+    try:
+        trial = await try_model(model)
+    except ModelFailed as error:
+        return [_result_of(diagnose(error), "model")]
+    used = trial.answer.usage
+    which = f" as {trial.answer.model}" if trial.answer.model not in ("", model.name) else ""
+    tokens = f"{used.input_tokens:,} + {used.output_tokens:,} tokens"
+    cost = "" if used.cost is None else f", cost {used.cost:.6g}"
+    results = [
+        CheckResult("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}")
+    ]
+    constraints = (
+        f"accepts {', '.join(trial.kept)}" if trial.kept else "accepts none: answers are checked afterwards"
+    )
+    results.append(CheckResult("constraints", "ok" if trial.kept else "note", constraints))
+    results += [
+        CheckResult("constraints", "note", f"{syntax} does not work: {reason}")
+        for syntax, reason in trial.broken
+    ]
+    return results
+
+
+def _local_models() -> CheckResult:
+    """The local models; optional, and usable without an API key."""
+    from callsheet.ports.models.local import detect  # noqa: PLC0415 - only where it is asked
+
+    presence = detect()
+    return CheckResult(
+        "local models", "note" if presence.default is None else "ok", presence.found, presence.help
+    )
+
+
+def _configurations(setup: Setup) -> Iterator[CheckResult]:
+    files = setup.mcp_configs or tuple(discover())
+    if not files:
+        yield CheckResult("mcp config", "note", "none found")
+    for path in files:
+        try:
+            names = [server.name for server in load_config(path).servers]
+        except CallsheetError as error:
+            yield _result_of(error.diagnostics[0], "mcp config", str(path))
+        else:
+            yield CheckResult("mcp config", "ok", f"{path}: {', '.join(names) or 'no servers'}")
+
+
+async def _servers(setup: Setup) -> list[CheckResult]:
+    """Each server, started separately, so that each failure is reported by itself."""
+    try:
+        configs = choose_servers(setup, None).configs
+    except CallsheetError:
+        return []  # reported by the check of the configuration
+    pins = pin_keeper(setup.settings, records=False)
+    return [item for config in configs for item in await _server(config, pins)]
+
+
+async def _server(config: McpServerConfig, pins: PinKeeper) -> list[CheckResult]:
+    async with McpPool([config], pins=pins, logins=login_file()) as pool:
+        failures = await pool.connect(keep_going=True)
+        items = [_result_of(d, "mcp server", config.name) for d in failures]
+        for status in pool.status():
+            protocol = f", protocol {status.protocol}" if status.protocol else ""
+            items.append(CheckResult("mcp server", "ok", f"{status.name}: {status.tools} tools{protocol}"))
+    return items
+
+
+def _result_of(diagnostic: Diagnostic, name: str, subject: str = "") -> CheckResult:
+    state: State = "bad" if diagnostic.is_error else "note"
+    detail = f"{subject}: {diagnostic.message}" if subject else diagnostic.message
+    return CheckResult(name, state, f"{detail} ({diagnostic.code})", diagnostic.help)

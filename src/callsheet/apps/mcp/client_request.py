@@ -1,0 +1,82 @@
+"""The client's request behind a tool call, as far as the tools need it.
+
+A client of protocol 2026-07-28 or later gets questions as a result, and repeats the call with the answers; an
+older one is asked while the call is in progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormParams, ElicitResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form for the person at the client: a message, and the JSON Schema of the answer."""
+
+    message: str
+    schema: dict[str, Any]
+
+    def request(self) -> ElicitRequest:
+        """The form as an MCP elicitation request."""
+        params = ElicitRequestFormParams(message=self.message, requested_schema=self.schema)
+        return ElicitRequest(params=params)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """A request of a client."""
+
+    context: ServerRequestContext[Any, Any]
+    params: CallToolRequestParams
+
+    @property
+    def client_name(self) -> str:
+        """The name of the client."""
+        client = self.context.session.client_params
+        return "an MCP client" if client is None else f"{client.client_info.name[:60]} (MCP)"
+
+    @property
+    def supports_forms(self) -> bool:
+        """Whether the client can show a form to a person."""
+        return client_supports_forms(self.context) and (
+            self.has_input_required or self.context.session.can_send_request
+        )
+
+    @property
+    def has_input_required(self) -> bool:
+        """Whether the protocol version returns questions as results of tool calls."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def state(self) -> str | None:
+        """The state that this server sent with the questions that the call answers; None for a new call."""
+        return self.params.request_state
+
+    @property
+    def answers(self) -> Mapping[str, ElicitResult]:
+        """The answers that came with the call, by the names of their questions."""
+        given = self.params.input_responses or {}
+        return {name: answer for name, answer in given.items() if isinstance(answer, ElicitResult)}
+
+    async def elicit(self, form: Form) -> ElicitResult:
+        """Ask the person at an older client, now."""
+        session = self.context.session
+        return await session.elicit_form(form.message, form.schema, self.context.request_id)
+
+    async def report_progress(self, progress: float, total: float | None, message: str) -> None:
+        """Report progress, if the client has asked for it."""
+        await self.context.session.report_progress(progress, total, message)
+
+
+def client_supports_forms(context: ServerRequestContext[Any, Any]) -> bool:
+    """Whether a client has declared that it can show forms."""
+    offered = context.session.client_capabilities
+    if offered is None or offered.elicitation is None:
+        return False
+    return offered.elicitation.form is not None or offered.elicitation.url is None

@@ -1,0 +1,150 @@
+"""Turns the questions of a run into forms for the person at the client, and the replies into answers.
+
+In: the state of a run. Out: forms by name, or recorded answers. An answer is bound by a digest to the
+question that was shown; if the question has changed, it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from mcp_types import ElicitResult
+
+from callsheet.apps.hosting import Host
+from callsheet.apps.mcp.client_request import Form
+from callsheet.apps.rendering.in_doubt import pending_call_lines
+from callsheet.apps.rendering.questions import question_lines
+from callsheet.apps.rendering.values import without_controls
+from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.ir import JSON
+from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.machine import Decision, TookPlace
+from callsheet.runtime.answers import Answer, PendingAsk, read_answer
+from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
+from callsheet.runtime.inbox import answer_run
+
+_NOTE = {"type": "string", "title": "Note", "description": "A note recorded with the answer."}
+_PLAIN = frozenset({"string", "number", "integer", "boolean"})
+_FIELD = frozenset({"type", "title", "description", "minimum", "maximum"})
+_TOOK_PLACE = "it took place"
+_DECISIONS = {
+    "retry": Decision.RETRY,
+    "skip": Decision.SKIP,
+    "fail": Decision.FAIL,
+}
+
+
+def forms_of(outcome: RunOutcome) -> dict[str, Form]:
+    """The forms for the open questions of a run, by a name with the digest of the question."""
+    asks = {f"{ask.key}#{ask.digest}": _ask_form(ask) for ask in outcome.waiting if not ask.is_answered}
+    return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
+
+
+def _ask_form(ask: PendingAsk) -> Form:
+    *shown, _ = question_lines(ask)
+    message = "\n".join(shown)
+    if ask.kind == "approval":
+        field: dict[str, Any] = {"type": "boolean", "title": "Call it with exactly this"}
+        return Form(message, _object({"approve": field, "note": _NOTE}, ["approve"]))
+    return Form(message, _object({"answer": _answer_field(ask), "note": _NOTE}, ["answer"]))
+
+
+def _answer_field(ask: PendingAsk) -> dict[str, Any]:
+    """The form field for an answer; values that forms do not support are entered as JSON."""
+    if ask.options:
+        return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
+    schema = dict(ask.schema or {})
+    if schema.get("type") in _PLAIN and schema.keys() <= {
+        "type",
+        "title",
+        "description",
+        "minimum",
+        "maximum",
+    }:
+        return {"title": "Answer", **schema}
+    return {"type": "string", "title": "Answer" if ask.schema is None else "Answer, as JSON"}
+
+
+def _as_text(option: JSON) -> str:
+    return option if isinstance(option, str) else json.dumps(option, ensure_ascii=False)
+
+
+def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:
+    lines = [f"run {run_id}", *(without_controls(line) for line in pending_call_lines([call]))]
+    lines.append(
+        "Check whether it did. retry: make the call again. skip: continue as if it had returned null."
+    )
+    lines.append(f"fail: treat it as failed. {_TOOK_PLACE}: value is the result that it returned, as JSON.")
+    decision = {"type": "string", "title": "Decision", "enum": [*_DECISIONS, _TOOK_PLACE]}
+    value = {"type": "string", "title": "Value", "description": f"JSON, for: {_TOOK_PLACE}"}
+    return Form("\n".join(lines), _object({"decision": decision, "value": value}, ["decision"]))
+
+
+def _object(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+async def record_answers(
+    host: Host, run_id: str, given: Mapping[str, ElicitResult], by: str
+) -> tuple[bool, tuple[Diagnostic, ...]]:
+    """Record the answers for a run; returns whether any was recorded, and diagnostics of refused ones.
+
+    A cancelled form is no answer; a declined form denies.
+    """
+    has_recorded, diagnostics = False, list[Diagnostic]()
+    for name, result in given.items():
+        key, _, digest = name.rpartition("#")
+        if result.action == "cancel" or (result.action == "decline" and not digest):
+            continue
+        try:
+            await _record_answer(host, run_id, key, digest, result, by)
+            has_recorded = True
+        except CallsheetError as error:
+            diagnostics += error.diagnostics
+    return has_recorded, tuple(diagnostics)
+
+
+async def _record_answer(
+    host: Host, run_id: str, key: str, digest: str, result: ElicitResult, by: str
+) -> None:
+    fields = dict(result.content or {})
+    if not digest:
+        await host.decide(run_id, [key], _verdict(fields))
+        return
+
+    def answer(ask: PendingAsk) -> Answer:
+        note = str(fields.get("note") or "")
+        if result.action == "decline":
+            return Answer.deny(by=by, note=note)
+        if ask.kind == "approval":
+            agrees = fields.get("approve") is True
+            return Answer.approve(by=by, note=note) if agrees else Answer.deny(by=by, note=note)
+        value = fields.get("answer")
+        answer_value = read_answer(ask, value) if isinstance(value, str) else cast("JSON", value)
+        return Answer.of(answer_value, by=by, note=note)
+
+    await asyncio.to_thread(answer_run, host.journal, run_id, answer, key, digest=digest)
+
+
+def _verdict(fields: Mapping[str, Any]) -> Resolution:
+    decision = fields.get("decision")
+    if decision in _DECISIONS:
+        return _DECISIONS[decision]
+    if decision != _TOOK_PLACE:
+        raise CallsheetError.single(
+            "MCP001", f"{str(decision)[:40]!r} is not a decision about a call in doubt"
+        )
+    try:
+        return TookPlace(read_json(str(fields.get("value") or "null")))
+    except NotJson as error:
+        message = f"the value that the call returned is not JSON: {error}"
+        raise CallsheetError.single("CFG011", message, help='a text needs quotes: "paid"') from None
+
+
+def pending_lines(outcome: RunOutcome, hint: str) -> Iterator[str]:
+    """The open questions of a run, with the commands that answer them."""
+    for ask in outcome.waiting:
+        yield from question_lines(ask, hint)

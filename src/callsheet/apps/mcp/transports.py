@@ -1,0 +1,166 @@
+"""The transports: one client over standard input and output, or many over streamable HTTP.
+
+An HTTP request needs the token, a loopback Host header and no foreign Origin; the time for its head is
+limited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import uvicorn
+from mcp.server.lowlevel.server import Server
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.config import WSProtocolType
+
+from callsheet.apps.head_timeout import HeadTimeoutProtocol
+from callsheet.apps.hosting import Host
+from callsheet.apps.masking import Masker
+from callsheet.apps.mcp.address import Address
+from callsheet.apps.mcp.server import make_server
+from callsheet.apps.mcp.server_context import ServerContext
+from callsheet.apps.mcp.stdio import stdio_streams
+from callsheet.apps.session import Setup
+from callsheet.machine import Limits
+from callsheet.policy.model import Policy
+from callsheet.store import Journal
+from callsheet.store.library import PlanLibrary
+
+_PATIENCE = 5
+"""The time for pending requests when the server stops, in seconds."""
+_MOST_SESSIONS = 1_000
+_NO_WEBSOCKETS: WSProtocolType = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """The configuration of a server: the setup and limits of runs, the policy, the library, the journal.
+
+    With `clients_may_answer`, clients without forms may answer for a person. `hint` is the option of commands
+    that names the journal (` --journal PATH`).
+    """
+
+    setup: Setup
+    limits: Limits
+    policy: Policy | None
+    library: PlanLibrary
+    journal: Journal
+    clients_may_answer: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEndpoint:
+    """A listening socket, its address, and the token that clients must send."""
+
+    listener: socket.socket
+    address: Address
+    token: str
+    is_token_new: bool
+    """Whether the token was generated for this server and has to be printed."""
+
+
+async def serve(config: ServerConfig, endpoint: HttpEndpoint | None, notify: Callable[[str], None]) -> None:
+    """Serve one client over standard input and output until it disconnects, or HTTP clients until cancelled.
+
+    `notify` is called with messages for the operator. Runs that have not ended are interrupted.
+    """
+    host = Host(config.setup, config.journal, limits=config.limits, policy=config.policy, say=notify)
+    async with host:
+        server_context = ServerContext(
+            host=host,
+            library=config.library,
+            policy=config.policy,
+            clients_may_answer=config.clients_may_answer,
+            hint=config.hint,
+        )
+        server = make_server(server_context)
+        if endpoint is None:
+            await serve_stdio(server, host.masker)
+            return
+        notify(f"callsheet mcp listens at {endpoint.address.url}")
+        if endpoint.is_token_new:
+            notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
+        with host.masker.masking_output():
+            await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
+
+
+async def serve_stdio(server: Server[Any], masker: Masker) -> None:
+    """Serve the client on standard input and output until it closes them."""
+    async with stdio_streams() as (incoming, outgoing):
+        with (
+            masker.masking_output()
+        ):  # after the streams are reserved, so that output of tools is not a message
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:
+    """Serve clients at a listening socket until this is cancelled."""
+    config = uvicorn.Config(
+        http_app(server, address, token),
+        http=HeadTimeoutProtocol,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws=_NO_WEBSOCKETS,
+        timeout_graceful_shutdown=_PATIENCE,
+    )
+    web = _HttpServer(config)
+    serving = asyncio.create_task(web.serve([bound]))
+    try:
+        await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        web.should_exit = True
+        await asyncio.wait({serving})
+        raise
+
+
+class _HttpServer(uvicorn.Server):
+    """A server that leaves signals to the program."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
+    """The server as an ASGI application at `/mcp`."""
+    names = {address.authority, f"localhost:{address.port}"}
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=sorted(names),
+        allowed_origins=sorted(f"http://{name}" for name in names),
+    )
+    app = server.streamable_http_app(
+        transport_security=security, host=address.host, max_sessions=_MOST_SESSIONS
+    )
+    return _TokenGuard(app, token)
+
+
+class _TokenGuard:
+    """Refuses requests without the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._has_token(Headers(scope=scope)):
+            error = {"error": "unauthorized", "message": "send the token: Authorization: Bearer TOKEN"}
+            refused = JSONResponse(error, 401, headers={"WWW-Authenticate": 'Bearer realm="callsheet"'})
+            await refused(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _has_token(self, headers: Headers) -> bool:
+        kind, _, shown = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token)

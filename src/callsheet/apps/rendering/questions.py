@@ -1,0 +1,79 @@
+"""Renders questions to people and requests for approval as text.
+
+What a person approves is never shortened, and contains no terminal control sequences.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import cast
+
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import exact_json, without_controls
+from callsheet.ir import JSON
+from callsheet.runtime.answers import PendingAsk
+
+
+def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
+    """The question, and last the command that answers it; `hint` is that command's option for the journal."""
+    until = "" if ask.until is None else f", until {iso(ask.until)}"
+    yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
+    if ask.kind == "approval":
+        if ask.answer:
+            yield f"  may the answer of @{ask.tool} be used?"
+            yield f"    {exact_json(ask.answer[0])}"
+            yield "  it was called with"
+        else:
+            yield f"  may @{ask.tool} be called with exactly this?"
+        for number, value in enumerate(ask.inputs, start=1):
+            yield f"    ({number}) {exact_json(value)}"
+        for name, value in (ask.args or {}).items():
+            yield f"    {name} = {exact_json(value)}"
+        if not ask.args and not ask.inputs:
+            yield "    (no arguments)"
+        for why in ask.why:
+            yield f"  because {without_controls(why)}"
+        for name, label in (ask.labels or {}).items():
+            yield f"  {name} {_provenance(label)}"
+    else:
+        for line in without_controls(ask.prompt).splitlines() or [""]:
+            yield f"  {line}"
+        if ask.options:
+            yield "    one of " + ", ".join(map(exact_json, ask.options))
+        if ask.schema is not None:
+            yield f"    of the schema {exact_json(dict(ask.schema))}"
+    yield f"  {_command(ask, hint)}"
+
+
+def _provenance(origin: JSON) -> str:
+    """The origin of an argument and who may read it, from its label in the question."""
+    if not isinstance(origin, dict):
+        return f"has the label {exact_json(origin)}"
+    known = cast("dict[str, JSON]", origin)
+    label, steps = str(known.get("label")), known.get("from")
+    sources = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
+    came_from = f"comes from {sources}" if sources else "comes from outside of the plan"
+    meaning = _MEANINGS.get(label)
+    return without_controls(
+        f"{came_from}: {label}" if meaning is None else f"{came_from}: {meaning} ({label})"
+    )
+
+
+_MEANINGS = {
+    "U/pub": "untrusted, public",
+    "U/priv": "untrusted, private",
+    "T/priv": "trusted, private",
+    "U/secret": "untrusted, secret",
+    "T/secret": "trusted, secret",
+}
+
+
+def _command(ask: PendingAsk, hint: str) -> str:
+    if ask.is_answered:
+        return f"answered; continue with: callsheet resume {ask.run_id}{hint}"
+    if ask.until is not None and time.time() >= ask.until:
+        return f"its timeout is over; continue without an answer: callsheet resume {ask.run_id}{hint}"
+    needs_more = bool(ask.options) or ask.schema is not None
+    answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
+    return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"

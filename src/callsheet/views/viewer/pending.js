@@ -1,0 +1,99 @@
+// What the run waits for: answers of people, and decisions about calls in doubt.
+import { useState } from "preact/hooks";
+import { CopyButton, clock, day, html } from "./ui.js";
+import { ValueBox } from "./value.js";
+import { ErrorMessage, into, typed, useAction } from "./actions.js";
+import { actions, model } from "./state.js";
+
+export function Pending() {
+  const data = model.value;
+  const { asks, doubts } = data.doc;
+  return html`<div class="waits pad">
+    ${asks.map((ask) => html`<${Question} key=${`${ask.key} ${ask.digest}`} ask=${ask} />`)}
+    ${doubts.map((call) => html`<${Doubt} key=${call.key} call=${call} />`)}
+    ${asks.length + doubts.length ? "" : html`<p class="quiet">The run is not waiting for anyone.</p>`}
+  </div>`;
+}
+
+const timeText = (data, t) => `${day(data.run.created + t)} ${clock(data.run.created + t).slice(0, 8)}`;
+
+function Command({ text }) {
+  return html`<p><code>${text}</code> <${CopyButton} text=${text} /></p>`;
+}
+
+function Question({ ask }) {
+  const data = model.value;
+  const isApproval = ask.kind === "approval";
+  const until = ask.until === null ? "" : `, until ${timeText(data, ask.until)}`;
+  return html`<section>
+    <h3>${isApproval ? `May @${ask.tool} be called with exactly this?` : "A question"} <code>${ask.key}</code></h3>
+    <p class="quiet">asked ${timeText(data, ask.since)}${until}</p>
+    ${ask.text >= 0 ? html`<p>${data.textOf(ask.text)}</p>` : ""}
+    ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" />` : ""}
+    ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
+    ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
+    ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} />` : ""}
+    ${actions.value ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
+  </section>`;
+}
+
+function Answer({ ask, isApproval }) {
+  const data = model.value;
+  const [problem, isBusy, act] = useAction();
+  const [text, setText] = useState("");
+  const answer = (body) => act(() => actions.value.approve({ key: ask.key, digest: ask.digest, ...body }));
+  const isFree = !isApproval && !ask.options.length;
+  const send = (event) => {
+    event.preventDefault();
+    answer({ answer: typed(text) });
+  };
+  return html`<form class="answer" onSubmit=${send}>
+    ${isApproval ? html`
+      <button type="button" class="plain strong" disabled=${isBusy} onClick=${() => answer({})}>Approve</button>` : ""}
+    ${ask.options.map(
+      (option) => html`<button type="button" class="plain strong" key=${option} disabled=${isBusy}
+        onClick=${() => answer({ answer: data.parsed(option) })}>${data.textOf(option)}</button>`,
+    )}
+    ${isFree ? html`<label>Answer <input value=${text} onInput=${into(setText)} /></label>
+      <button class="plain strong" disabled=${isBusy}>Send</button>` : ""}
+    <button type="button" class="plain" disabled=${isBusy}
+      onClick=${() => answer({ deny: true })}>${isApproval ? "Deny" : "Decline to answer"}</button>
+    <${ErrorMessage} text=${problem} />
+  </form>`;
+}
+
+const VERDICTS = [
+  ["retry", "Retry", "it did not take place, or may take place twice"],
+  ["skip", "Skip", "continue without its result"],
+  ["fail", "Mark as failed", "continue with its ON_FAIL"],
+];
+
+function Doubt({ call }) {
+  const data = model.value;
+  const command = `callsheet decide ${data.run.id} ${call.key}`;
+  return html`<section>
+    <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
+    <p class="quiet">sent ${timeText(data, call.since)}; ${data.textOf(call.text)}</p>
+    ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
+    ${actions.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${command} />`}
+  </section>`;
+}
+
+function Verdict({ call }) {
+  const [problem, isBusy, act] = useAction();
+  const [text, setText] = useState("");
+  const decide = (body) => act(() => actions.value.decide({ calls: [call.key], ...body }));
+  const send = (event) => {
+    event.preventDefault();
+    decide({ decision: "value", value: typed(text) });
+  };
+  return html`<form class="answer" onSubmit=${send}>
+    ${VERDICTS.map(
+      ([decision, label, meaning]) => html`<button type="button" class="plain" key=${decision} title=${meaning}
+        disabled=${isBusy} onClick=${() => decide({ decision })}>${label}</button>`,
+    )}
+    <label>It took place with the result <input value=${text} onInput=${into(setText)} /></label>
+    <button class="plain" disabled=${isBusy}>Use this result</button>
+    <${ErrorMessage} text=${problem} />
+  </form>`;
+}
