@@ -416,3 +416,30 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(machine, wait_for):
     machine.write("tools.py", (machine.folder / "tools.py").read_text().replace("time.sleep(wait)", "pass"))
     done = machine("resume", "r", "--progress", "none")
     assert (done.exit_code, done.stdout) == (0, "2 seen\n")
+
+
+def test_steps_that_failed_without_ending_the_plan_are_named_at_the_end(machine):
+    plan = machine.plan(
+        'S1: @FAIL (text="no") > $a',
+        'S2: @FAIL (text="no") ON_FAIL GOTO S3',
+        'S3: ?FOREACH ($x IN [1]) THEN @FAIL (text="no") > $c',
+        'S4: @FAIL (text="no") ON_FAIL @RETRY(1, delay=0)',
+        'S5: @RESPOND ("done")',
+    )
+    told = machine("run", plan, "--tools", machine.tools, "--progress", "none")
+    assert (told.exit_code, told.stdout) == (0, "done\n")
+    line = "2 steps failed and the plan continued: S1, S4 (ON_FAIL TERMINATE would end it)"
+    assert told.stderr.splitlines()[0] == line
+    assert line in machine("resume", "last").stderr
+
+
+def test_a_step_that_fails_and_then_succeeds_is_not_named(machine):
+    plan = machine.plan(
+        'S1: ?IF ($n != 1) THEN @FAIL (text="no")',
+        "S2: ?IF ($n == 1) THEN @RESPOND ($n)",
+        'S3: @CALC ("1") > $n',
+        "S4: GOTO S1",
+    )
+    told = machine("run", plan, "--tools", machine.tools, "--progress", "none")
+    assert told.stdout == "1\n"
+    assert "failed" not in told.stderr

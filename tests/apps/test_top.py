@@ -28,10 +28,10 @@ _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 class Screen:
     """A program on a terminal of its own, 90 columns wide."""
 
-    def __init__(self, *line: str) -> None:
+    def __init__(self, *line: str, term: str = "xterm") -> None:
         self.child, self._terminal = pty.fork()
         if self.child == 0:
-            os.environ["TERM"] = "xterm"
+            os.environ["TERM"] = term
             code = "from callsheet.apps.cli.main import main; main()"
             os.execv(sys.executable, [sys.executable, "-c", code, *line])
         fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 90, 0, 0))
@@ -70,8 +70,8 @@ class Screen:
 
 
 @contextlib.contextmanager
-def screen(*line: str) -> Iterator[Screen]:
-    shown = Screen(*line)
+def screen(*line: str, term: str = "xterm") -> Iterator[Screen]:
+    shown = Screen(*line, term=term)
     try:
         yield shown
     finally:
@@ -135,3 +135,13 @@ def test_run_shows_the_same_picture_on_a_terminal(machine):
         run.until("done · 2 steps: 2 done")
         assert run.ends() == 0
     assert "$a = 2" in run.plain().decode()
+
+
+def test_a_terminal_that_cannot_redraw_gets_a_line_for_each_event(machine):
+    plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
+    with screen("run", plan, "--tools", machine.tools, term="dumb") as dumb:
+        dumb.until("S1    started  @ADD (a=1)")
+        assert dumb.ends() == 0
+    with screen("top", "last", term="dumb") as dumb:
+        dumb.until("S1    started  @ADD (a=1)")
+        assert dumb.ends() == 0

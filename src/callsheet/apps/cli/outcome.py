@@ -17,6 +17,8 @@ from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
+_NAMED = 5
+"""How many of the steps that failed are named."""
 _ENDED = {
     Status.REFUSED: "the plan was refused",
     Status.FAILED: "the plan failed",
@@ -32,12 +34,14 @@ def report(
     hint: str = "",
     diagnostics: Sequence[Mapping[str, object]] = (),
     reopens: bool = False,
+    failed: Sequence[str] = (),
 ) -> Exit:
     """Print how the run stands and give the exit status.
 
     `journal` is None where nothing was recorded; `hint` is what has to stand behind a further
     command so that it finds the same journal (` --journal PATH`); `diagnostics` are the
-    warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed.
+    warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed;
+    `failed` are the steps that failed and did not end the plan.
     """
     result = outcome.result
     with may_stay_unread():
@@ -51,6 +55,8 @@ def report(
                 to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
+            if failed and result.status is Status.DONE:
+                to_stderr(_failed_line(failed))
             for line in pending_call_lines(outcome.in_doubt):
                 to_stderr(without_controls(line))
             to_stderr(f"used {outcome.usage.describe()}")
@@ -93,6 +99,14 @@ def _print_result(result: Result) -> None:
         to_stderr(
             f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}"
         )
+
+
+def _failed_line(failed: Sequence[str]) -> str:
+    named = ", ".join(failed[:_NAMED]) + (f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
+    count = "1 step" if len(failed) == 1 else f"{len(failed)} steps"
+    return (
+        f"{count} failed and the plan continued: {without_controls(named)} (ON_FAIL TERMINATE would end it)"
+    )
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:

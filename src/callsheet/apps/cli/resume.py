@@ -211,7 +211,8 @@ def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Ex
         raise with_way_on(error, job.run_id, hint) from error
     except CallsheetError as error:
         raise job.masker.error(with_way_out(error)) from None
-    return report(job.masker.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
+    outcome, failed = job.masker.outcome(outcome), job.progress.failed
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
 
 
 async def _resume(job: Resumption) -> RunOutcome:

@@ -18,6 +18,11 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
+def can_redraw(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal on which lines can be drawn again: not one that `TERM` calls dumb."""
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
 def columns(piped: int = _PIPED_COLUMNS) -> int:
     """How many columns a terminal has, or a drawing that goes into a pipe."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else piped

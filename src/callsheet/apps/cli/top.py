@@ -11,7 +11,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.output import may_stay_unread, to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.screen import can_redraw, is_terminal
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.moments import Lines, Picture
@@ -38,7 +38,7 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
     from callsheet.apps.cli.progress.moments import Lines, Picture  # noqa: PLC0415 - as above
     from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
-    is_live = not as_json and is_terminal(sys.stdout) and is_terminal(sys.stderr)
+    is_live = not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr)
     with journals.open_to_read(journal) as opened, may_stay_unread():
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)

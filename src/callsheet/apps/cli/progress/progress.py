@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 from callsheet.apps.cli.progress.earlier_notes import remember
 from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.screen import can_redraw
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
@@ -50,6 +50,7 @@ class Progress:
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
         """When calls left whose turn has not come."""
+        self._failed: dict[str, None] = {}
         self._is_live = False
         self._is_lost = False
 
@@ -59,8 +60,17 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The steps that have failed and led nowhere else, in order."""
+        return tuple(self._failed)
+
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
+        if note.kind is NoteKind.FAILED:
+            self._failed[note.step] = None
+        elif note.kind not in (NoteKind.CUT, NoteKind.FACT):
+            self._failed.pop(note.step, None)
         if not self._is_live:
             remember(self._before, note)
             return
@@ -101,8 +111,7 @@ class Progress:
 def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
     """The progress that was asked for; with a JSON result none is shown unless it was named."""
     if stage is Stage.AUTO:
-        on_terminal = is_terminal(sys.stderr)
-        stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
+        stage = Stage.NONE if as_json else Stage.LIVE if can_redraw(sys.stderr) else Stage.PLAIN
     return Progress(display_for(stage, plan))
 
 

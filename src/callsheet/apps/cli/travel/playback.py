@@ -14,7 +14,7 @@ from callsheet.apps.cli.exits import Exit
 from callsheet.apps.cli.numbers import FiniteRange
 from callsheet.apps.cli.output import may_stay_unread, to_stderr
 from callsheet.apps.cli.progress.moments import Lines, Picture
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.screen import can_redraw, is_terminal
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
@@ -60,7 +60,7 @@ def playback(
     """
     if by_key and speed is not None:
         raise click.UsageError("--step and --speed say two things: leave one out")
-    is_live = not as_json and is_terminal(sys.stdout) and is_terminal(sys.stderr)
+    is_live = not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr)
     if by_key and not (is_live and is_terminal(sys.stdin)):
         raise click.UsageError("--step needs a terminal")
     if by_key:
