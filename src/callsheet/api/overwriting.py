@@ -1,4 +1,4 @@
-"""Steps of a plan that would write a file which runs are held by, as far as the plan says the path.
+"""Finds steps of a plan that would write a protected file, as far as the plan contains the path.
 
 In: a plan, a policy that names the files, how the runtime is set up. Out: POL106 for each such step. What
 only the real values tell is refused when the call is about to leave.

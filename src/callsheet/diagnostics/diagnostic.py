@@ -1,4 +1,4 @@
-"""One way to say wrong: a diagnostic with code, place, message, help and fix; errors carry them."""
+"""The diagnostic: code, span, message, help and fix of a problem; exceptions carry diagnostics."""
 
 from __future__ import annotations
 

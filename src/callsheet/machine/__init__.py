@@ -1,4 +1,4 @@
-"""What a plan means: a pure state machine that takes events and gives commands.
+"""The meaning of plans: a pure state machine that takes events and returns commands.
 
 It never awaits, reads a clock, draws a random number or touches a file. Drivers feed it.
 """

@@ -1,4 +1,4 @@
-"""What the outcome of a call leads to: a value settles it, an error leads to a retry or a failure."""
+"""Handles the outcome of a call: a value settles it, an error leads to a retry or a failure."""
 
 from __future__ import annotations
 

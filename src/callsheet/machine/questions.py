@@ -1,4 +1,4 @@
-"""The data types of what people are asked: questions (`@ASK_HUMAN`) and approvals of calls.
+"""The data types of questions to people: `@ASK_HUMAN` and approvals of calls.
 
 In: the arguments of `@ASK_HUMAN`, or JSON data from a journal. Out: the question, in words and as JSON data.
 When something is asked, and which answer counts, is decided in `asking`.

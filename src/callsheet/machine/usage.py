@@ -1,4 +1,4 @@
-"""What a run has used: steps, calls by tool, tokens, cost, bytes, time; and what one call spent."""
+"""The usage of a run (steps, calls by tool, tokens, cost, bytes, time) and of a single call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What values mean at run time: text, paths, comparison, emptiness, casts, items.
+"""The semantics of values at run time: text, paths, comparison, emptiness, casts, items.
 
 Pure functions over JSON values; the rules are those of the language reference.
 """

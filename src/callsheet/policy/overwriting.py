@@ -1,4 +1,4 @@
-"""Which paths a call may put something at, or take something away from, whoever its tool belongs to.
+"""Determines the paths that a call may write or remove, whoever provides its tool.
 
 In: a call, as far as its arguments are known. Out: the paths as the call spells them; where they lead is not
 looked at.

@@ -1,4 +1,4 @@
-"""What a run is started with besides its plan and ports, and who observes it."""
+"""The parameters of a run besides its plan and ports, and its observers."""
 
 from __future__ import annotations
 

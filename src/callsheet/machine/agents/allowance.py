@@ -1,4 +1,4 @@
-"""What an agent may do: its tools, and its limits on turns and calls."""
+"""The permissions of an agent: its tools, and its limits on turns and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a forecast is given about the world: facts about tools, transforms, costs of model calls, assumptions.
+"""The input of a forecast besides the plan: tool facts, transforms, costs of model calls, assumptions.
 
 All of it is known without touching anything; the layers above fill it in.
 """

@@ -1,4 +1,4 @@
-"""The point at which a run in progress stands in its plan, so that the remaining part can be verified.
+"""The position of a run in progress in its plan, so that the remaining part can be verified.
 
 In: the next step, the finished steps, the values of variables, the labels of earlier decisions. Out: the
 plan's control flow, entered at that point.

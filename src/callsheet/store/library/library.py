@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
-from callsheet.frontends.spelling import Syntax, format_as, read_as
+from callsheet.frontends.spelling import Syntax, format_as
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.calling import called_names
-from callsheet.store.library.errors import another, broken, taken, unknown
+from callsheet.store.library.errors import another, taken, unknown
 from callsheet.store.library.files import Files, FolderFiles
 from callsheet.store.library.ids import check_plan_id, new_plan_id
 from callsheet.store.library.params import Param, fitted
+from callsheet.store.library.plan_files import PlanFiles
 from callsheet.store.library.record import VersionRecord, hash_of
 from callsheet.store.library.stored import Imported, Listed, Purpose, StoredPlan, goal_of
 from callsheet.store.library.versions import Versions
 
-_SUFFIXES = {Syntax.DAG: ".json", Syntax.LTP: ".ltp", Syntax.MICRO: ".micro"}
-_SYNTAXES = {suffix: syntax for syntax, suffix in _SUFFIXES.items()}
 VARIABLE = "CALLSHEET_PLANS"
 """The variable with the folder of the plan library, instead of the one in the user's data folder."""
 
@@ -56,6 +54,7 @@ class PlanLibrary:
         place = default_plans_folder() if folder is None else wanted_path("folder", folder)
         self._files = files or FolderFiles(place)
         self._clock = clock
+        self._plans = PlanFiles(self._files)
         self._versions = Versions(self._files)
 
     @property
@@ -72,12 +71,24 @@ class PlanLibrary:
 
     def ids(self) -> tuple[str, ...]:
         """The sorted ids of all plans; raises CallsheetError (PLN004) if the folder cannot be read."""
-        with self._readable():
-            return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._plans()))
+        with self._plans.readable():
+            return tuple(dict.fromkeys(plan_id for plan_id, _, _ in self._plans.entries()))
 
     def list(self) -> list[Listed]:
         """All plans, ordered by id, including those whose text has errors."""
         return [self._listed(plan_id) for plan_id in self.ids()]
+
+    def _listed(self, plan_id: str) -> Listed:
+        try:
+            stored = self.load(plan_id)
+        except CallsheetError:
+            return Listed(plan_id, self._plans.place(plan_id), Syntax.DAG, None, None, None)
+        plan = stored.result.plan
+        part = plan or stored.result.partial
+        goal = part.goal if stored.record is None else stored.record.goal or part.goal
+        count = None if plan is None else len(plan.steps)
+        more = stored.version, stored.is_edited, stored.params
+        return Listed(plan_id, stored.place, stored.syntax, part.title, goal, count, *more)
 
     def find(self, text: str) -> str:
         """The id with this text as an unambiguous prefix, or the text itself if it is an id.
@@ -107,20 +118,20 @@ class PlanLibrary:
         name, at, number = wanted("text", text, str, "the id of a plan").partition("@")
         plan_id = self.find(name)
         if at:
-            with self._readable():
+            with self._plans.readable():
                 record = self._versions.read(plan_id, _number(text, number))
             place = self._versions.place(plan_id, record.version)
             return StoredPlan(plan_id, place, record.syntax, record.parsed(), record)
-        with self._readable():
+        with self._plans.readable():
             record = self._versions.newest(plan_id)
-        stored = self._current(plan_id, () if record is None else record.params)
+        stored = self._plans.read(plan_id, () if record is None else record.params)
         edited = record is not None and (record.text, record.syntax) != (stored.text, stored.syntax)
         return replace(stored, record=record, is_edited=edited)
 
     def versions(self, text: str) -> tuple[VersionRecord, ...]:
         """All versions of a plan, in order; raises CallsheetError as `load`."""
         plan_id = self.find(text)
-        with self._readable():
+        with self._plans.readable():
             return self._versions.all(plan_id)
 
     def purposes(self) -> list[Purpose]:
@@ -134,28 +145,12 @@ class PlanLibrary:
             try:
                 record = self._versions.newest(plan_id)
                 goal = None if record is None else record.goal or goal_of(record.parsed())
-                goal = goal if record is not None else self._current(plan_id).goal
+                goal = goal if record is not None else self._plans.read(plan_id).goal
             except (CallsheetError, OSError):
                 continue
             if goal:
                 purposes.append(Purpose(plan_id, goal, 0.0 if record is None else record.saved))
         return purposes
-
-    def _current(self, plan_id: str, params: Iterable[Param] = ()) -> StoredPlan:
-        """The plan in its file; in Micro-CLI a bare word may be one of the parameters."""
-        with self._readable():
-            files = [(name, syntax) for each, name, syntax in self._plans() if each == plan_id]
-            if len(files) != 1:
-                names = " and ".join(name for name, _ in files) or "nothing"
-                raise broken(f"{self.address} has {names} for the plan {plan_id}", "leave one file of them")
-            ((name, syntax),) = files
-            place = self._files.place(name)
-            try:
-                text = self._files.read(name).decode("utf-8-sig", "surrogatepass")
-            except UnicodeDecodeError as error:
-                raise broken(f"{place} is not UTF-8 text (byte {error.start})", "repair the file") from error
-        variables = [param.name for param in params]
-        return StoredPlan(plan_id, place, syntax, read_as(syntax, text, place, variables=variables))
 
     # ------------------------------------------------------------ changing
 
@@ -189,7 +184,7 @@ class PlanLibrary:
         if given is not None:
             check_plan_id(given)
         given_params = None if params is None else fitted(params, plan)
-        with self._writable():
+        with self._plans.writable():
             known = self.ids()
             name = new_plan_id(plan.title or plan.goal or "", known) if given is None else given
             if name in known and not replaces:
@@ -213,9 +208,7 @@ class PlanLibrary:
 
     def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
         """Write the text of a version to the plan's file and, if it is new, the record of the version."""
-        file = f"{name}{_SUFFIXES[record.syntax]}"
-        self._files.write(file, record.text)
-        self._files.remove(other for other in self._names(name) if other != file)
+        self._plans.write(name, record.syntax, record.text)
         if is_new:
             self._versions.write(name, record)
 
@@ -243,7 +236,7 @@ class PlanLibrary:
 
     def settled(self, text: str) -> tuple[VersionRecord, ...]:
         """All versions of a plan, after recording an edited file as a version; raises as `save` does."""
-        with self._writable():
+        with self._plans.writable():
             plan_id = self.find(text)
             self._record_edits(plan_id)
             return self._versions.all(plan_id)
@@ -254,7 +247,7 @@ class PlanLibrary:
         Raises CallsheetError: PLN027 if a different plan has the id, PLN004.
         """
         taken: list[Imported] = []
-        with self._writable():
+        with self._plans.writable():
             known = self.ids()
             stored = {name: self._versions.all(name) if name in known else () for name in plans}
             for name, records in plans.items():
@@ -292,9 +285,9 @@ class PlanLibrary:
 
         Returns its id.
         """
-        with self._writable():
+        with self._plans.writable():
             name = self.find(text)
-            self._files.remove(self._names(name))
+            self._plans.remove(name)
             self._versions.remove(name)
         return name
 
@@ -304,73 +297,20 @@ class PlanLibrary:
         The text of a plan of dependencies contains its id, so it becomes a new version.
         """
         check_plan_id(new)
-        with self._writable():
+        with self._plans.writable():
             stored = self.load(old)
             if stored.id == new:
                 return stored
             if new in self.ids():
                 raise taken(new, "take another id, or delete that plan first")
-            suffix = _SUFFIXES[stored.syntax]
             self._versions.move(stored.id, new)
             if stored.syntax is Syntax.DAG:
                 text = format_as(Syntax.DAG, replace(stored.require(), id=new))
-                self._files.write(f"{new}{suffix}", text)
-                self._files.remove([f"{stored.id}{suffix}"])
+                self._plans.replace(stored.id, new, stored.syntax, text)
                 self._record_edits(new)
             else:
-                self._files.move(f"{stored.id}{suffix}", f"{new}{suffix}")
+                self._plans.move(stored.id, new, stored.syntax)
         return self.load(new)
-
-    # ------------------------------------------------------------ files
-
-    def _plans(self) -> Iterator[tuple[str, str, Syntax]]:
-        """The files that are plans: id, file name, syntax."""
-        for name in self._files.names():
-            stem, dot, suffix = name.rpartition(".")
-            syntax = _SYNTAXES.get(dot + suffix)
-            if syntax is None:
-                continue
-            try:
-                yield check_plan_id(stem), name, syntax
-            except CallsheetError:
-                continue  # not a plan
-
-    def _names(self, plan_id: str) -> list[str]:
-        return [name for each, name, _ in self._plans() if each == plan_id]
-
-    def _listed(self, plan_id: str) -> Listed:
-        try:
-            stored = self.load(plan_id)
-        except CallsheetError:
-            return Listed(plan_id, self._files.place(plan_id), Syntax.DAG, None, None, None)
-        plan = stored.result.plan
-        part = plan or stored.result.partial
-        goal = part.goal if stored.record is None else stored.record.goal or part.goal
-        count = None if plan is None else len(plan.steps)
-        more = stored.version, stored.is_edited, stored.params
-        return Listed(plan_id, stored.place, stored.syntax, part.title, goal, count, *more)
-
-    @contextmanager
-    def _writable(self) -> Generator[None]:
-        try:
-            with self._files.locked():
-                yield
-        except OSError as error:
-            raise self._unusable("changed", error) from error
-
-    @contextmanager
-    def _readable(self) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise self._unusable("read", error) from error
-
-    def _unusable(self, use: str, error: OSError) -> CallsheetError:
-        message = error.strerror or str(error)
-        way_out = "name another folder: --plans DIR"
-        if self.folder is None:
-            way_out = "check that it runs and accepts your login, or name a folder: --plans DIR"
-        return broken(f"the plans in {self.address} cannot be {use}: {message}", way_out)
 
 
 def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> tuple[Syntax, str]:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from callsheet.ir import Goto, Plan
-from callsheet.machine import Compile, Status
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.ir import Plan
+from callsheet.machine import Compile
+from callsheet.machine.notes import Note
 from callsheet.machine.trace_ids import span_id
 from callsheet.store.events import Entry, EventType, decode_intents
 from callsheet.store.records import PlanOf
-from callsheet.trace.lineage.lineage import NONE, Lineage
+from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import attending
-from callsheet.views.describe import describe_condition
 from callsheet.views.otel.calls import Calls
 from callsheet.views.otel.confidence import Confidence
 from callsheet.views.otel.metrics import MetricsCollector
-from callsheet.views.otel.model import Attributes, LogRecord, Span, SpanEvent, Telemetry
+from callsheet.views.otel.model import Attributes, LogRecord, Span, Telemetry
 from callsheet.views.otel.names import (
     CallsheetKey,
     ErrorType,
@@ -32,6 +31,7 @@ from callsheet.views.otel.operations import SpanBuilder
 from callsheet.views.otel.run_info import describe_run
 from callsheet.views.otel.segments import Segment, root_span
 from callsheet.views.otel.sources import Sources
+from callsheet.views.otel.visit_tracker import VisitTracker
 from callsheet.views.otel.visits import OpenVisit, VisitContext, visit_spans
 
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED})
@@ -56,18 +56,16 @@ class Tracer:
         content: bool = False,
     ) -> None:
         self._recorder = attending(plan, first, self._note)
+        self._calls = Calls()
+        self._visits = VisitTracker(self._recorder, self._calls, _ns(first.ts))
         self._lineage: Lineage = self._recorder.lineage
         start = self._recorder.rules
         self._about = describe_run(run_id, plan, plan_hash, start, parent, content=content)
         self._builder = SpanBuilder(self._about, self._lineage.commands)
         self._confidence = Confidence(self._lineage, start.facts)
         self._metrics = MetricsCollector()
-        self._calls = Calls()
         self._segment = Segment(1, first.epoch, _ns(first.ts))
-        self._began = self._now = _ns(first.ts)
-        self._open: dict[str, OpenVisit] = {}
-        self._finished: list[OpenVisit] = []
-        """Visits that finished within the current entry."""
+        self._began = self._visits.now
         self._sources = Sources(self._lineage, run_id)
         self._spans: list[Span] = []
         self._logs: list[LogRecord] = []
@@ -82,21 +80,21 @@ class Tracer:
         """Process the next entry; `plan_of` is as for the lineage recorder."""
         if entry.epoch != self._segment.epoch:
             self._next_segment(entry)
-        self._now = _ns(entry.ts)
+        self._visits.now = _ns(entry.ts)
         kind, key = entry.type, entry.key
         if key is not None and kind in _OUTCOMES:
             command = self._lineage.commands.get(key)
-            self._calls.outcome(kind, key, entry.body or {}, self._now, command)
+            self._calls.outcome(kind, key, entry.body or {}, self._visits.now, command)
         self._recorder.add(entry, plan_of)
         if kind == EventType.IN_DOUBT and key is not None:
-            self._add_event(self._visit_at(key), EventName.IN_DOUBT)
+            self._visits.add_event(self._visits.visit_of(key), EventName.IN_DOUBT)
         self._take_calls(entry)
         self._export_finished()
         if key is not None and kind in _PLANNING_OUTCOMES:
             self._export_planning(key)
         if kind == EventType.END:
             self._end_segment(is_over=True)
-        self._segment.last = self._now
+        self._segment.last = self._visits.now
 
     def close(self) -> None:
         """End the segment without an end of the run: running visits become interrupted spans."""
@@ -125,191 +123,34 @@ class Tracer:
     @property
     def under_way(self) -> int:
         """The number of steps that are running."""
-        return len(self._open)
+        return len(self._visits.open)
 
     # ------------------------------------------------------------ calls
 
     def _take_calls(self, entry: Entry) -> None:
         if entry.intents is not None:
             for key, _ in decode_intents(entry.intents):
-                self._calls.issued(key, self._now)
+                self._calls.issued(key, self._visits.now)
         if entry.type == EventType.INTENT and entry.key is not None:
-            self._calls.issued(entry.key, self._now)
-
-    def _visit_at(self, key: str) -> OpenVisit | None:
-        prefix = key.rsplit(".", 2)[0]
-        return next((visit for visit in self._open.values() if visit.label == prefix), None)
+            self._calls.issued(entry.key, self._visits.now)
 
     def _export_planning(self, key: str) -> None:
         """Export the compilation of a plan that belongs to no step: for a graph that failed."""
-        if not isinstance(self._lineage.commands.get(key), Compile) or self._visit_at(key) is not None:
+        if not isinstance(self._lineage.commands.get(key), Compile) or self._visits.visit_of(key) is not None:
             return
         prefix = key.rsplit(".", 2)[0]
         for called in self._calls.of(prefix):
             extra: Attributes = {CallsheetKey.SEGMENT: self._segment.number, OpenInference.NODE: prefix}
-            self._spans += self._builder.planning(called, self._root_id, self._now, extra)
+            self._spans += self._builder.planning(called, self._root_id, self._visits.now, extra)
         self._calls.forget(prefix)
 
-    # ------------------------------------------------------------ what the machine says
-
     def _note(self, note: Note) -> None:
-        match note.kind:
-            case NoteKind.STARTED:
-                visit = self._begin(note)
-                if visit.step.condition is not None and visit.step.foreach is None:
-                    self._add_event(visit, EventName.CONDITION, _condition(visit, holds=True))
-            case NoteKind.SKIPPED:
-                visit = self._begin(note)
-                if visit.step.condition is not None:
-                    self._add_event(visit, EventName.CONDITION, _condition(visit, holds=False))
-                self._settle(visit, "skipped")
-            case NoteKind.FINISHED:
-                visit = self._open.get(note.step)
-                if visit is not None:
-                    visit.write = self._lineage.write_of.get(visit.id, NONE)
-                    self._settle_finished(visit, note)
-            case NoteKind.FAILED:
-                self._failed(note)
-            case NoteKind.JUMPED:
-                self._jumped(note)
-            case NoteKind.REPLANNED:
-                self._add_event(
-                    self._open.get(note.step) or self._just_finished(note.step), EventName.REPLANNED
-                )
-                self._settle_rest()
-            case NoteKind.ENDED:
-                self._ended()
-            case _:
-                self._note_detail(note)
+        self._visits.note(note)
 
-    def _note_detail(self, note: Note) -> None:
-        """Record facts about a visit other than its outcome."""
-        visit = self._open.get(note.step)
-        if visit is None:
-            return
-        match note.kind:
-            case NoteKind.CAST_FAILED:
-                visit.cast_failed = True
-            case NoteKind.ASKED:
-                self._add_event(visit, EventName.ASKED)
-            case NoteKind.ANSWERED:
-                visit.expired = note.detail == "expire"
-                self._add_event(visit, EventName.ANSWERED)
-            case _:
-                pass
-
-    def _begin(self, note: Note) -> OpenVisit:
-        lineage = self._lineage
-        lineage_visit = lineage.visits[-1]
-        visit = OpenVisit(
-            lineage_visit.id,
-            lineage.prefix(lineage_visit),
-            lineage.step(lineage_visit),
-            lineage_visit.program,
-            lineage_visit.number,
-            self._now,
-        )
-        self._open[note.step] = visit
-        return visit
-
-    def _settle_finished(self, visit: OpenVisit, note: Note) -> None:
-        if note.is_failure:
-            self._settle(visit, "failed", self._error_type_of(visit), visit.error_text or note.detail)
-        else:
-            self._settle(visit, note.outcome or "ok")
-
-    def _failed(self, note: Note) -> None:
-        visit = self._open.get(note.step)
-        if visit is None:
-            return
-        if visit.step.foreach is not None:
-            visit.failed_items += 1  # the visit finishes when all of its items have
-            visit.error_text = visit.error_text or note.detail
-            return
-        visit.write = self._lineage.write_of.get(visit.id, NONE)
-        self._settle(visit, "failed", self._error_type_of(visit), note.detail)
-
-    def _error_type_of(self, visit: OpenVisit) -> ErrorType:
-        error_types = [
-            called.error_type for called in self._calls.of(visit.label) if called.error_type is not None
-        ]
-        if error_types:
-            return error_types[-1]
-        is_denied = any(event.name == EventName.ANSWERED for event in visit.events)
-        return ErrorType.DENIED if is_denied else ErrorType.STEP
-
-    def _jumped(self, note: Note) -> None:
-        visit = self._open.get(note.step)
-        if visit is not None:  # a FOREACH that failed
-            self._settle(
-                visit,
-                "failed" if visit.failed_items else "ok",
-                self._error_type_of_items(visit),
-                visit.error_text,
-            )
-        visit = self._just_finished(note.step)
-        if visit is not None:
-            reason = "goto" if isinstance(visit.step.action, Goto) else "on_fail"
-            self._add_event(visit, EventName.GOTO, _jump_attributes(note.step, note.detail, reason))
-
-    def _just_finished(self, step: str) -> OpenVisit | None:
-        """Returns the visit of a step that finished within this entry."""
-        return next((finished for finished in reversed(self._finished) if finished.step.id == step), None)
-
-    def _error_type_of_items(self, visit: OpenVisit) -> ErrorType | None:
-        return self._error_type_of(visit) if visit.failed_items else None
-
-    def _ended(self) -> None:
-        result = self._recorder.machine.result
-        assert result is not None
-        last = self._open.get(result.ended_at or "")
-        if last is not None:
-            has_failed = result.status is not Status.DONE and (
-                result.error is not None or bool(last.failed_items)
-            )
-            if has_failed:
-                self._settle(last, "failed", self._error_type_of(last), last.error_text or result.error or "")
-            else:
-                self._settle(last, "ok" if result.status is Status.DONE else "stopped")
-        else:
-            last = self._just_finished(result.ended_at or "")
-        if last is not None and result.terminated:
-            reason = "on_fail" if last.status == "failed" else "terminate"
-            self._add_event(last, EventName.GOTO, _jump_attributes(last.step.id, "end", reason))
-        self._settle_rest()
-
-    def _settle_rest(self) -> None:
-        for visit in list(self._open.values()):
-            error_type = self._error_type_of_items(visit)
-            self._settle(visit, "failed" if error_type else "stopped", error_type, visit.error_text)
-
-    def _settle(
-        self, visit: OpenVisit, status: str, error_type: ErrorType | None = None, error_text: str = ""
-    ) -> None:
-        if visit.failed_items and error_type is None and status == "ok":
-            error_text = visit.error_text
-        visit.status, visit.error_type, visit.error_text, visit.ended = (
-            status,
-            error_type,
-            error_text,
-            self._now,
-        )
-        self._finished.append(visit)
-        self._open.pop(visit.step.id, None)
-
-    def _add_event(
-        self, visit: OpenVisit | None, name: EventName, attributes: Attributes | None = None
-    ) -> None:
-        if visit is not None:
-            visit.add_event(SpanEvent(name, self._now, attributes or {}))
-
-    # ------------------------------------------------------------ visits told
+    # ------------------------------------------------------------ spans of visits
 
     def _export_finished(self) -> None:
-        if not self._finished:
-            return
-        finished, self._finished = self._finished, []
-        for visit in finished:
+        for visit in self._visits.take_finished():
             self._export(visit)
             self._calls.forget(visit.label)
 
@@ -347,7 +188,7 @@ class Tracer:
             self._end_segment(is_over=False)
         self._has_ended = False
         self._segment = Segment(self._segment.number + 1, entry.epoch, _ns(entry.ts))
-        for visit in self._open.values():
+        for visit in self._visits.open.values():
             visit.began = self._segment.start
 
     def _end_segment(self, *, is_over: bool) -> None:
@@ -355,10 +196,10 @@ class Tracer:
         segment.is_exported = True
         if is_over:
             self._has_ended = True
-            segment.last = self._now
+            segment.last = self._visits.now
             for prefix in list(self._calls.by_visit):
                 self._export_unused(prefix)
-        issued = [self._interrupt(visit) for visit in self._open.values()]
+        issued = [self._interrupt(visit) for visit in self._visits.open.values()]
         waits = bool(issued) and set(issued) == {"waiting"}
         result = self._recorder.machine.result if is_over else None
         inputs = self._recorder.rules.inputs
@@ -387,19 +228,9 @@ class Tracer:
             if tool:
                 extra: Attributes = {CallsheetKey.STEP: command.step, CallsheetKey.STEP_STATUS: "unused"}  # type: ignore[union-attr]
                 self._spans += self._builder.attempt(
-                    called.key, tool, [called], self._root_id, self._now, extra
+                    called.key, tool, [called], self._root_id, self._visits.now, extra
                 )
         self._calls.forget(prefix)
-
-
-def _condition(visit: OpenVisit, *, holds: bool) -> Attributes:
-    condition = visit.step.condition
-    assert condition is not None
-    return {CallsheetKey.EXPRESSION: describe_condition(condition), CallsheetKey.HOLDS: holds}
-
-
-def _jump_attributes(step: str, to: str, reason: str) -> Attributes:
-    return {CallsheetKey.FROM: step, CallsheetKey.TO: to, CallsheetKey.REASON: reason}
 
 
 def _ns(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""Manages what a run has under way outside its workflow: calls of tools and models, and timers.
+"""Manages the open work of a run outside its workflow: calls of tools and models, and timers.
 
 In: commands of the machine. Out: events of their outcomes. Calls leave in the order in which they were
 issued, as capacity allows; a call whose worker is lost is repeated or falls into doubt, as its effect allows.

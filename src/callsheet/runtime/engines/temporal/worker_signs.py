@@ -1,4 +1,4 @@
-"""Signs that workers leave in a blob store, which say for which server and namespace they work.
+"""Records in a blob store which server and namespace its workers use.
 
 In: a client. Out: its sign in the store, so that pruning knows whose runs may need its blobs.
 """
