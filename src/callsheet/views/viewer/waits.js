@@ -45,7 +45,7 @@ function Asked({ ask }) {
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${made.words(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
     ${!ask.answered && acts.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
-    ${isShown ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
+    ${isShown || !acts.value ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
     ${acts.value && isShown ? "" : html`<${Command} text=${`callsheet approve ${made.run.id} ${ask.key}`} />`}
   </section>`;
 }
