@@ -45,7 +45,7 @@ function Question({ ask }) {
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
     ${!ask.answered && actions.value ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
-    ${isShown ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
+    ${isShown || !actions.value ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
     ${actions.value && isShown ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
   </section>`;
 }
