@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.apps.conftest import Machine
 
-from callsheet.apps.cli.journals import interrupted
+from callsheet.apps.cli.journals import report_interrupt
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
 from callsheet.store.external_runs import ENGINE
@@ -82,6 +82,6 @@ def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str)
 def test_who_stops_waiting_for_a_run_elsewhere_hears_that_it_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert interrupted(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130
+    assert report_interrupt(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130
     told = capsys.readouterr().err
     assert told == "it goes on without you; it is waited for again by: callsheet resume r --journal j.db\n"

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 LONG = "a" * 5_000
 FILES = "resource.setrlimit(resource.RLIMIT_NOFILE"
@@ -107,7 +107,7 @@ def test_that_no_more_files_may_be_open_is_no_bug(machine, monkeypatch, error):
     def refuse(*_given, **_named):
         raise error
 
-    monkeypatch.setattr("callsheet.apps.cli.check.read_or_tell", refuse)
+    monkeypatch.setattr("callsheet.apps.cli.check.try_read_plan", refuse)
     result = machine("check", "p.ltp")
 
     assert result.exit_code == Exit.FAILED

@@ -193,7 +193,7 @@ def test_what_is_revoked_is_not_called_until_it_is_approved_again(user, changeli
 def test_a_person_is_asked_and_may_say_no(user, monkeypatch):
     assert user("trust", "approve", "hall").exit_code == 2  # nobody sits there
     monkeypatch.setattr("sys.stdin", None, raising=False)
-    monkeypatch.setattr("callsheet.apps.cli.trust.decide._somebody_is_there", lambda: True)
+    monkeypatch.setattr("callsheet.apps.cli.trust.decide._is_interactive", lambda: True)
     said = user("trust", "approve", "hall", typed="n\n")
     assert said.exit_code == 1
     assert "+ look  not known so far" in said.stdout

@@ -29,7 +29,7 @@ class ApproveArguments:
     by: str | None
     note: str
 
-    def to(self, ask: PendingAsk) -> Answer:
+    def answer_to(self, ask: PendingAsk) -> Answer:
         """The answer that this is to what is asked."""
         from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - brings the runtime
 
@@ -41,7 +41,7 @@ class ApproveArguments:
         return Answer.of(read_answer(ask, self.text), by=by, note=self.note)
 
 
-_answer_options = options.folded(
+_answer_options = options.grouped(
     "arguments",
     ApproveArguments,
     deny=click.option("--deny", is_flag=True, help="No: the call is not made, the step fails."),
@@ -71,36 +71,36 @@ def approve(
     RUN is an id, the beginning of one, or `last`. STEP or KEY (see `callsheet inbox`) may be left
     out where the run asks one thing. An answer counts once, and only for exactly what is asked.
     """
-    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
     from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:
         raise click.UsageError("--deny and --answer contradict each other")
-    is_elsewhere = running.is_elsewhere(journal, run)
+    is_elsewhere = temporal_runs.runs_on_temporal(journal, run)
     if is_elsewhere:
-        ask, owned = running.approve_there(journal, run, arguments.to, which, digest), True
+        ask, owned = temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest), True
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            ask = answer_run(opened, run_id, arguments.to, which, digest=digest)
+            ask = answer_run(opened, run_id, arguments.answer_to, which, digest=digest)
             owned = _is_owned(opened.path, run_id)
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
-    *shown, _ = asks.lines_of(ask)
-    for line in shown:
+    *lines, _ = asks.lines_of(ask)
+    for line in lines:
         print_text(line)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"
-    way_on = (
+    next_step = (
         "it goes on there"
         if is_elsewhere
         else "its process goes on"
         if owned
         else f"continue the run: callsheet resume {ask.run_id}"
     )
-    to_stderr(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
+    to_stderr(f"{word}; {next_step}{'' if owned else journals.journal_hint(journal)}")
 
 
 def _user() -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome
@@ -38,18 +38,18 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     have taken place. The exit status is 1 if the process has not ended the run in time: it will,
     or else the next `callsheet resume` does.
     """
-    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - brings the store
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as below
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
-    if running.is_elsewhere(journal, run):
-        outcome, run_id = running.cancel_there(journal, run, reason, patience)
+    if temporal_runs.runs_on_temporal(journal, run):
+        outcome, run_id = temporal_runs.cancel_on_temporal(journal, run, reason, patience)
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
+            outcome = run_async(cancel_run(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         return _report(run_id, outcome, hint, as_json=as_json)
 
 

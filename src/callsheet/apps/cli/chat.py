@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, to_stderr
-from callsheet.apps.cli.progress.lines import PlainLines, said_of, word_of
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.progress.lines import PlainLines, label_of, message_of
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
@@ -40,7 +40,7 @@ _PROMPT = "> "
 @options.tool_sources
 @options.plans_folder
 @journals.recording
-@limiting.limits
+@limit_options.limits
 @click.option(
     "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
 )
@@ -64,7 +64,7 @@ def chat(
     and not the conversation; Ctrl-D, or the end of standard input, ends it.
     """
     from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
@@ -75,42 +75,46 @@ def chat(
         raise no_model()
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
-    held = options.policy_named(policy, setup)
+    resolved_policy = options.resolve_policy(policy, setup)
     try:
-        run_to_end(_held(setup, plans_folder, journal, limits, ConversationOptions(plan_tools, yes), held))
+        run_async(
+            _open_chat(
+                setup, plans_folder, journal, limits, ConversationOptions(plan_tools, yes), resolved_policy
+            )
+        )
     finally:
         journal.close()
     return Exit.OK
 
 
-async def _held(
+async def _open_chat(
     setup: Setup,
     plans_folder: Path | None,
     journal: Journal,
     limits: Limits,
-    manner: ConversationOptions,
+    chat_options: ConversationOptions,
     policy: Policy | None,
 ) -> None:
     from callsheet.apps.chat.dialogue import Dialogue  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
-    from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
+    from callsheet.apps.cli.plan.resolve import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
-    desks: list[Dialogue] = []
-    tools = plan_tools(lambda: desks[0]) if manner.plan_tools else []
-    if policy is not None and manner.plan_tools:
+    dialogues: list[Dialogue] = []
+    tools = plan_tools(lambda: dialogues[0]) if chat_options.plan_tools else []
+    if policy is not None and chat_options.plan_tools:
         policy = with_plan_tools(policy)
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
-        desks.append(Dialogue(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        dialogues.append(Dialogue(host, open_library(plans_folder), _Terminal(reader), chat_options, policy))
         if is_terminal(sys.stdin):
             to_stderr(
                 f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves"
             )
-        await _converse(desks[0], reader)
+        await _converse(dialogues[0], reader)
 
 
-async def _converse(requests: Dialogue, reader: Reader) -> None:
+async def _converse(dialogue: Dialogue, reader: Reader) -> None:
     """Read and carry out commands until there are no more."""
     from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
 
@@ -120,12 +124,12 @@ async def _converse(requests: Dialogue, reader: Reader) -> None:
             if command == Plain("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(requests.take(command))
+                work = asyncio.create_task(dialogue.take(command))
                 try:
-                    with _stopping(work):
+                    with _cancel_on_sigint(work):
                         await asyncio.wait({work})
                 except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
-                    requests.leave()
+                    dialogue.leave()
                     work.cancel()
                     await asyncio.wait({work})
                     raise
@@ -138,9 +142,9 @@ async def _converse(requests: Dialogue, reader: Reader) -> None:
 
 
 @contextmanager
-def _stopping(work: asyncio.Task[None]) -> Generator[None]:
+def _cancel_on_sigint(work: asyncio.Task[None]) -> Generator[None]:
     """Ctrl-C ends this work, and not the program."""
-    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+    loop, previous_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     with suppress(ValueError, RuntimeError):
         loop.add_signal_handler(signal.SIGINT, work.cancel)
     try:
@@ -148,7 +152,7 @@ def _stopping(work: asyncio.Task[None]) -> Generator[None]:
     finally:
         with suppress(ValueError, RuntimeError):
             loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, previous_handler)
 
 
 # ---------------------------------------------------------------- the terminal
@@ -162,7 +166,7 @@ class Reader(Protocol):
         ...
 
 
-class _Lines:
+class _LineReader:
     """Lines of standard input, one after another."""
 
     def __init__(self, *, is_terminal: bool = False) -> None:
@@ -178,7 +182,7 @@ class _Lines:
         return line.rstrip("\n") if line else None
 
 
-class _Keys:
+class _PromptReader:
     """Lines that somebody types, with a history that is kept."""
 
     def __init__(self, history: Path) -> None:
@@ -204,12 +208,12 @@ class _Keys:
 
 def _reader(setup: Setup) -> Reader:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return _Lines()
+        return _LineReader()
     try:
-        return _Keys(setup.data / "chat-history")
+        return _PromptReader(setup.data / "chat-history")
     except ImportError:
         to_stderr("arrow keys and a history come with: pip install 'callsheet[chat]'")
-        return _Lines(is_terminal=True)
+        return _LineReader(is_terminal=True)
 
 
 class _Terminal:
@@ -239,7 +243,7 @@ class _Terminal:
         if of_plan and self._lines is not None:
             self._lines.show(note, None)
         elif note.kind in _TOLD:
-            to_stderr(f"  {word_of(note) or ''}  {said_of(note)}".rstrip())
+            to_stderr(f"  {label_of(note) or ''}  {message_of(note)}".rstrip())
 
     async def ask(self, question: str) -> str | None:
         """Ask, where somebody is there."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import status_of
-from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import count_of, json_rows, print_json, rendered
-from callsheet.apps.cli.reading import read_or_tell
+from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.exit_status import exit_for_diagnostics
+from callsheet.apps.cli.output import count_by_severity, format_diagnostics, json_rows, print_json
+from callsheet.apps.cli.plan_input import try_read_plan
 from callsheet.apps.operations.checking import Checked, check_text
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.apps.wording.values import preview
@@ -46,28 +46,28 @@ def check(
     Exit 3 if all that is wrong are tools of servers that are not trusted.
     """
     inputs = parse_variables(variables)
-    texts = [read_or_tell(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
+    texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]
     declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
-    found = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
+    results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
     if as_json:
-        _print_json(found)
+        _print_json(results)
     else:
-        for checked in found:
+        for checked in results:
             if checked.diagnostics:
-                click.echo(rendered(checked.diagnostics, checked.text.source))
+                click.echo(format_diagnostics(checked.diagnostics, checked.text.source))
             click.echo(_verdict(checked))
-    return status_of(d for checked in found for d in checked.diagnostics)
+    return exit_for_diagnostics(d for checked in results for d in checked.diagnostics)
 
 
 def _verdict(checked: Checked) -> str:
-    name, message = preview(checked.text.source.name, 1_000), count_of(checked.diagnostics)
+    name, message = preview(checked.text.source.name, 1_000), count_by_severity(checked.diagnostics)
     if checked.text.plan is None or not checked.ok:
         return f"{name}: {message}"
     steps = len(checked.text.plan.steps)
     return f"{name}: ok, {steps} step{'s' if steps != 1 else ''}" + (f", {message}" if message else "")
 
 
-def _print_json(found: list[Checked]) -> None:
-    plans = [{"plan": checked.text.source.name, **checked.row()} for checked in found]
-    rows = [row for checked in found for row in json_rows(checked.diagnostics, checked.text.source)]
-    print_json({"ok": all(checked.ok for checked in found), "plans": plans, "diagnostics": rows})
+def _print_json(results: list[Checked]) -> None:
+    plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
+    rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
+    print_json({"ok": all(checked.ok for checked in results), "plans": plans, "diagnostics": rows})

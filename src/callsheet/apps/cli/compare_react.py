@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.apps.wording.values import preview, seconds
 
@@ -35,20 +35,22 @@ def compare_react(
     goal that was solved. Without --expect or --check every answer counts as solved.
     """
     from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check both say what an answer is: give one of them")
-    ways = run_to_end(compared(goal, with_fetched(setup, to_stderr), _solves(expect, check), times))
-    tallies = [tally(attempts) for attempts in ways]
+    attempts_by_method = run_async(
+        compared(goal, with_fetched(setup, to_stderr), _solves(expect, check), times)
+    )
+    tallies = [tally(attempts) for attempts in attempts_by_method]
     if as_json:
         rows = [
             asdict(way)
             | {"per_solved": None if way.each is None else way.each._asdict()}
             | {"attempts": [asdict(attempt) for attempt in attempts]}
-            for way, attempts in zip(tallies, ways, strict=True)
+            for way, attempts in zip(tallies, attempts_by_method, strict=True)
         ]
         print_json({"goal": goal, "times": times, "ways": rows})
         return Exit.OK
@@ -70,19 +72,19 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
         function = load_function(Path(path), name) if path.endswith(".py") else None
         if function is None:
             raise click.UsageError(f"--check {check} names no function of a Python file: FILE.py:FUNCTION")
-        found = function
-        return lambda answer: bool(found(answer))
-    wanted = (expect or "").casefold()
-    return lambda answer: wanted in answer.casefold()
+        checker = function
+        return lambda answer: bool(checker(answer))
+    expected_text = (expect or "").casefold()
+    return lambda answer: expected_text in answer.casefold()
 
 
 def _print(way: AttemptTotals) -> None:
     print_text(f"{way.name}: {_solved(way)}")
-    asked = [f"{way.compiling} to make the plan"] if way.compiling else []
-    asked += [f"{way.repairs} of them a second time"] if way.repairs else []
-    asked += [f"{way.replans} for new plans"] if way.replans else []
-    made = f" ({', '.join(asked)})" if asked else ""
-    print_text(f"  model calls {way.model_calls}{made}, tool calls {way.calls}, {seconds(way.seconds)}")
+    model_call_notes = [f"{way.compiling} to make the plan"] if way.compiling else []
+    model_call_notes += [f"{way.repairs} of them a second time"] if way.repairs else []
+    model_call_notes += [f"{way.replans} for new plans"] if way.replans else []
+    details = f" ({', '.join(model_call_notes)})" if model_call_notes else ""
+    print_text(f"  model calls {way.model_calls}{details}, tool calls {way.calls}, {seconds(way.seconds)}")
     print_text(
         f"  tokens read {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
         f" written {way.output_tokens:,}"
@@ -98,9 +100,9 @@ def _solved(way: AttemptTotals) -> str:
 
 def _table(ways: Sequence[AttemptTotals]) -> list[str]:
     """What a solved goal took on each way, attempts that failed included."""
-    head = ("for each solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
-    rows = [head, *(_row(way) for way in ways)]
-    widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(head))]
+    header = ("for each solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
+    rows = [header, *(_row(way) for way in ways)]
+    widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(header))]
     return [
         "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(cells))
         for cells in (tuple(zip(row, widths, strict=False)) for row in rows)

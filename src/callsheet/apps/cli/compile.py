@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.wording.values import seconds
 from callsheet.diagnostics import CallsheetError
 
@@ -62,7 +62,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     A plan of the library for the same goal is taken as it is, without asking a model; for near goals you are
     asked. Else the model is asked once, and once more if its plan is wrong.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
@@ -70,29 +70,29 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     if save_as is not None:
         check_plan_id(save_as)
     if only_prompt:
-        return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
+        return _print_prompt(run_async(prompt_of(goal, context, setup)), as_json=as_json)
     declared = open_library(plans_folder)
-    near: list[LibraryMatch] = []
+    matches: list[LibraryMatch] = []
 
-    def takes(kept: LibraryMatch) -> bool:
-        near.append(kept)
-        return not as_json and _is_taken(kept)
+    def accept_match(kept: LibraryMatch) -> bool:
+        matches.append(kept)
+        return not as_json and _confirm_reuse(kept)
 
-    held = options.policy_named(policy, setup)
+    resolved_policy = options.resolve_policy(policy, setup)
     library = None if no_library else declared
-    made = run_to_end(compiled_for(goal, context, setup, library, takes, held, to_stderr))
+    outcome = run_async(compiled_for(goal, context, setup, library, accept_match, resolved_policy, to_stderr))
     if not as_json:
-        print_diagnostics(made.doubts, None)
-        _print(made, out)
-    path = _written(made, out) if as_json else None
-    saved = None if save_as is None else saved_as(save_as, goal, made, declared)
+        print_diagnostics(outcome.doubts, None)
+        _print(outcome, out)
+    path = _write_plan(outcome, out) if as_json else None
+    saved = None if save_as is None else saved_as(save_as, goal, outcome, declared)
     if as_json:
         kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
         written = {} if path is None else {"path": str(path)}
-        print_json(Compilation(goal, made, near).to_json() | written | kept)
+        print_json(Compilation(goal, outcome, matches).to_json() | written | kept)
     elif saved is not None:
         to_stderr(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
-    return Exit.OK if made.text is not None else Exit.WRONG
+    return Exit.OK if outcome.text is not None else Exit.WRONG
 
 
 def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
@@ -104,44 +104,44 @@ def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
     return Exit.OK
 
 
-def _is_taken(kept: LibraryMatch) -> bool:
+def _confirm_reuse(match: LibraryMatch) -> bool:
     """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
-    to_stderr(f"the plan library has a plan for a goal that is near:\n  {kept.described}\n{kept.text}")
+    to_stderr(f"the plan library has a plan for a goal that is near:\n  {match.described}\n{match.text}")
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        to_stderr(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
+        to_stderr(f"a new plan is made; to use the kept one: callsheet run {match.id}")
         return False
     return click.confirm("use it?", default=False, err=True)
 
 
-def _print(made: CompileOutcome, out: Path | None) -> None:
+def _print(outcome: CompileOutcome, out: Path | None) -> None:
     """Print the plan on standard output, or write it; all that is said of it goes to standard error."""
-    path = _written(made, out)
-    if made.kept is not None:
-        message = "for the same goal" if made.kept.is_exact else "for a goal that is near"
-        to_stderr(f"kept in the plan library {message}, no model was asked: {made.kept.described}")
-    if made.result is not None:
-        print_diagnostics(made.result.findings.diagnostics, made.result.findings.source)
-    if made.text is None:
-        assert made.result is not None
+    path = _write_plan(outcome, out)
+    if outcome.kept is not None:
+        message = "for the same goal" if outcome.kept.is_exact else "for a goal that is near"
+        to_stderr(f"kept in the plan library {message}, no model was asked: {outcome.kept.described}")
+    if outcome.result is not None:
+        print_diagnostics(outcome.result.findings.diagnostics, outcome.result.findings.source)
+    if outcome.text is None:
+        assert outcome.result is not None
         if path is not None:
             to_stderr(f"the model's answer is in {path}")
-        elif made.result.text.strip():
-            to_stderr(f"the model's answer was:\n{made.result.text.rstrip()}")
+        elif outcome.result.text.strip():
+            to_stderr(f"the model's answer was:\n{outcome.result.text.rstrip()}")
     elif path is None:
-        print_text(made.text.rstrip("\n"))
+        print_text(outcome.text.rstrip("\n"))
     else:
         to_stderr(f"written to {path}; look at it with: callsheet graph {path}")
-    if made.result is not None:
-        to_stderr(_in_words(made.result.accounting))
+    if outcome.result is not None:
+        to_stderr(_usage_line(outcome.result.accounting))
 
 
-def _written(made: CompileOutcome, out: Path | None) -> Path | None:
+def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
     """Where the plan was written, or beside it the answer that is none; None where nothing was to be."""
     if out is None:
         return None
-    text = made.text
+    text = outcome.text
     if text is None:
-        answer = made.result.text if made.result is not None else ""
+        answer = outcome.result.text if outcome.result is not None else ""
         if not answer.strip():
             return None
         out, text = Path(f"{out}{_REJECTED}"), answer
@@ -157,7 +157,7 @@ def _written(made: CompileOutcome, out: Path | None) -> Path | None:
     return out
 
 
-def _in_words(accounting: Accounting) -> str:
+def _usage_line(accounting: Accounting) -> str:
     """What compiling took, on a line."""
     from callsheet.machine.remarks import describe_remark  # noqa: PLC0415 - not for --help
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 if TYPE_CHECKING:
     from callsheet.apps.demo.sample import Sample
@@ -61,19 +61,21 @@ def demo(
     from platformdirs import user_cache_path  # noqa: PLC0415 - only here
 
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
-    asked = "" if goal is None else _model_for(model)
+    chosen_model = "" if goal is None else _choose_model(model)
     folder = (folder or default_data() / "demo").absolute()
     cache = user_cache_path("callsheet", appauthor=False) / "servers"
-    servers = run_to_end(install_servers(cache, _print))
+    servers = run_async(install_servers(cache, _print))
     sample = make_sample(folder, servers)
-    _know_anew(sample.config)
+    _forget_pins(sample.config)
     _print(f"made a repository, a database and a list of offices in {sample.workspace}")
     record = [] if journal is None else ["--journal", str(journal)]
-    lines = _of_plan(sample, record) if goal is None else _of_goal(goal, asked, sample, record)
+    lines = (
+        _plan_commands(sample, record) if goal is None else _goal_commands(goal, chosen_model, sample, record)
+    )
     if prepare:
         for line in lines:
             click.echo(f"callsheet {shlex.join(line)}")
@@ -81,7 +83,7 @@ def demo(
     if goal is not None:
         _print(_WHAT_TO_EXPECT)
     for line in lines:
-        status = _carry_out(context, line)
+        status = _invoke(context, line)
         if status:
             return status
     if goal is None:
@@ -90,7 +92,7 @@ def demo(
     return Exit.OK
 
 
-def _of_plan(sample: Sample, record: list[str]) -> list[list[str]]:
+def _plan_commands(sample: Sample, record: list[str]) -> list[list[str]]:
     """The commands that draw, check, run and explain the plan that comes with the sample."""
     tools = ["--mcp-config", str(sample.config)]
     values = ["--var", f"repo={sample.repository}"]
@@ -103,7 +105,7 @@ def _of_plan(sample: Sample, record: list[str]) -> list[list[str]]:
     ]
 
 
-def _of_goal(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
+def _goal_commands(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
     """The commands that make a plan for a goal, draw, run and explain it."""
     tools = ["--mcp-config", str(sample.config), "--model", model]
     plan = str(sample.plan.with_name("goal.ltp"))
@@ -116,7 +118,7 @@ def _of_goal(goal: str, model: str, sample: Sample, record: list[str]) -> list[l
     ]
 
 
-def _model_for(given: str) -> str:
+def _choose_model(option: str) -> str:
     """The model that makes the plan: the one that is named or configured, else a local one that was fetched.
 
     Raises CallsheetError (CMP001) where there is none.
@@ -125,9 +127,9 @@ def _model_for(given: str) -> str:
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
     from callsheet.ports.models.local import look  # noqa: PLC0415 - as above
 
-    named = options.model_named(given) or load_settings().model.spec
-    if named:
-        return named
+    configured = options.resolve_model(option) or load_settings().model.spec
+    if configured:
+        return configured
     local = look().default
     if local is None:
         raise no_model()
@@ -135,7 +137,7 @@ def _model_for(given: str) -> str:
     return local
 
 
-def _know_anew(config: Path) -> None:
+def _forget_pins(config: Path) -> None:
     """Forget what is kept of the demonstration's servers: it has just installed them itself."""
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -157,13 +159,13 @@ def _print(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _journal_path(given: Path | None) -> Path:
+def _journal_path(option: Path | None) -> Path:
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - brings sqlite3
 
-    return given or default_journal_path()
+    return option or default_journal_path()
 
 
-def _carry_out(context: click.Context, line: list[str]) -> int:
+def _invoke(context: click.Context, line: list[str]) -> int:
     """Carry out a command line as if it had been typed, and show it first."""
     click.secho(f"\n$ callsheet {shlex.join(line)}", bold=True, err=True)
     parent = context.parent
@@ -171,5 +173,5 @@ def _carry_out(context: click.Context, line: list[str]) -> int:
     assert isinstance(parent.command, click.Group)
     command = parent.command.get_command(parent, line[0])
     assert command is not None
-    with command.make_context(line[0], line[1:], parent=parent) as made:
-        return command.invoke(made) or Exit.OK
+    with command.make_context(line[0], line[1:], parent=parent) as command_context:
+        return command.invoke(command_context) or Exit.OK

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_j
     MCP servers are started only if their configuration is named with --mcp-config. A model that is configured
     is asked for a few words.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
 
-    items = run_to_end(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
+    items = run_async(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)
     if as_json:
         print_json({"ok": not broken, "items": [_json(item) for item in items]})

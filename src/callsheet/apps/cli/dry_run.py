@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.given import parse_variables, read_value
-from callsheet.apps.cli.numbers import FiniteRange
+from callsheet.apps.cli.assignments import parse_value, parse_variables
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
-from callsheet.apps.cli.screen import columns
+from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
@@ -36,13 +36,13 @@ class Assumptions:
     ask_servers: bool = False
 
     @property
-    def are_given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether anything is said that makes sense in a dry run alone."""
         return bool(self.assumed) or self.price is not None or self.ask_servers
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class DryRunRules:
     """What the run would be held to: tools before which a person is asked, a policy, and the steps approved.
 
     `is_recorded` says that it would have a journal.
@@ -58,7 +58,7 @@ class Rules:
     """Where, if not in the usual place."""
 
 
-assumptions = options.folded(
+assumptions = options.grouped(
     "assumptions",
     Assumptions,
     assumed=click.option(
@@ -111,16 +111,16 @@ def dry_run(
     guard that cannot be decided are followed. Under a policy each step says what it refuses, what a
     person is asked, and what is seen to; the exit status is 3 where the plan is refused.
     """
-    rules = Rules(approve, policy, approved)
-    return tell_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
+    rules = DryRunRules(approve, policy, approved)
+    return print_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
 
 
-def tell_dry_run(
+def print_dry_run(
     plan: options.NamedPlan,
     setup: Setup,
     variables: Iterable[str],
     assumptions: Assumptions,
-    rules: Rules,
+    rules: DryRunRules,
     *,
     as_json: bool,
 ) -> Exit:
@@ -131,10 +131,10 @@ def tell_dry_run(
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
     inputs = parse_variables(variables)
-    assumed = parse_assumed(assumptions.assumed)
+    assumed = parse_assumptions(assumptions.assumed)
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
-    policy = options.policy_named(rules.policy, setup, rules.approved)
+    policy = options.resolve_policy(rules.policy, setup, rules.approved)
     if policy is not None:
         options.check_approved(text.require(), rules.approved)
     dry_run_options = DryRunOptions(
@@ -158,21 +158,21 @@ def tell_dry_run(
     return Exit.OK if ran.ok else Exit.REFUSED
 
 
-def parse_assumed(given: Iterable[str]) -> dict[str, Any]:
+def parse_assumptions(texts: Iterable[str]) -> dict[str, Any]:
     """The results of `--assume` by step id; raises CallsheetError (RUN040) for what is none.
 
-    >>> parse_assumed(['S1={"n": 3}', "S2=some text"])
+    >>> parse_assumptions(['S1={"n": 3}', "S2=some text"])
     {'S1': {'n': 3}, 'S2': 'some text'}
     """
-    found: dict[str, Any] = {}
-    for assumption in given:
+    results: dict[str, Any] = {}
+    for assumption in texts:
         step_id, equals, value = assumption.partition("=")
         step_id = step_id.strip()
         if not equals:
             message = f"--assume {assumption[:60]!r} has no ="
             raise CallsheetError.single("RUN040", message, help="write --assume STEP=VALUE")
-        if step_id in found:
+        if step_id in results:
             message = f"--assume gives a result of {step_id[:60]} twice"
             raise CallsheetError.single("RUN040", message, help="give each step one result")
-        found[step_id] = read_value(f"--assume {step_id[:60]}", value)
-    return found
+        results[step_id] = parse_value(f"--assume {step_id[:60]}", value)
+    return results

@@ -13,8 +13,8 @@ from callsheet.apps.operations.explaining import explain_code
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def explain(code: str, as_json: bool) -> None:
     """Explain a diagnostic CODE, such as LTP012: what it means, an example, the repair."""
-    found = explain_code(code)
+    explanation = explain_code(code)
     if as_json:
-        print_json(found.to_json())
+        print_json(explanation.to_json())
     else:
-        click.echo(found.page.rstrip())
+        click.echo(explanation.page.rstrip())

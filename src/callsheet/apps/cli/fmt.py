@@ -13,9 +13,9 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import json_rows, print_diagnostics, print_json, print_text, to_stderr
-from callsheet.apps.cli.reading import read_plan
+from callsheet.apps.cli.plan_input import read_plan
 from callsheet.apps.operations.formatting import Formatted, convert_text, format_text
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError
@@ -61,23 +61,23 @@ def fmt(
     status, changed = Exit.OK, list[str]()
     rows: list[dict[str, object]] = []
     for argument in plans:
-        made = _format(argument, syntax)
-        text, formatted = made.text, made.formatted
+        result = _format(argument, syntax)
+        text, formatted = result.text, result.formatted
         if formatted is None:
             status = Exit.WRONG
-            rows += json_rows(made.diagnostics, text.source)
+            rows += json_rows(result.diagnostics, text.source)
             if not as_json:
-                print_diagnostics(made.diagnostics, text.source)
+                print_diagnostics(result.diagnostics, text.source)
             continue
         if formatted != text.source.text:
             changed.append(text.source.name)
-        _put_out(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
+        _print_result(text, formatted, writes=writes and not as_json, show_diff=show_diff and not as_json)
         if writes and text.path is not None and formatted != text.source.text:
-            _replace(text.path, formatted)
+            _replace_file(text.path, formatted)
     if as_json:
         print_json({"ok": status is Exit.OK, "changed": changed, "diagnostics": rows})
     else:
-        _sum_up(changed, len(plans), writes=writes)
+        _print_summary(changed, len(plans), writes=writes)
     return Exit.FAILED if changed and not writes and status is Exit.OK else status
 
 
@@ -92,15 +92,15 @@ def _convert(
 
         return parameters_of(plan, local_tools(options.setup_from(tools_files)))
 
-    made = convert_text(read_plan(argument, syntax=syntax), target, parameters)
-    if made.formatted is None:
-        raise CallsheetError(made.diagnostics, made.text.source)
+    result = convert_text(read_plan(argument, syntax=syntax), target, parameters)
+    if result.formatted is None:
+        raise CallsheetError(result.diagnostics, result.text.source)
     if as_json:
-        rows = json_rows(made.diagnostics, made.text.source)
-        print_json({"ok": True, "syntax": str(target), "text": made.formatted, "diagnostics": rows})
+        rows = json_rows(result.diagnostics, result.text.source)
+        print_json({"ok": True, "syntax": str(target), "text": result.formatted, "diagnostics": rows})
     else:
-        print_text(made.formatted, nl=False)
-        print_diagnostics(made.diagnostics, made.text.source)
+        print_text(result.formatted, nl=False)
+        print_diagnostics(result.diagnostics, result.text.source)
     return Exit.OK
 
 
@@ -116,7 +116,7 @@ def _format(argument: str, syntax: Syntax | None) -> Formatted:
     return format_text(text, keeps_all=text.path is not None)
 
 
-def _put_out(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -> None:
+def _print_result(text: PlanText, formatted: str, *, writes: bool, show_diff: bool) -> None:
     if show_diff:
         from difflib import unified_diff  # noqa: PLC0415 - only where a difference is shown
 
@@ -136,7 +136,7 @@ def _lines(text: str) -> list[str]:
     return list(StringIO(text))
 
 
-def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:
+def _print_summary(changed: list[str], count: int, *, writes: bool) -> None:
     did = "formatted" if writes else "would be formatted"
     for name in changed:
         if name != "<stdin>":
@@ -145,7 +145,7 @@ def _sum_up(changed: list[str], count: int, *, writes: bool) -> None:
         to_stderr(f"nothing to change in {count} plans")
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     """Put `text` where the file was, in one step, with the file's mode; a link stays a link."""
     target = path.resolve()
     try:

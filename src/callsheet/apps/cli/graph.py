@@ -6,7 +6,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.screen import columns, is_coloured
+from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.drawing import DrawingFormat, draw
 
 _PIPED_COLUMNS = 120
@@ -25,8 +25,8 @@ _PIPED_COLUMNS = 120
 @options.as_json
 def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
     """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    drawn = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    drawing = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
     if as_json:
-        print_json({"plan": drawn.text.source.name, "format": shape, "graph": drawn.drawn})
+        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawing.drawn})
     else:
-        click.echo(drawn.drawn.rstrip("\n"))
+        click.echo(drawing.drawn.rstrip("\n"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -26,10 +26,10 @@ _EPILOG = (
 )
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and what `--help` says of it without loading it."""
 
-    place: str
+    target: str
     """`module:attribute`."""
     summary: str
     section: str
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 class LazyCommands(click.Group):
     """A click group whose commands are imported when they are invoked, not before."""
 
-    def __init__(self, *args: Any, entries: Mapping[str, Entry], **options: Any) -> None:
+    def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **options: Any) -> None:
         super().__init__(*args, **{"epilog": _EPILOG, **options})
         self._entries = dict(entries)
 
@@ -51,7 +51,7 @@ class LazyCommands(click.Group):
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
+        module, _, attribute = entry.target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
 
     def resolve_command(
@@ -59,7 +59,7 @@ class LazyCommands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does it, with the nearest names where there is no such command."""
         if args and not args[0].startswith("-") and args[0] not in self._entries:
-            from callsheet.apps.cli.mistakes import unknown_command  # noqa: PLC0415 - as in `main`
+            from callsheet.apps.cli.error_report import unknown_command  # noqa: PLC0415 - as in `main`
 
             raise unknown_command(args[0], self._entries, ctx.command_path)
         return super().resolve_command(ctx, args)
@@ -86,14 +86,14 @@ class LazyCommands(click.Group):
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def _print_whatever_is_said() -> None:
+def _escape_unencodable() -> None:
     """Let standard output and error escape characters that their encoding does not have, as in Latin-1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
-class LazyGroup(LazyCommands):
+class RootGroup(LazyCommands):
     """The group of all commands, at which a command line begins and ends."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -110,9 +110,9 @@ class LazyGroup(LazyCommands):
         except BrokenPipeError as error:
             from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
 
-            if not output.was_printing(error):
+            if not output.raised_while_printing(error):
                 raise
-            output.drop_output()
+            output.discard_output()
             return Exit.OK
 
     def main(
@@ -127,8 +127,8 @@ class LazyGroup(LazyCommands):
         if args is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         line = list(sys.argv[1:] if args is None else args)
-        _print_whatever_is_said()
-        asked = line[: line.index("--")] if "--" in line else line
+        _escape_unencodable()
+        arguments_before_dashes = line[: line.index("--")] if "--" in line else line
         try:
             status = super().main(
                 line, prog_name or "callsheet", complete_var, standalone_mode=False, **extra
@@ -137,16 +137,16 @@ class LazyGroup(LazyCommands):
             # click makes an Abort of whatever signal has ended a command, which is its cause
             status = getattr(error.__cause__ or error, "status", Exit.INTERRUPTED)
         except Exception as error:
-            from callsheet.apps.cli.mistakes import report  # noqa: PLC0415 - not where all goes well
+            from callsheet.apps.cli.error_report import report_error  # noqa: PLC0415 - not where all goes well
 
-            exit_status = report(error, as_json="--json" in asked)
-            if exit_status is Exit.BUG and "--debug" in asked:
+            exit_status = report_error(error, as_json="--json" in arguments_before_dashes)
+            if exit_status is Exit.BUG and "--debug" in arguments_before_dashes:
                 raise
             status = exit_status
         if args is None:  # the status stands: Ctrl-C could only print a traceback now
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if args is None and "asyncio" in sys.modules:
-            from callsheet.apps.cli.loop import leave  # noqa: PLC0415 - only where something ran
+            from callsheet.apps.cli.event_loop import exit_process  # noqa: PLC0415 - only where something ran
 
-            leave(status or 0)
+            exit_process(status or 0)
         sys.exit(status or 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
 
 if TYPE_CHECKING:
     from callsheet.runtime.answers import PendingAsk
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def inbox(journal: Path | None, as_json: bool) -> None:
     """List what runs wait for from people: questions, and calls that need a yes; the oldest first."""
-    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
     from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
 
-    refresh(journal)
-    found = _asks(journal)
-    with may_stay_unread():
+    refresh_copies(journal)
+    pending = _asks(journal)
+    with ignoring_broken_pipe():
         if as_json:
-            print_json([ask_json(ask) for ask in found])
-        elif not found:
+            print_json([ask_json(ask) for ask in pending])
+        elif not pending:
             click.echo("nobody is asked anything")
         else:
             hint = journals.journal_hint(journal)
-            for number, ask in enumerate(found):
+            for number, ask in enumerate(pending):
                 if number:
                     click.echo()
                 for line in asks.lines_of(ask, hint):

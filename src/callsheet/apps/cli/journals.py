@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _durability = click.option(
     help="What is safe from what: full from a loss of power, normal from a crash of the system, "
     "off from one of the process.",
 )
-recording = options.folded(
+recording = options.grouped(
     "recording",
     Recording,
     journal=journal_path,
@@ -61,7 +61,7 @@ recording = options.folded(
     no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
 )
 """Where a run is recorded, as `recording`."""
-recording_in_journal = options.folded("recording", Recording, journal=journal_path, durability=_durability)
+recording_in_journal = options.grouped("recording", Recording, journal=journal_path, durability=_durability)
 """The same for commands that need a journal."""
 
 
@@ -82,7 +82,7 @@ def open_journal(
 
         shapes = load_settings().secrets.shapes
     finder = Finder(shapes=shapes)
-    return _telling(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
+    return _with_warnings(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
 
 
 def open_to_read(path: Path | None) -> Journal:
@@ -90,10 +90,10 @@ def open_to_read(path: Path | None) -> Journal:
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    return _telling(Journal.open_to_read(path or default_journal_path()))
+    return _with_warnings(Journal.open_to_read(path or default_journal_path()))
 
 
-def _telling(journal: Journal) -> Journal:
+def _with_warnings(journal: Journal) -> Journal:
     """The journal, of which whoever has typed the command hears what they should know."""
     journal.warn = lambda text: to_stderr(f"warning {text}")
     return journal
@@ -104,7 +104,9 @@ def journal_hint(path: Path | None) -> str:
     return "" if path is None else f" --journal {shlex.quote(str(path))}"
 
 
-def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str, *, is_there: bool = False) -> Exit:
+def report_interrupt(
+    stop: KeyboardInterrupt, run_id: str | None, hint: str, *, is_there: bool = False
+) -> Exit:
     """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status.
 
     A run that `is_there`, on an engine's server, goes on by itself: only the waiting for it has ended.

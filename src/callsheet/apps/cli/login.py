@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.wording.values import without_controls
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import PendingLogin
     from callsheet.ports.mcp.oauth.records import Login
 
-_MOST_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 
 
 @click.command()
@@ -44,14 +44,14 @@ def login(
         return _list(as_json)
     import asyncio  # noqa: PLC0415 - not for --help
 
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.login import log_in  # noqa: PLC0415 - brings the SDK
 
-    def show(begun: PendingLogin) -> None:
-        to_stderr(f"log in to {server} at {without_controls(begun.issuer)}: open this address in a browser")
-        click.echo(f"\n  {begun.address}\n", err=True)
+    def show(pending: PendingLogin) -> None:
+        to_stderr(f"log in to {server} at {without_controls(pending.issuer)}: open this address in a browser")
+        click.echo(f"\n  {pending.address}\n", err=True)
         if opens:
-            click.launch(begun.address)
+            click.launch(pending.address)
         if opens is not False:
             to_stderr("waiting for the browser to come back (Ctrl-C ends it)")
 
@@ -59,14 +59,14 @@ def login(
         to_stderr(
             "then paste here the whole address that the browser was sent to; the page itself need not load:"
         )
-        return await asyncio.to_thread(sys.stdin.readline, _MOST_CHARACTERS)  # Ctrl-C is heard meanwhile
+        return await asyncio.to_thread(sys.stdin.readline, _MAX_CHARACTERS)  # Ctrl-C is heard meanwhile
 
     setup = options.setup_from(mcp_configs=mcp_configs)
-    made = run_to_end(log_in(setup, server, show, ask if opens is False else None, scope=scope))
+    record = run_async(log_in(setup, server, show, ask if opens is False else None, scope=scope))
     if as_json:
-        print_json(_json(made))
+        print_json(_json(record))
     else:
-        to_stderr(f"logged in to {server}{_until(made)}")
+        to_stderr(f"logged in to {server}{_expiry(record)}")
     return Exit.OK
 
 
@@ -76,10 +76,10 @@ def login(
 @options.as_json
 def logout(server: str, mcp_configs: tuple[Any, ...], as_json: bool) -> int:
     """Forget the login with an MCP server, and tell its authorization server so; exit 1 if there is none."""
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.login import log_out  # noqa: PLC0415 - brings the SDK
 
-    done = run_to_end(log_out(options.setup_from(mcp_configs=mcp_configs), server))
+    done = run_async(log_out(options.setup_from(mcp_configs=mcp_configs), server))
     if as_json:
         print_json({"server": server, "forgotten": done.was_there, "revoked": done.is_revoked})
     elif not done.was_there:
@@ -97,14 +97,16 @@ def _list(as_json: bool) -> int:
     if as_json:
         print_json({"path": str(file.path), "logins": [_json(login) for login in logins]})
         return Exit.OK
-    for one in logins:
-        scope = f"  {one.tokens.scope}" if one.tokens.scope else ""
-        click.echo(without_controls(f"{one.server}  {one.url}  by {one.issuer}{scope}{_until(one)}"))
+    for record in logins:
+        scope = f"  {record.tokens.scope}" if record.tokens.scope else ""
+        click.echo(
+            without_controls(f"{record.server}  {record.url}  by {record.issuer}{scope}{_expiry(record)}")
+        )
     to_stderr(f"the file is {file.path}")
     return Exit.OK
 
 
-def _until(login: Login) -> str:
+def _expiry(login: Login) -> str:
     """Until when a login counts, as far as anybody knows."""
     if login.tokens.refresh:
         return ", renewed by itself"

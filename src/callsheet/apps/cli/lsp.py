@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.given import parse_variables
+from callsheet.apps.cli.assignments import parse_variables
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         if sys.stdin is None or sys.stdout is None:
             raise click.UsageError("no editor can be there: standard input or output is closed")
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
-    given = parse_variables(variables)
+    inputs = parse_variables(variables)
     try:
         from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
@@ -48,21 +48,21 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         raise CallsheetError.single(
             "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"
         ) from error
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.analysis import AnalysisContext  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.tools import tools_here  # noqa: PLC0415 - as above
 
     out = take_output() if port is None else None
-    here = AnalysisContext(
-        setup, tools_here(setup), options.policy_named(policy, setup), tuple(given), setup.means
+    context = AnalysisContext(
+        setup, tools_here(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.means
     )
     if out is not None:
-        serve_stdio(make_server(here), out)
+        serve_stdio(make_server(context), out)
     else:
-        run_to_end(
+        run_async(
             serve_tcp(
-                lambda: make_server(here), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
+                lambda: make_server(context), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
             )
         )

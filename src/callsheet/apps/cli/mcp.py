@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Offer answer_run to clients that cannot ask a person: their model may then say yes by itself.",
 )
-@limiting.limits
+@limit_options.limits
 @options.plans_folder
 @journals.recording_in_journal
 def mcp(  # noqa: PLR0913 - an argument for each group of options
@@ -69,7 +69,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     tools and MCP servers hold for every plan that a client runs; no client can widen them. Runs that are
     under way when it ends are in the journal: `callsheet resume` carries them on.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.apps.mcp.serving import ServerConfig, serve  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
@@ -77,8 +77,8 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
     if http is None and (sys.stdin is None or sys.stdout is None):
         message = "no client can be there: standard input or output is closed"
-        way_out = "let an MCP client start this command, or write --http 8321"
-        raise CallsheetError.single("CFG010", message, help=way_out)
+        help_text = "let an MCP client start this command, or write --http 8321"
+        raise CallsheetError.single("CFG010", message, help=help_text)
     web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
@@ -91,14 +91,14 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     served = ServerConfig(
         setup=setup,
         limits=limits,
-        policy=options.policy_named(policy, setup),
+        policy=options.resolve_policy(policy, setup),
         library=open_library(plans_folder),
         journal=journal,
         lets_clients_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
     )
     with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
-        run_to_end(serve(served, web, to_stderr))
+        run_async(serve(served, web, to_stderr))
     return Exit.OK
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.progress_mode import Stage
+from callsheet.apps.cli.progress_mode import ProgressMode
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
@@ -34,10 +34,10 @@ _PATH = click.Path(path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
 
-def _syntax(_context: click.Context, _option: click.Parameter, given: str | None) -> Syntax | None:
+def _syntax(_context: click.Context, _option: click.Parameter, value: str | None) -> Syntax | None:
     from callsheet.frontends.spelling import Syntax  # noqa: PLC0415 - not for --help
 
-    return None if given is None else Syntax(given)
+    return None if value is None else Syntax(value)
 
 
 syntax = click.option(
@@ -73,8 +73,8 @@ show_secrets = click.option(
 )
 progress = click.option(
     "--progress",
-    type=click.Choice([str(stage) for stage in Stage]),
-    default=str(Stage.AUTO),
+    type=click.Choice([str(stage) for stage in ProgressMode]),
+    default=str(ProgressMode.AUTO),
     help="How steps are shown on standard error: auto is live on a terminal, else plain; none with --json.",
 )
 waits = click.option(
@@ -82,7 +82,7 @@ waits = click.option(
 )
 
 
-def folded(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
+def grouped(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
     """A decorator that gives a command `name=make(…)` in place of the values of these options.
 
     The options stand under the names of their own values, which `make` takes.
@@ -90,9 +90,9 @@ def folded(name: str, make: Callable[..., object], **options: Decorator) -> Deco
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_one(**given: Any) -> Any:
-            own = {option: given.pop(option) for option in options}
-            return command(**given, **{name: make(**own)})
+        def with_one(**values: Any) -> Any:
+            group_values = {option: values.pop(option) for option in options}
+            return command(**values, **{name: make(**group_values)})
 
         declared: Callable[..., Any] = with_one
         for option in reversed(options.values()):
@@ -118,10 +118,10 @@ class NamedPlan:
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
         """The text with its plan, if it has one; raises CallsheetError (CFG012) if it cannot be read."""
-        from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.plan_input import read_plan  # noqa: PLC0415 - not for --help
 
         if self.syntax is None and _ID.match(self.plan):
-            from callsheet.apps.cli.plan.named import read_named  # noqa: PLC0415 - as above
+            from callsheet.apps.cli.plan.resolve import read_named  # noqa: PLC0415 - as above
 
             return read_named(self.plan, self.plans_folder, variables)
         return read_plan(self.plan, syntax=self.syntax, variables=variables)
@@ -135,9 +135,9 @@ plans_folder = click.option(
     help="The folder of the plan library; default: $CALLSHEET_PLANS, else in the user's data folder.",
 )
 _plan_argument = click.argument("plan", metavar="PLAN")
-plan = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
+plan = grouped("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
 """The argument PLAN with `--syntax` and `--plans`, as `plan`."""
-plan_file = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax)
+plan_file = grouped("plan", NamedPlan, plan=_plan_argument, syntax=syntax)
 """The argument PLAN with `--syntax`, as `plan`, for commands whose `--plans` is where something goes."""
 
 
@@ -171,22 +171,22 @@ def setup_from(
         tools_files=tuple(tools_files),
         mcp_configs=tuple(mcp_configs),
         settings=settings,
-        model=model_named(model),
+        model=resolve_model(model),
     )
 
 
-def model_named(given: str) -> str:
+def resolve_model(option: str) -> str:
     """The model that is to be asked in place of the configured one, a file with its whole path.
 
     It is that of the option, else that of CALLSHEET_MODEL; empty for none.
     """
     from callsheet.ports.models.settings import named_model  # noqa: PLC0415 - as above
 
-    named = named_model(given, os.environ)
-    if named.endswith(".py"):
-        raise click.UsageError(f"--model {named[:80]!r}: write FILE.py:FUNCTION")
-    path, _, name = named.rpartition(":")
-    return f"{os.path.abspath(path)}:{name}" if path.endswith(".py") else named
+    model_name = named_model(option, os.environ)
+    if model_name.endswith(".py"):
+        raise click.UsageError(f"--model {model_name[:80]!r}: write FILE.py:FUNCTION")
+    path, _, name = model_name.rpartition(":")
+    return f"{os.path.abspath(path)}:{name}" if path.endswith(".py") else model_name
 
 
 tools_files = click.option(
@@ -232,7 +232,7 @@ model = click.option(
     help="The model that is asked: provider:model, the address of a server, or FILE.py:FUNCTION; default: "
     "$CALLSHEET_MODEL, else [model] in config.toml.",
 )
-tool_sources = folded(
+tool_sources = grouped(
     "setup",
     setup_from,
     tools_files=tools_files,
@@ -244,11 +244,11 @@ tool_sources = folded(
     pinned=_pinned,
 )
 """Where tools come from and what they may do, as `setup`."""
-planning_tools = folded(
+planning_tools = grouped(
     "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model, pinned=_pinned
 )
 """Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
-checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
+checked_tools = grouped("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
 """Where tools come from, as `setup`, for commands that call none."""
 
 
@@ -277,20 +277,20 @@ approved = click.option(
 )
 
 
-def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
+def resolve_policy(option: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
     """The policy of the option, else that of the configuration; None where neither names one.
 
     Raises CallsheetError (POL001 to POL006) for one that is none, click.UsageError for steps that are
     approved without one.
     """
-    named = given or setup.settings.policy
-    if not named:
+    policy = option or setup.settings.policy
+    if not policy:
         if tuple(approved):
             raise click.UsageError("--approved says yes to what a policy asks about: add --policy")
         return None
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under a policy
 
-    return load_policy(named)
+    return load_policy(policy)
 
 
 def check_approved(plan: Plan, approved: Iterable[str]) -> None:
@@ -298,8 +298,8 @@ def check_approved(plan: Plan, approved: Iterable[str]) -> None:
     from callsheet.diagnostics import did_you_mean  # noqa: PLC0415 - only where steps are approved
 
     ids = [step.id for step in plan.steps]
-    for given in approved:
-        if given not in ids:
-            near = did_you_mean(given, ids)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise click.UsageError(f"--approved: the plan has no step {given[:40]!r}{meant}")
+    for step_id in approved:
+        if step_id not in ids:
+            suggestions = did_you_mean(step_id, ids)
+            meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
+            raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.limit_options import option_for_limit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.wording.doubts import doubt_lines, left_lines, unanswered_lines
 from callsheet.apps.wording.values import without_controls
@@ -40,7 +40,7 @@ def report(
     warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed.
     """
     result = outcome.result
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if as_json:
             print_json(outcome_json(outcome, journal, diagnostics))
         elif result is None:
@@ -65,7 +65,7 @@ def report(
     return Exit.OK if result.status is Status.DONE else Exit.FAILED
 
 
-def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
+def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
     """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
     way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
     if run_id is not None:
@@ -90,9 +90,8 @@ def _print_result(result: Result) -> None:
         for line in _objection_lines(result.objection):
             to_stderr(without_controls(line))
     if result.refusal is not None:
-        to_stderr(
-            f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}"
-        )
+        option = option_for_limit(result.refusal)
+        to_stderr(f"help: change the limit with an option of `callsheet run` or in config.toml: {option}")
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:

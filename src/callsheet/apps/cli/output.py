@@ -14,17 +14,17 @@ from typing import Any, cast
 
 import click
 
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.wording.values import unobeyed, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
 
 def print_json(value: object) -> None:
     """One JSON value on standard output; characters that a terminal would obey are escaped in it."""
-    click.echo(unobeyed(_laid_out(value)).encode("utf-8", "backslashreplace"))
+    click.echo(unobeyed(_format_json(value)).encode("utf-8", "backslashreplace"))
 
 
-def _laid_out(value: object) -> str:
+def _format_json(value: object) -> str:
     """A value as JSON of many lines; the items of an object's long lists have one each, which is faster."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     many = {name: items for name, item in fields.items() if len(items := _items(item)) > _MANY}
@@ -33,7 +33,7 @@ def _laid_out(value: object) -> str:
     parts: list[str] = []
     for name, item in fields.items():
         if name in many:
-            lines = ",\n    ".join([_on_a_line(each) for each in many[name]])
+            lines = ",\n    ".join([_on_a_line(entry) for entry in many[name]])
             text = f"[\n    {lines}\n  ]"
         else:
             text = json.dumps(item, ensure_ascii=False, indent=2, default=str).replace("\n", "\n  ")
@@ -45,7 +45,7 @@ def _items(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 """How many findings in one text are printed."""
 _on_a_line = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _MANY = 1_000
@@ -54,8 +54,8 @@ _MANY = 1_000
 
 def print_text(text: str, *, nl: bool = True) -> None:
     """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
-    shown = without_controls(text) if is_terminal(sys.stdout) else text
-    click.echo(shown.encode("utf-8", "backslashreplace"), nl=nl)
+    printed = without_controls(text) if is_terminal(sys.stdout) else text
+    click.echo(printed.encode("utf-8", "backslashreplace"), nl=nl)
 
 
 def to_stderr(text: str) -> None:
@@ -65,15 +65,15 @@ def to_stderr(text: str) -> None:
 
 
 @contextmanager
-def may_stay_unread() -> Generator[None]:
+def ignoring_broken_pipe() -> Generator[None]:
     """Print what a reader may leave unread, as `head` does; the rest is then left out."""
     try:
         yield
     except BrokenPipeError:
-        drop_output()
+        discard_output()
 
 
-def drop_output() -> None:
+def discard_output() -> None:
     """Send to nowhere what standard output still holds, so that the end of the process does not fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -81,7 +81,7 @@ def drop_output() -> None:
         os.close(nowhere)
 
 
-def was_printing(error: OSError) -> bool:
+def raised_while_printing(error: OSError) -> bool:
     """Whether an error came about while something was printed."""
     trace = error.__traceback__
     while trace is not None:
@@ -96,32 +96,32 @@ def print_error(error: CallsheetError, *, as_json: bool) -> None:
     if as_json:
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        to_stderr(rendered(error.diagnostics, error.source))
+        to_stderr(format_diagnostics(error.diagnostics, error.source))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:
     """Findings as text on standard error."""
     if diagnostics:
-        to_stderr(rendered(diagnostics, source))
+        to_stderr(format_diagnostics(diagnostics, source))
 
 
-def rendered(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
-    """Findings as text: of more than `MOST_SHOWN` the worst, in their order, and how many more there are."""
+def format_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+    """Findings as text: of more than `MAX_SHOWN` the worst, in their order, and how many more there are."""
     order = list(Severity)
     worst = sorted(diagnostics, key=lambda d: (order.index(d.severity), d.span.start if d.span else -1))
-    text = render_all(worst[:MOST_SHOWN], source)
-    return "\n".join(filter(None, [text, left_out(worst[MOST_SHOWN:])]))
+    text = render_all(worst[:MAX_SHOWN], source)
+    return "\n".join(filter(None, [text, omitted_line(worst[MAX_SHOWN:])]))
 
 
-def left_out(diagnostics: Sequence[Diagnostic]) -> str:
+def omitted_line(diagnostics: Sequence[Diagnostic]) -> str:
     """The line about findings that are not printed; empty if there are none."""
-    return f"… and {count_of(diagnostics)} more; --json lists all" if diagnostics else ""
+    return f"… and {count_by_severity(diagnostics)} more; --json lists all" if diagnostics else ""
 
 
-def count_of(diagnostics: Sequence[Diagnostic]) -> str:
+def count_by_severity(diagnostics: Sequence[Diagnostic]) -> str:
     """How many findings of each severity, in words.
 
-    >>> count_of([Diagnostic("CHK001", Severity.WARNING, "x")])
+    >>> count_by_severity([Diagnostic("CHK001", Severity.WARNING, "x")])
     '1 warning'
     """
     counts = [(severity, sum(d.severity is severity for d in diagnostics)) for severity in Severity]

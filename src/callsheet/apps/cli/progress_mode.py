@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Stage(StrEnum):
+class ProgressMode(StrEnum):
     """How progress is shown."""
 
     AUTO = "auto"

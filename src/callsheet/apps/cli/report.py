@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.views.report.preview import Preview
 
-_MOST_BYTES = 16_384
+_MAX_BYTES = 16_384
 
 
 @click.command()
@@ -26,7 +26,7 @@ _MOST_BYTES = 16_384
 )  # fmt: skip
 @click.option("--diff", "other", metavar="OTHER", help="Show what differs from the run OTHER as well.")
 @click.option(
-    "--max-value", "most", type=click.IntRange(0), default=_MOST_BYTES, show_default=True, metavar="BYTES",
+    "--max-value", "most", type=click.IntRange(0), default=_MAX_BYTES, show_default=True, metavar="BYTES",
     help="Shorten values that are longer.",
 )  # fmt: skip
 @click.option("--redact", is_flag=True, help="Leave values out; names, kinds and sizes are kept.")
@@ -53,14 +53,14 @@ def report(
     --preview-redaction, and leave them out with --redact. The exit status is 1 where the chain of the run's
     events is broken, which the report tells as well.
     """
-    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - brings the store
     from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - brings the runtime
     from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
     from callsheet.views.report.preview import preview_of  # noqa: PLC0415 - as above
 
     if as_json and output is not None and str(output) == "-":
         raise click.UsageError("--json and the page cannot both go to standard output: name a file")
-    refresh(journal, run)
+    refresh_copies(journal, run)
     with journals.open_to_read(journal) as opened:
         document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
     preview = preview_of(document)
@@ -73,7 +73,7 @@ def report(
         return status
     page = report_page(document)
     path = output or Path(f"{document.run['id']}.html")
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if str(path) == "-":
             print_text(page, nl=False)
             return status
@@ -93,7 +93,7 @@ def report(
 
 
 def _show_preview(preview: Preview, *, as_json: bool) -> None:
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if as_json:
             print_json(preview.to_json())
         else:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.trace import beside
+from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
+from callsheet.apps.cli.trace import live_export
 from callsheet.apps.wording.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumption:
+class ResumeJob:
     """A run that is about to go on."""
 
     run_id: str
@@ -80,11 +80,11 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         is_flag=True,
         help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
     ),
-    beside.otlp,
+    live_export.otlp,
     options.waits,
     options.show_secrets,
     journals.journal_path,
-    limiting.changes,
+    limit_options.changes,
     options.progress,
     options.as_json,
 )
@@ -100,7 +100,7 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("run", metavar="RUN")
 @resume_options
-def resume(run: str, **given: Any) -> int:
+def resume(run: str, **arguments: Any) -> int:
     """Carry on RUN, an id, the beginning of one, or `last`.
 
     No finished call is made again. A call that was under way and may have changed something is
@@ -110,10 +110,10 @@ def resume(run: str, **given: Any) -> int:
     has been used counts against them. So it is with the policy, and what is left of the plan is
     held against another one before it goes on.
     """
-    return carry_on(lambda journal: journal.find_run(run), **given)
+    return execute_resume(lambda journal: journal.find_run(run), **arguments)
 
 
-def carry_on(  # noqa: PLR0913 - an argument for each option
+def execute_resume(  # noqa: PLR0913 - an argument for each option
     find: Callable[[Journal], RunInfo],
     *,
     in_doubt: Resolution | None,
@@ -138,31 +138,33 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
-        from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
-        there = running.settings_of(opened, info.run_id)
-        if there is not None:
-            running.check_terms(has_others=bool(model or policy or otlp or accept_changed_tools))
-        job = Resumption(
+        engine = temporal_runs.temporal_settings_of(opened, info.run_id)
+        if engine is not None:
+            temporal_runs.check_resume_options(
+                has_others=bool(model or policy or otlp or accept_changed_tools)
+            )
+        job = ResumeJob(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
-            progress=choose_progress(Stage(progress), plan, as_json=as_json),
+            progress=choose_progress(ProgressMode(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
             masker=Masker(load_settings().secrets.shapes, shows_all=shows_secrets),
-            model=options.model_named(model) if model else "",
+            model=options.resolve_model(model) if model else "",
             limits=changes,
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
-            engine=there,
+            engine=engine,
         )
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
-        target = otel.target() if otlp else beside.target_or_warning(otel)
-        with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
-            status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+        target = otel.target() if otlp else live_export.target_or_warning(otel)
+        with live_export.export_while_running(otel, target, opened.path, info.run_id, hint, quiet=as_json):
+            status = _execute(job, hint=hint, as_json=as_json, reopens=reopens)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
         to_stderr(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
         if info.status == "failed":
@@ -183,58 +185,60 @@ def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
     return replace(otel, url=checked_url(url)) if url else otel
 
 
-def _policy_named(given: str) -> Policy | None:
-    if not given:
+def _policy_named(option: str) -> Policy | None:
+    if not option:
         return None
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
 
-    return load_policy(given)
+    return load_policy(option)
 
 
-def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Exit:
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit:
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
         with job.masker.over_prints(), job.progress:
-            outcome = run_to_end(_resume(job))
+            outcome = run_async(_resume(job))
     except KeyboardInterrupt as stop:
-        return journals.interrupted(stop, job.run_id, hint, is_there=job.engine is not None)
+        return journals.report_interrupt(stop, job.run_id, hint, is_there=job.engine is not None)
     except JournalWriteFailed as error:
-        raise with_way_on(error, job.run_id, hint) from error
+        raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
         raise job.masker.error(error) from None
     return report(job.masker.outcome(outcome), job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
-async def _resume(job: Resumption) -> RunOutcome:
+async def _resume(job: ResumeJob) -> RunOutcome:
     if job.engine is not None:
-        from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.engines.temporal_runs import resume_on_temporal  # noqa: PLC0415 - as above
 
         observer = job.masker.observing(job.progress.note)
         job.progress.begin()
-        return await resume_there(
+        return await resume_on_temporal(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
-    tools: list[ResumeContext] = []
+    contexts: list[ResumeContext] = []
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        async with _opened(job, start, plan) as (here, ports):
-            tools.append(here)
+        async with _opened(job, start, plan) as (context, ports):
+            contexts.append(context)
             yield ports
 
     def policy(folded: Folded) -> Policy | None:
         from callsheet.api.resuming import other_policy  # noqa: PLC0415 - only under another policy
 
         assert job.policy is not None
-        tell = None if job.quiet else _tell_difference
-        return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
+        tell = None if job.quiet else _print_policy_change
+        return other_policy(job.policy, contexts[-1], is_accepted=job.accepts_changed_policy, tell=tell)(
+            folded
+        )
 
     watch = Watch(
         observer=job.masker.observing(job.progress.note),
@@ -255,12 +259,12 @@ async def _resume(job: Resumption) -> RunOutcome:
     )
 
 
-def _tell_difference(difference: str) -> None:
+def _print_policy_change(difference: str) -> None:
     to_stderr(f"another policy from here on: {without_controls(difference)}")
 
 
 @asynccontextmanager
-async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
+async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
     """Open the tools that the run's start names; refuse those that are gone or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
@@ -268,21 +272,23 @@ async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[t
     from callsheet.apps.session import Setup, open_toolbox, undertaking  # noqa: PLC0415
 
     setup = with_fetched(carried_on(Setup.from_note(start.launch), job.model), to_stderr, plan)
-    asked = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
-    needed = None if asked.knows_all_tools(plan) else plan
-    async with open_toolbox(setup, needed, asked.agents) as toolbox:
+    models = asked_by(setup, plan, job.limits(start.limits), must_plan=False)
+    needed = None if models.knows_all_tools(plan) else plan
+    async with open_toolbox(setup, needed, models.agents) as toolbox:
         job.masker.know(toolbox.known)
-        check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
+        check_present(plan, toolbox.registry, models.agents, toolbox.diagnostics)
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
         check_tools(
             start,
             plan,
             toolbox.registry,
-            asked.agents,
+            models.agents,
             accepts_changed=job.accepts_changed_tools,
             is_bound_anew=job.policy is not None,
         )
-        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = ResumeContext(job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace)
-        yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        context = ResumeContext(
+            job.journal, job.run_id, undertaking(setup, toolbox.registry), toolbox.workspace
+        )
+        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry))

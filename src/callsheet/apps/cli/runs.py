@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.doubts import DECISIONS
-from callsheet.apps.cli.output import may_stay_unread, print_json
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
+from callsheet.apps.cli.resolutions import DECISIONS
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
 from callsheet.apps.wording.values import preview
 
@@ -31,15 +31,15 @@ class _Runs(click.Group):
         return None if place is None else getattr(import_module(place[0]), place[1])
 
 
-_HERE = "callsheet.apps.cli"
+_PACKAGE = "callsheet.apps.cli"
 _COMMANDS = {
-    "verify": (f"{_HERE}.upkeep", "verify"),
-    "heads": (f"{_HERE}.upkeep", "heads"),
-    "prune": (f"{_HERE}.upkeep", "prune"),
-    "export": (f"{_HERE}.transfer", "export_runs"),
-    "import": (f"{_HERE}.transfer", "import_runs"),
-    "salvage": (f"{_HERE}.transfer", "salvage"),
-    "diff": (f"{_HERE}.asking.diff", "diff_of_runs"),
+    "verify": (f"{_PACKAGE}.maintenance", "verify"),
+    "heads": (f"{_PACKAGE}.maintenance", "heads"),
+    "prune": (f"{_PACKAGE}.maintenance", "prune"),
+    "export": (f"{_PACKAGE}.transfer", "export_runs"),
+    "import": (f"{_PACKAGE}.transfer", "import_runs"),
+    "salvage": (f"{_PACKAGE}.transfer", "salvage"),
+    "diff": (f"{_PACKAGE}.inspection.diff", "diff_of_runs"),
 }
 
 
@@ -55,10 +55,10 @@ def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | Non
     The commands below verify runs, let old ones go, and carry them from journal to journal.
     """
     if ctx.invoked_subcommand is None:
-        from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
 
-        refresh(journal)
-        with may_stay_unread():
+        refresh_copies(journal)
+        with ignoring_broken_pipe():
             _print(_rows(journal, status, limit), status, journals.journal_hint(journal), as_json=as_json)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.wording.values import preview
 
 if TYPE_CHECKING:
@@ -48,18 +48,18 @@ def search(
     from callsheet.trace.matcher import finder  # noqa: PLC0415 - not for --help
 
     find = finder(texts[-1], ignore_case=ignore_case)
-    with journals.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
-        found = _matches(opened, infos, find)
-        shown = list(islice(found, min(limit, sys.maxsize)))
-        rest = sum(1 for _ in found)
+        matches = _matches(opened, infos, find)
+        shown = list(islice(matches, min(limit, sys.maxsize)))
+        omitted = sum(1 for _ in matches)
         if as_json:
             rows = [_json(info, match) for info, match in shown]
-            print_json({"matches": rows, "left_off": rest, "runs": len(infos)})
+            print_json({"matches": rows, "left_off": omitted, "runs": len(infos)})
         else:
             _print(shown, everywhere=everywhere)
-            if rest:
-                to_stderr(f"and {rest} more: --limit {len(shown) + rest} shows them")
+            if omitted:
+                to_stderr(f"and {omitted} more: --limit {len(shown) + omitted} shows them")
             elif not shown:
                 to_stderr(f"nothing was found in {len(infos)} run{'s' if len(infos) != 1 else ''}")
     return Exit.OK if shown else Exit.FAILED

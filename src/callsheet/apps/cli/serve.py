@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.numbers import FiniteRange
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
 from callsheet.apps.cli.output import to_stderr
 from callsheet.diagnostics import CallsheetError
 
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from callsheet.apps.session import Setup
 
 
-def _networks(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[Network, ...]:
-    if not given:
+def _networks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Network, ...]:
+    if not texts:
         return ()
     from callsheet.apps.http.proxies import read_network  # noqa: PLC0415 - only behind a proxy
 
     try:
-        return tuple(map(read_network, given))
+        return tuple(map(read_network, texts))
     except ValueError as error:
         raise click.BadParameter(f"{error}; write 127.0.0.1 or 10.0.0.0/8", ctx, param) from error
 
 
-def _given_options(**given: object) -> dict[str, object]:
-    return given
+def _given_options(**values: object) -> dict[str, object]:
+    return values
 
 
-_wanted = options.folded(
-    "wanted",
+_server_options = options.grouped(
+    "server_values",
     _given_options,
     address=click.option(
         "--host", "address", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Listen here."
@@ -100,7 +100,7 @@ _wanted = options.folded(
 
 
 @click.command()
-@_wanted
+@_server_options
 @click.option("--no-auth", is_flag=True, help="Let everybody on this machine in, without a token.")
 @click.option(
     "--token-file",
@@ -114,7 +114,7 @@ _wanted = options.folded(
 @journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as a JSON object.")
 def serve(
-    wanted: dict[str, object],
+    server_values: dict[str, object],
     no_auth: bool,
     token_file: Path | None,
     setup: Setup,
@@ -134,7 +134,7 @@ def serve(
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - brings the server, as all below
 
     token, is_new = (None, False) if no_auth else chosen_token(token_file)
-    serve_options = replace(_read(wanted), token=token, plans=plans_folder)
+    serve_options = replace(_read(server_values), token=token, plans=plans_folder)
     serve_options.check()
     _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
     return Exit.OK
@@ -152,18 +152,18 @@ def _require_extra() -> None:
             )
 
 
-def _read(wanted: dict[str, object]) -> ServeOptions:
+def _read(server_values: dict[str, object]) -> ServeOptions:
     from callsheet.apps.http.rate_limit import Rate  # noqa: PLC0415 - as above
     from callsheet.apps.http.serving import ServeOptions  # noqa: PLC0415
     from callsheet.apps.http.state import RequestLimits  # noqa: PLC0415
 
-    given = dict(wanted)
-    per_second = float(str(given.pop("per_second")))
+    remaining = dict(server_values)
+    per_second = float(str(remaining.pop("per_second")))
     request_limits = RequestLimits(
-        most_body=int(str(given.pop("most_body"))), body_seconds=float(str(given.pop("body_seconds")))
+        most_body=int(str(remaining.pop("most_body"))), body_seconds=float(str(remaining.pop("body_seconds")))
     )
     rate = Rate(per_second, max(1, int(4 * per_second)))
-    return ServeOptions(rate=rate, request_limits=request_limits, **given)  # pyright: ignore[reportArgumentType]
+    return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]
 
 
 def _serve(
@@ -193,7 +193,7 @@ def _serve(
             serve_options,
             setup,
             opened,
-            policy=options.policy_named(policy, setup),
+            policy=options.resolve_policy(policy, setup),
             on_ready=announce,
             say=to_stderr,
         )

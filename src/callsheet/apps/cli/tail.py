@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_text, to_stderr
 from callsheet.apps.wording.events import event_json, event_line
 
 
@@ -26,16 +26,16 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: boo
     stands still; the exit status is then that of the run: 0 done, 3 refused, 4 waiting or in doubt, 1 failed,
     cancelled or interrupted.
     """
-    from callsheet.apps.cli.following import (  # noqa: PLC0415 - brings the store
-        Following,
-        exit_of_status,
-        said_of_status,
+    from callsheet.apps.cli.run_follower import (  # noqa: PLC0415 - brings the store
+        RunFollower,
+        exit_for_status,
+        status_message,
     )
 
     with journals.open_to_read(journal) as opened:
         run_id = opened.find_run(run).run_id
-        with may_stay_unread():
-            following = Following(opened, run_id)
+        with ignoring_broken_pipe():
+            following = RunFollower(opened, run_id)
             events = (
                 following.events(start - 1) if follows else opened.events(run_id, start - 1, lenient=True)
             )
@@ -44,5 +44,5 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: boo
             if not follows:
                 return Exit.OK
     if not as_json:
-        to_stderr(said_of_status(following.status, run_id, journal))
-    return exit_of_status(following.status)
+        to_stderr(status_message(following.status, run_id, journal))
+    return exit_for_status(following.status)

@@ -45,9 +45,9 @@ def spans_of(
     for visit in open_calls.values():
         visit.end = last
     spans: list[Span] = []
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for visit in visits.values():
-        seen[visit.step] = count = seen.get(visit.step, 0) + 1
+        counts[visit.step] = count = counts.get(visit.step, 0) + 1
         turn = turns.get((visit.step, count), visit.start)
         action = actions.get((visit.step, count), "")
         spans.append(Span(visit.step, action, visit.start, turn, visit.end))

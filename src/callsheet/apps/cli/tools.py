@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.wording.values import preview
@@ -25,9 +25,9 @@ def tools(setup: Setup, as_json: bool) -> int:
 
     All configured servers are started to ask them; exit 1 if one could not be.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
 
-    toolbox = run_to_end(_look(setup))
+    toolbox = run_async(_open_tools(setup))
     if as_json:
         print_json(tools_json(toolbox))
     else:
@@ -35,7 +35,7 @@ def tools(setup: Setup, as_json: bool) -> int:
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 
 
-async def _look(setup: Setup) -> Toolbox:
+async def _open_tools(setup: Setup) -> Toolbox:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - brings the tools
 
     async with open_toolbox(setup) as toolbox:

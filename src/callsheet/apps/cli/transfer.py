@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.maintenance import selected_runs
 from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.cli.upkeep import chosen
 from callsheet.apps.wording.events import in_events
 from callsheet.apps.wording.values import amount
 from callsheet.diagnostics import CallsheetError
@@ -48,7 +48,7 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
     from callsheet.store.archive import export_run  # noqa: PLC0415 - brings the store
 
     with journals.open_to_read(journal) as opened:
-        infos = chosen(opened, runs)
+        infos = selected_runs(opened, runs)
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
         {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
@@ -73,13 +73,13 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
     with journals.open_journal(journal) as opened:
         try:
             with sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines:
-                taken = take(opened.parts, lines)
+                imported = take(opened.parts, lines)
         except OSError as error:
-            raise _no_file(file, error, "read") from error
-    rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
+            raise _file_error(file, error, "read") from error
+    rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in imported]
     _report(
         rows,
-        "\n".join(f"{run.run_id:<22} {run.status:<10} {in_events(run.events)}" for run in taken),
+        "\n".join(f"{run.run_id:<22} {run.status:<10} {in_events(run.events)}" for run in imported),
         as_json=as_json,
     )
     return Exit.OK
@@ -148,7 +148,7 @@ def _write(out: Path, lines: Iterable[bytes]) -> int:
             os.fsync(file.fileno())
         unfinished.replace(out)
     except OSError as error:
-        raise _no_file(out, error, "written") from error
+        raise _file_error(out, error, "written") from error
     finally:
         with suppress(OSError):
             unfinished.unlink()
@@ -167,7 +167,7 @@ def _copy(file: BinaryIO, lines: Iterable[bytes]) -> int:
     return size
 
 
-def _no_file(path: Path, error: OSError, done: str) -> CallsheetError:
+def _file_error(path: Path, error: OSError, done: str) -> CallsheetError:
     return CallsheetError.single(
         "CFG014", f"{path} cannot be {done}: {error.strerror}", help="name another file"
     )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import click
 
 _KEY = re.compile(r"\x1b[\[O][0-?]*[ -/]*[@-~]|.", re.DOTALL)
-_MOST = 1_024
+_READ_SIZE = 1_024
 
 
 class Keyboard:
@@ -30,14 +30,14 @@ class Keyboard:
     def key(self) -> str:
         """The next key; raises EOFError where none can come any more."""
         while not self._typed:
-            data = os.read(self._fd, _MOST)
+            data = os.read(self._fd, _READ_SIZE)
             if not data:
                 raise EOFError
             self._typed.extend(keys_in(self._decode(data)))
         return self._typed.popleft()
 
 
-class _OneByOne(Keyboard):
+class _ClickKeyboard(Keyboard):
     """Where there is no such terminal to set up: as click reads keys."""
 
     def key(self) -> str:
@@ -60,12 +60,12 @@ def keyboard() -> Generator[Keyboard]:
         import termios  # noqa: PLC0415 - not everywhere
         import tty  # noqa: PLC0415 - as above
     except ImportError:
-        yield _OneByOne(-1)
+        yield _ClickKeyboard(-1)
         return
     fd = sys.stdin.fileno()
-    before = termios.tcgetattr(fd)
+    saved_mode = termios.tcgetattr(fd)
     tty.setcbreak(fd, termios.TCSADRAIN)
     try:
         yield Keyboard(fd)
     finally:
-        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+        termios.tcsetattr(fd, termios.TCSADRAIN, saved_mode)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import EngineAddress, places, require_extra
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.cli.upkeep import age_of
+from callsheet.apps.cli.engines.engine_options import EngineAddress, places, require_extra
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.maintenance import parse_age
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 from callsheet.apps.wording.values import amount
 from callsheet.diagnostics import CallsheetError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 
 
-class _Done(NamedTuple):
+class _PruneOutcome(NamedTuple):
     place: str
     histories: dict[str, int]
     swept: Swept
@@ -32,22 +32,22 @@ def blobs() -> None:
     """The large values of runs on Temporal."""
 
 
-def _old(ctx: click.Context, param: click.Parameter, text: str) -> float:
-    age = age_of(ctx, param, text)
+def _parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float:
+    age = parse_age(ctx, param, text)
     if age is None or age < _DAY:
         raise click.BadParameter("it is 1d at least: what is younger may be on its way to a run", ctx, param)
     return age
 
 
-def _somewhere(address: str, namespace: str, blobs: str) -> EngineAddress:
+def _make_address(address: str, namespace: str, blobs: str) -> EngineAddress:
     return EngineAddress(address, namespace, "", blobs)
 
 
 @blobs.command()
-@options.folded("whereabouts", _somewhere, **places)
+@options.grouped("whereabouts", _make_address, **places)
 @click.option(
     "--older-than",
-    callback=_old,
+    callback=_parse_age,
     metavar="AGE",
     default="30d",
     show_default=True,
@@ -70,12 +70,12 @@ def prune(
     forgotten needs nothing. All namespaces whose workers use the same place are asked.
     """
     require_extra()
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
-    settings = whereabouts.over(load_settings().temporal)
-    done = run_to_end(_pruned(settings, older_than, gone, dry_run=dry_run))
-    with may_stay_unread():
+    settings = whereabouts.apply_to(load_settings().temporal)
+    done = run_async(_prune(settings, older_than, gone, dry_run=dry_run))
+    with ignoring_broken_pipe():
         if as_json:
             swept = done.swept._asdict()
             print_json({"dry_run": dry_run, "place": done.place, "histories": done.histories, **swept})
@@ -84,7 +84,9 @@ def prune(
     return Exit.OK
 
 
-async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool) -> _Done:
+async def _prune(
+    settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool
+) -> _PruneOutcome:
     import asyncio  # noqa: PLC0415 - as above
 
     from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - brings Temporal
@@ -93,19 +95,19 @@ async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...],
     from callsheet.store.shared.garbage import sweep  # noqa: PLC0415 - as above
 
     reached = await reach(settings)
-    kept = reached.claims.blobs
+    blobs_store = reached.claims.blobs
     try:
-        found = await needs(reached, gone)
-        swept = await asyncio.to_thread(sweep, kept, found.digests, age, dry_run=dry_run)
+        references = await needs(reached, gone)
+        swept = await asyncio.to_thread(sweep, blobs_store, references.digests, age, dry_run=dry_run)
         for name in () if dry_run else gone:
-            await asyncio.to_thread(kept.unsign, name)
+            await asyncio.to_thread(blobs_store.unsign, name)
     except OSError as error:
         why = error.strerror or str(error)
         raise CallsheetError.single("TMP032", f"the large values cannot be looked at: {why}") from error
-    return _Done(shown(settings.place), dict(found.histories), swept)
+    return _PruneOutcome(shown(settings.place), dict(references.histories), swept)
 
 
-def _report(done: _Done, *, dry_run: bool) -> None:
+def _report(done: _PruneOutcome, *, dry_run: bool) -> None:
     swept, would = done.swept, "would go" if dry_run else "gone"
     count = len(swept.removed)
     asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())

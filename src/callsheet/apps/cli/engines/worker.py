@@ -12,9 +12,9 @@ import click
 
 import callsheet
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import TEMPORAL, EngineAddress, require_extra, whereabouts
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.numbers import FiniteRange
+from callsheet.apps.cli.engines.engine_options import TEMPORAL, EngineAddress, require_extra, whereabouts
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.diagnostics import CallsheetError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from callsheet.store.labels import LabelStore
 
 
-class Version(NamedTuple):
+class DeploymentVersion(NamedTuple):
     """Of which version of a deployment a worker is, and whether new runs go to it; empty for none."""
 
     deployment: str
@@ -33,17 +33,17 @@ class Version(NamedTuple):
     is_current: bool
 
 
-def _versioned(deployment: str, build: str, is_current: bool) -> Version:
+def _make_version(deployment: str, build: str, is_current: bool) -> DeploymentVersion:
     if (build or is_current) and not deployment:
         raise click.UsageError("--build and --current are about a deployment: add --deployment")
     if "." in deployment:
         raise click.BadParameter("it is a name without dots", param_hint="'--deployment'")
-    return Version(deployment, build, is_current)
+    return DeploymentVersion(deployment, build, is_current)
 
 
-_version = options.folded(
+_version = options.grouped(
     "version",
-    _versioned,
+    _make_version,
     deployment=click.option(
         "--deployment",
         default="",
@@ -114,7 +114,7 @@ def worker(  # noqa: PLR0913 - an argument for each option
     drain: float,
     secrets: tuple[str, ...],
     accepts_changed: bool,
-    version: Version,
+    version: DeploymentVersion,
     setup: Setup,
     as_json: bool,
 ) -> int:
@@ -126,26 +126,26 @@ def worker(  # noqa: PLR0913 - an argument for each option
     del engine
     require_extra()
     _check_secrets(secrets)
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
     from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import default_build  # noqa: PLC0415
 
-    settings = whereabouts.over(setup.settings.temporal)
-    wanted = serves or ("plans", "tools", "models")
+    settings = whereabouts.apply_to(setup.settings.temporal)
+    kinds = serves or ("plans", "tools", "models")
     duties = Duties(
         settings.queue,
-        plans="plans" in wanted,
-        tools="tools" in wanted,
-        models="models" in wanted,
+        plans="plans" in kinds,
+        tools="tools" in kinds,
+        models="models" in kinds,
         calls=calls,
         drain=drain,
         secrets=secrets,
         deployment=version.deployment,
         build=version.build or default_build(callsheet.__version__),
     )
-    terms = _Terms(version.is_current, accepts_changed)
+    terms = _WorkerOptions(version.is_current, accepts_changed)
     try:
-        run_to_end(_serve(settings, setup, duties, terms, as_json=as_json))
+        run_async(_serve(settings, setup, duties, terms, as_json=as_json))
     except KeyboardInterrupt as stop:
         to_stderr("stopped; other workers carry on what it had under way")
         return getattr(stop, "status", Exit.INTERRUPTED)
@@ -173,7 +173,7 @@ def _labels() -> LabelStore:
     return open_labels(journal)
 
 
-class _Terms(NamedTuple):
+class _WorkerOptions(NamedTuple):
     """Whether new runs go to this version of workers, and whether tools may have changed under a run."""
 
     is_current: bool
@@ -181,7 +181,7 @@ class _Terms(NamedTuple):
 
 
 async def _serve(
-    settings: TemporalSettings, setup: Setup, duties: Duties, terms: _Terms, *, as_json: bool
+    settings: TemporalSettings, setup: Setup, duties: Duties, terms: _WorkerOptions, *, as_json: bool
 ) -> None:
     from callsheet.api.requirements import pin_lookup  # noqa: PLC0415 - as above
     from callsheet.apps.models import asked_by_all, with_fetched  # noqa: PLC0415 - as above
@@ -192,11 +192,11 @@ async def _serve(
 
     reached = await reach(settings)
     setup = with_fetched(setup, to_stderr) if duties.models else setup
-    asked = asked_by_all(setup)
+    models = asked_by_all(setup)
     async with open_toolbox(setup) as toolbox:
         print_diagnostics(toolbox.diagnostics, None)
-        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
         ports = replace(ports, blocks=None)  # blocks stand in a journal, and a worker has none
         if not terms.accepts_changed:
             duties = replace(duties, pin_of=pin_lookup(toolbox.registry))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.lctl.reading import STDIN, read_block
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.lctl.documents import STDIN, read_block
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.receive import receive
@@ -32,14 +32,18 @@ def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> 
         if reading.document is None:
             raise LctlError.of(reading.findings, reading.source)
     *before, last = readings
-    got = receive(last, agent=agent, after=before)
-    made = got.ack()
+    received = receive(last, agent=agent, after=before)
+    acknowledgement = received.ack()
     if as_json:
         print_json(
-            {"ack": to_data(made), "human_review": list(got.human_review), "blocked": list(got.blocked)}
+            {
+                "ack": to_data(acknowledgement),
+                "human_review": list(received.human_review),
+                "blocked": list(received.blocked),
+            }
         )
     else:
-        print_text(write(made).rstrip("\n"))
-    if got.blocked:
-        to_stderr(f"a person has to decide: {', '.join(got.blocked)} may not be handed on")
-    return Exit.UNDECIDED if got.blocked else Exit.OK
+        print_text(write(acknowledgement).rstrip("\n"))
+    if received.blocked:
+        to_stderr(f"a person has to decide: {', '.join(received.blocked)} may not be handed on")
+    return Exit.UNDECIDED if received.blocked else Exit.OK

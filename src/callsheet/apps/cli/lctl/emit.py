@@ -7,14 +7,14 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.lctl.saving import save
-from callsheet.apps.cli.options import folded
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.lctl.write_file import save
+from callsheet.apps.cli.options import grouped
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.trace.lctl.write import to_data, write
 
 
-def _moment_of(at: str | None, step: str | None) -> str | int | None:
+def _parse_position(at: str | None, step: str | None) -> str | int | None:
     """The event, or the step, after which a run is told."""
     if at is not None and step is not None:
         raise click.UsageError("--at and --step name two moments: leave one out")
@@ -24,13 +24,13 @@ def _moment_of(at: str | None, step: str | None) -> str | int | None:
 
 
 def _confidences(
-    _context: click.Context, _option: click.Parameter, given: tuple[str, ...]
+    _context: click.Context, _option: click.Parameter, assignments: tuple[str, ...]
 ) -> dict[str, float]:
     """What `TOOL=NUMBER` says, by canonical name."""
     from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
 
-    found: dict[str, float] = {}
-    for text in given:
+    confidences: dict[str, float] = {}
+    for text in assignments:
         tool, _, number = text.partition("=")
         try:
             value = float(number)
@@ -38,13 +38,13 @@ def _confidences(
             value = -1.0
         if not tool or not 0 <= value <= 1:
             raise click.BadParameter(f"{text}: write TOOL=NUMBER with a number from 0 to 1, as in price=0.9")
-        found[canonical_tool_name(tool)] = value
-    return found
+        confidences[canonical_tool_name(tool)] = value
+    return confidences
 
 
-_moment = folded(
+_moment = grouped(
     "moment",
-    _moment_of,
+    _parse_position,
     at=click.option("--at", metavar="SEQ", help="After the event of this number; or after a step: --at S3."),
     step=click.option("--step", metavar="STEP", help="After the last visit of STEP, or the visit S3@2."),
 )
@@ -56,7 +56,7 @@ def _kind_of(debug: bool, handoff: bool) -> bool | None:
     return True if debug else False if handoff else None
 
 
-_kind = folded(
+_kind = grouped(
     "is_debug",
     _kind_of,
     debug=click.option("--debug", is_flag=True, help="The post-mortem, also of a run that did not fail."),
@@ -104,13 +104,13 @@ def emit(
         raise click.UsageError("--debug tells the whole run: leave out --at and --step")
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        bad = opened.verify(info.run_id)
-        if bad is not None:
-            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+        bad_event = opened.verify(info.run_id)
+        if bad_event is not None:
+            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad_event.seq}: {bad_event.why}")
             return Exit.FAILED
         document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items, by_tool=confidences)
     text = write(document)
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if output is not None:
             save(output, text)
         if as_json:

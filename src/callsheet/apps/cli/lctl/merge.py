@@ -9,11 +9,11 @@ from typing import NamedTuple
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.lctl.reading import STDIN, read_block
-from callsheet.apps.cli.lctl.saving import save
-from callsheet.apps.cli.options import folded
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.lctl.documents import STDIN, read_block
+from callsheet.apps.cli.lctl.write_file import save
+from callsheet.apps.cli.options import grouped
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
@@ -23,7 +23,7 @@ from callsheet.trace.lctl.receive import merge as merge_branches
 from callsheet.trace.lctl.write import to_data, write
 
 
-class _Joining(NamedTuple):
+class _MergeOptions(NamedTuple):
     """Who joins, who goes on, and with what."""
 
     to: str
@@ -46,9 +46,9 @@ class _Joining(NamedTuple):
         )
 
 
-_joining = folded(
+_joining = grouped(
     "joining",
-    _Joining,
+    _MergeOptions,
     to=click.option("--to", required=True, metavar="NAME", help="Who goes on with the joined document."),
     agent=click.option(
         "--agent", metavar="NAME", help="Who joins; by default the target that all branches name."
@@ -71,7 +71,7 @@ _joining = folded(
 @options.as_json
 def merge(
     files: tuple[str, ...],
-    joining: _Joining,
+    joining: _MergeOptions,
     parent: str | None,
     rename: bool,
     output: Path | None,
@@ -84,33 +84,33 @@ def merge(
     """
     if [*files, parent].count(STDIN) > 1:
         raise click.UsageError("only one document can come from standard input")
-    before = [] if parent is None else [_known(read_block(parent))]
-    branches = [receive(_known(read_block(name)), after=before) for name in files]
+    parents = [] if parent is None else [_require_document(read_block(parent))]
+    branches = [receive(_require_document(read_block(name)), after=parents) for name in files]
     if rename:
-        branches = _renamed(branches, files, before)
+        branches = _rename_clashes(branches, files, parents)
     try:
-        made = merge_branches(branches, joining.work(branches))
+        merged = merge_branches(branches, joining.work(branches))
     except LctlError as error:
-        raise CallsheetError([_with_way_out(d) for d in error.diagnostics]) from error
-    for warning in () if made.lists is None else made.lists.warnings:
+        raise CallsheetError([_with_rename_hint(d) for d in error.diagnostics]) from error
+    for warning in () if merged.lists is None else merged.lists.warnings:
         to_stderr(f"warning: {warning}")
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if output is not None:
-            save(output, write(made))
+            save(output, write(merged))
         if as_json:
-            print_json(to_data(made))
+            print_json(to_data(merged))
         elif output is None:
-            print_text(write(made).removesuffix("\n"))
+            print_text(write(merged).removesuffix("\n"))
     return Exit.OK
 
 
-def _with_way_out(diagnostic: Diagnostic) -> Diagnostic:
+def _with_rename_hint(diagnostic: Diagnostic) -> Diagnostic:
     if diagnostic.code != "M01":
         return diagnostic
     return replace(diagnostic, help=f"{diagnostic.help}; --rename does that for facts that are new in them")
 
 
-def _known(reading: Reading) -> Reading:
+def _require_document(reading: Reading) -> Reading:
     if reading.document is None:
         raise LctlError.of(reading.findings, reading.source)
     return reading
@@ -123,12 +123,14 @@ def _common_target(branches: list[Received]) -> str:
     return targets[0]
 
 
-def _renamed(branches: list[Received], files: tuple[str, ...], before: list[Reading]) -> list[Received]:
+def _rename_clashes(
+    branches: list[Received], files: tuple[str, ...], parents: list[Reading]
+) -> list[Received]:
     """The branches; of ids that stand for different facts, those of all branches but the first are new."""
-    made: list[Received] = []
-    every = new_ids([branch.hop for branch in branches])
-    for branch, name, names in zip(branches, files, every, strict=True):
+    renamed: list[Received] = []
+    new_names = new_ids([branch.hop for branch in branches])
+    for branch, name, names in zip(branches, files, new_names, strict=True):
         for old, new in names.items():
             to_stderr(f"{name}: {old} is {new} in the merge")
-        made.append(receive(rename_facts(branch.document, names), after=before) if names else branch)
-    return made
+        renamed.append(receive(rename_facts(branch.document, names), after=parents) if names else branch)
+    return renamed

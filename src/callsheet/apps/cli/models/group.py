@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.models.files"
+_PACKAGE = "callsheet.apps.cli.models.commands"
 _SECTION = "Commands"
 
-COMMANDS: dict[str, Entry] = {
-    "list": Entry(f"{_HERE}:list_models", "List the models that can be fetched.", _SECTION),
-    "get": Entry(f"{_HERE}:get", "Fetch a model.", _SECTION),
-    "remove": Entry(f"{_HERE}:remove", "Remove models from this machine.", _SECTION),
-    "path": Entry(f"{_HERE}:path", "Print where models lie.", _SECTION),
+COMMANDS: dict[str, CommandEntry] = {
+    "list": CommandEntry(f"{_PACKAGE}:list_models", "List the models that can be fetched.", _SECTION),
+    "get": CommandEntry(f"{_PACKAGE}:get", "Fetch a model.", _SECTION),
+    "remove": CommandEntry(f"{_PACKAGE}:remove", "Remove models from this machine.", _SECTION),
+    "path": CommandEntry(f"{_PACKAGE}:path", "Print where models lie.", _SECTION),
 }
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.reading import STDIN
-from callsheet.apps.cli.screen import columns, is_coloured
+from callsheet.apps.cli.plan_input import STDIN
+from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
@@ -54,14 +54,14 @@ def diff(
     if old == new == STDIN:
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
-    found = diff_plans(before.require(), after.require())
+    difference = diff_plans(before.require(), after.require())
     if as_json:
         from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
 
-        print_json(plan_diff_json(found, before.source.name, after.source.name))
+        print_json(plan_diff_json(difference, before.source.name, after.source.name))
     else:
-        click.echo(_text(found, before, after, color).encode("utf-8", "backslashreplace"))
-    return Exit.FAILED if exit_code and not found.is_same else Exit.OK
+        click.echo(_text(difference, before, after, color).encode("utf-8", "backslashreplace"))
+    return Exit.FAILED if exit_code and not difference.is_same else Exit.OK
 
 
 def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText:
@@ -72,15 +72,15 @@ def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText
     if text.stored is None:
         return text
     source = replace(text.source, name=argument)  # how it was named, not where it lies
-    own = text.stored.result.plan  # the id under which it is kept is no part of the plan
-    return replace(text, source=source, plan=None if text.plan is None else own)
+    original = text.stored.result.plan  # the id under which it is kept is no part of the plan
+    return replace(text, source=source, plan=None if text.plan is None else original)
 
 
-def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
+def _text(difference: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
     from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
 
     ansi = is_coloured() if color == "auto" else color == "always"
-    text = plan_diff_text(found, before.source.name, after.source.name, ansi=ansi, columns=columns())
-    if found.is_same and before.source.text != after.source.text:
+    text = plan_diff_text(difference, before.source.name, after.source.name, ansi=ansi, columns=columns())
+    if difference.is_same and before.source.text != after.source.text:
         text += "; only the text differs (comments, formatting or spelling)"
     return text

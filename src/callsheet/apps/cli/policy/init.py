@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, to_json
 
@@ -43,14 +43,14 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     All configured servers are started to ask them; exit 1 if one could not be.
     """
     from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
     if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
             "CFG014", f"{output} is there already", help="name another file with -o, or add --force"
         )
-    toolbox = run_to_end(_look(setup))
+    toolbox = run_async(_open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
     tools = text.count("\n[tools.")
@@ -85,7 +85,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         ) from None
 
 
-async def _look(setup: Setup) -> Toolbox:
+async def _open_tools(setup: Setup) -> Toolbox:
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - brings the tools
 
     async with open_toolbox(setup) as toolbox:

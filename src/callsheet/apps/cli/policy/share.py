@@ -7,7 +7,7 @@ from pathlib import PurePath
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 
 
@@ -26,9 +26,9 @@ def share(policy: str, name: str | None, as_json: bool) -> int:
 
     source = policy_source(policy)
     load_shared(source)
-    named = name or PurePath(source.name).stem
-    place = share_policy(named, source.text)
-    address = f"{SHARED}{named.removeprefix(SHARED)}"
+    store_name = name or PurePath(source.name).stem
+    place = share_policy(store_name, source.text)
+    address = f"{SHARED}{store_name.removeprefix(SHARED)}"
     if as_json:
         print_json({"policy": address, "place": str(place)})
     else:

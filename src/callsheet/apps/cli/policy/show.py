@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text
 
 

@@ -13,26 +13,26 @@ NEW_PLAN = ""
 """The key of the note that tells of a new plan; those behind it are of its steps."""
 
 
-def remember(before: dict[str, Note], note: Note) -> None:
+def record_note(notes: dict[str, Note], note: Note) -> None:
     """Take a note in: the last one of each step stays, in the order in which they came.
 
     >>> notes = [("S1", "finished"), ("S2", "started"), ("S2", "replanned"), ("S1", "finished")]
     >>> kept: dict[str, Note] = {}
     >>> for step, kind in notes:
-    ...     remember(kept, Note(NoteKind(kind), step))
-    >>> [*kept], is_replanned(kept.values())
+    ...     record_note(kept, Note(NoteKind(kind), step))
+    >>> [*kept], has_new_plan(kept.values())
     (['', 'S1'], True)
     """
     if note.kind in (NoteKind.CUT, NoteKind.FACT):
         return
-    before.pop(note.step, None)
+    notes.pop(note.step, None)
     if note.kind is NoteKind.REPLANNED:
-        before.pop(NEW_PLAN, None)
-        before[NEW_PLAN] = note
+        notes.pop(NEW_PLAN, None)
+        notes[NEW_PLAN] = note
     elif note.step:
-        before[note.step] = note
+        notes[note.step] = note
 
 
-def is_replanned(before: Iterable[Note]) -> bool:
+def has_new_plan(notes: Iterable[Note]) -> bool:
     """Whether another plan has taken the place of the first one."""
-    return any(note.kind is NoteKind.REPLANNED for note in before)
+    return any(note.kind is NoteKind.REPLANNED for note in notes)

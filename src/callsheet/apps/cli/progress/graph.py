@@ -16,8 +16,8 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from callsheet.apps.cli.progress.heading import Heading
-from callsheet.apps.cli.progress.lines import said_of
-from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.apps.cli.progress.lines import message_of
+from callsheet.apps.cli.progress.live_screen import Drawing, Screen
 from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -55,7 +55,7 @@ _WORDS = {
 }
 _TIME = 8
 _FRAME_LINES = 2
-_MOST_FAILED = 5
+_MAX_FAILED = 5
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ class LiveGraph:
             state = self._states[place]
             self._counts[state.status] -= 1
             self._counts[status] += 1
-            state.status, state.message, state.took = status, said_of(note), took
+            state.status, state.message, state.took = status, message_of(note), took
             if note.kind is NoteKind.STARTED:
                 state.since = monotonic() - ago
             for places, kind in ((self._running, StepStatus.RUNNING), (self._failed, StepStatus.FAILED)):
@@ -145,14 +145,14 @@ class LiveGraph:
     def _lines(self, columns: int, height: int) -> Iterator[Text]:
         count = len(self._states)
         layout = self._rows.layout(columns, _TIME + 2)
-        apart = count + len(self._rows.begins) - 1 <= height
+        with_gaps = count + len(self._rows.begins) - 1 <= height
         if count <= height:
             for place in range(count):
-                if apart and place and place in self._rows.begins:
+                if with_gaps and place and place in self._rows.begins:
                     yield Text("")
                 yield self._line(place, layout, columns)
             return
-        failed = list(self._failed)[:_MOST_FAILED]
+        failed = list(self._failed)[:_MAX_FAILED]
         for row in shown_rows(count, height - 1, [*self._running, *failed, self._latest]):
             if isinstance(row, Gap):
                 yield Text(f"⋮ {row.rows} more", "dim")

@@ -8,7 +8,7 @@ from time import monotonic, time
 
 import click
 
-from callsheet.apps.cli.progress.earlier_notes import is_replanned
+from callsheet.apps.cli.progress.earlier_notes import has_new_plan
 from callsheet.apps.wording.values import preview, seconds
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -36,16 +36,16 @@ _UNDER_WAY = frozenset(
 )
 
 
-def word_of(note: Note) -> str | None:
+def label_of(note: Note) -> str | None:
     """What a note is called on a line; None if it is not shown.
 
-    >>> word_of(Note(NoteKind.FINISHED, "S1")), word_of(Note(NoteKind.FACT, "S1"))
+    >>> label_of(Note(NoteKind.FINISHED, "S1")), label_of(Note(NoteKind.FACT, "S1"))
     ('ok', None)
     """
     return _WORDS.get(note.kind) if note.outcome is None else str(note.outcome)
 
 
-def said_of(note: Note) -> str:
+def message_of(note: Note) -> str:
     """What a note says beside its kind: the variable and its value, or why."""
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         set_to = f"${note.var} = {preview(note.value)}"
@@ -62,12 +62,12 @@ def ended_steps(done: Mapping[str, Note]) -> int:
     return sum(note.kind in ends for note in done.values())
 
 
-def steps_under_way(done: Mapping[str, Note]) -> list[str]:
+def running_steps(done: Mapping[str, Note]) -> list[str]:
     """The steps that had begun and not come to an end, in the order of their last notes."""
     return [step for step, note in done.items() if step and note.kind in _UNDER_WAY]
 
 
-def _said_of_before(done: Mapping[str, Note]) -> str:
+def _earlier_progress(done: Mapping[str, Note]) -> str:
     """How far the run was."""
     count = ended_steps(done)
     return f"{count or 'no'} step{'s' if count != 1 else ''} done before, going on"
@@ -85,10 +85,10 @@ class PlainLines:
     def begin(self, done: dict[str, Note]) -> None:
         """Say how much was done before, if anything was, and print what is under way as started."""
         now = monotonic()
-        self._since = dict.fromkeys(steps_under_way(done), now)
+        self._since = dict.fromkeys(running_steps(done), now)
         if done:
-            click.echo(_said_of_before(done), err=True)
-        if is_replanned(done.values()):
+            click.echo(_earlier_progress(done), err=True)
+        if has_new_plan(done.values()):
             self._forget()
         for step in self._since:
             self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
@@ -96,10 +96,10 @@ class PlainLines:
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         self._follow(note, ago)
-        word = word_of(note)
+        word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            words = self._actions.get(note.step, "") if begins else said_of(note)
+            words = self._actions.get(note.step, "") if begins else message_of(note)
             self._print(note.step, word, words, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
@@ -137,7 +137,7 @@ class JsonLines:
 
     def begin(self, done: dict[str, Note]) -> None:
         """Say how many steps had ended before, and which are under way."""
-        under_way = steps_under_way(done)
+        under_way = running_steps(done)
         self._print({"event": "begin", "done_before": ended_steps(done), "under_way": under_way})
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:

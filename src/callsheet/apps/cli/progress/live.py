@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from callsheet.apps.cli.progress.heading import Heading
-from callsheet.apps.cli.progress.lines import said_of
-from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.apps.cli.progress.lines import message_of
+from callsheet.apps.cli.progress.live_screen import Drawing, Screen
 from callsheet.apps.wording.values import seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -129,7 +129,7 @@ class LiveDisplay:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
         row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
-        row.message = said_of(note)
+        row.message = message_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
@@ -174,8 +174,8 @@ class LiveDisplay:
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
         above = self._steps[: max(0, end - height)]
         failed = [step for step in above if self._rows[step[0]].kind is NoteKind.FAILED]
-        kept = failed[-(height // _FAILED_PART) :]
-        return [*kept, *self._steps[len(above) + len(kept) : end]]
+        kept_failed = failed[-(height // _FAILED_PART) :]
+        return [*kept_failed, *self._steps[len(above) + len(kept_failed) : end]]
 
     def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
         name, action, took, message = texts

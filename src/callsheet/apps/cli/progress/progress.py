@@ -12,9 +12,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from callsheet.apps.cli.progress.earlier_notes import remember
-from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.progress.earlier_notes import record_note
+from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
@@ -62,7 +62,7 @@ class Progress:
     def note(self, note: Note) -> None:
         """Take a note; it is an observer of the machine."""
         if not self._is_live:
-            remember(self._before, note)
+            record_note(self._before, note)
             return
         took: float | None = None
         if note.kind is NoteKind.EARLY:
@@ -98,40 +98,40 @@ class Progress:
                 self._display.end()
 
 
-def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
+def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progress:
     """The progress that was asked for; with a JSON result none is shown unless it was named."""
-    if stage is Stage.AUTO:
+    if stage is ProgressMode.AUTO:
         on_terminal = is_terminal(sys.stderr)
-        stage = Stage.NONE if as_json else Stage.LIVE if on_terminal else Stage.PLAIN
+        stage = ProgressMode.NONE if as_json else ProgressMode.LIVE if on_terminal else ProgressMode.PLAIN
     return Progress(display_for(stage, plan))
 
 
-def display_for(stage: Stage, plan: Plan, run: str = "") -> Display:
+def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
     """The display of a stage that is chosen; a live one has the name of the run above it."""
     match stage:
-        case Stage.LIVE if plan.order is Order.DAG:
+        case ProgressMode.LIVE if plan.order is Order.DAG:
             from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - brings rich
             from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - as above
 
             return LiveGraph(plan, heading=Heading(plan, run))
-        case Stage.LIVE:
+        case ProgressMode.LIVE:
             from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - brings rich
             from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - as above
 
             return LiveDisplay(plan, heading=Heading(plan, run))
-        case Stage.JSON:
+        case ProgressMode.JSON:
             from callsheet.apps.cli.progress.lines import JsonLines  # noqa: PLC0415 - only one is used
 
             return JsonLines()
-        case Stage.NONE:
-            return Silence()
-        case Stage.PLAIN | Stage.AUTO:
+        case ProgressMode.NONE:
+            return NoDisplay()
+        case ProgressMode.PLAIN | ProgressMode.AUTO:
             from callsheet.apps.cli.progress.lines import PlainLines  # noqa: PLC0415 - only one is used
 
             return PlainLines(plan)
 
 
-class Silence:
+class NoDisplay:
     """Shows nothing."""
 
     def begin(self, done: dict[str, Note]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.trace"
+_PACKAGE = "callsheet.apps.cli.trace"
 
-COMMANDS: dict[str, Entry] = {
-    "export": Entry(f"{_HERE}.export:export", "Give a run to tools that show traces.", "Give away"),
+COMMANDS: dict[str, CommandEntry] = {
+    "export": CommandEntry(f"{_PACKAGE}.export:export", "Give a run to tools that show traces.", "Give away"),
 }
 
 

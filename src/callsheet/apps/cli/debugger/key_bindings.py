@@ -1,0 +1,114 @@
+"""What the keys of the debugger do: from the current view to the next.
+
+In: a run, where somebody looks, a key; for some keys a text that was typed. Out: where they look then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from callsheet.apps.cli.debugger.run_view import RunView
+from callsheet.diagnostics import CallsheetError
+from callsheet.views.debugger import Selected
+
+Ask = Callable[[str, str], "str | None"]
+"""Asks for a text with a question and what stands there already; None where it was given up."""
+_ARROWS = {
+    f"\x1b{between}{letter}": key
+    for between in "[O"
+    for letter, key in (("A", "k"), ("B", "j"), ("C", "l"), ("D", "h"))
+}
+"""What terminals send for arrows, and the keys that they stand for."""
+QUIT = frozenset({"q", "Q", "\x1b", "\x03", "\x04"})
+
+
+class Debugger:
+    """Where somebody looks in a run; `press` goes on from there."""
+
+    def __init__(self, run: RunView) -> None:
+        self._run = run
+        self._matches: list[tuple[int, str]] = []
+        last = len(run.story.events)
+        row = next((n for n, row in enumerate(run.rows()) if row.mark == "FAIL"), 0)
+        self.view = Selected(row, run.rows()[row].last if run.rows() else last)
+        self._show_step()
+
+    def press(self, key: str, ask: Ask) -> bool:
+        """Do what a key says; whether to go on."""
+        key = _ARROWS.get(key, key)
+        if key in QUIT:
+            return False
+        self.view = self.view._replace(message="")
+        try:
+            self._handle(key, ask)
+        except (CallsheetError, ValueError) as error:
+            message = error.diagnostics[0].message if isinstance(error, CallsheetError) else str(error)
+            self.view = self.view._replace(message=message)
+        return True
+
+    def _handle(self, key: str, ask: Ask) -> None:
+        match key:
+            case "j" | "k":
+                self._to_row(self.view.row + (1 if key == "j" else -1))
+            case "h" | "l":
+                self._to_event(self.view.seq + (1 if key == "l" else -1))
+            case "J" | "K":
+                top = self.view.top + (5 if key == "J" else -5)
+                self.view = self.view._replace(top=max(0, min(top, len(self.view.pane) - 1)))
+            case "w":
+                if self._run.rows():
+                    self._pane("why", self._run.why(self.view.row))
+            case "v":
+                self._pane(f"variables after event {self.view.seq}", self._run.variables(self.view.seq))
+            case "d":
+                other = ask("compare with run: ", "")
+                if other:
+                    self._pane("diff", self._run.diff(other))
+            case "/":
+                text = ask("search: ", "")
+                if text:
+                    self._matches = self._run.search(text)
+                    self._to_next(f"{len(self._matches)} places" if self._matches else "nothing was found")
+            case "n":
+                self._to_next("nothing was looked for")
+            case "e":
+                path = ask("write to (.html, .yaml): ", f"{self._run.run_id}.html")
+                if path:
+                    self.view = self.view._replace(message=self._run.export(Path(path)))
+            case _:
+                self.view = self.view._replace(message="no such key")
+
+    def _to_row(self, row: int) -> None:
+        rows = self._run.rows()
+        if rows:
+            row = max(0, min(row, len(rows) - 1))
+            self.view = self.view._replace(row=row, seq=rows[row].last)
+            self._show_step()
+
+    def _to_event(self, seq: int) -> None:
+        seq = max(1, min(seq, len(self._run.story.events)))
+        row = self._run.row_at(seq)
+        was = self.view.row
+        self.view = self.view._replace(seq=seq, row=row)
+        if self.view.title.startswith("variables"):
+            self._pane(f"variables after event {seq}", self._run.variables(seq))
+        elif row != was:
+            self._show_step()
+
+    def _to_next(self, otherwise: str) -> None:
+        """Go to the next place that was found; behind the last one to the first."""
+        if not self._matches:
+            self.view = self.view._replace(message=otherwise)
+            return
+        seq, text = next((hit for hit in self._matches if hit[0] > self.view.seq), self._matches[0])
+        self._to_event(seq)
+        self.view = self.view._replace(message=f"{text}   (event {seq}; {len(self._matches)} in all)")
+
+    def _show_step(self) -> None:
+        if self._run.rows():
+            row = self._run.rows()[self.view.row]
+            self._pane(f"{row.label} {row.action}", self._run.step(self.view.row))
+
+    def _pane(self, title: str, lines: list[str]) -> None:
+        self.view = self.view._replace(title=title, pane=tuple(lines), top=0)

@@ -1,0 +1,108 @@
+"""`callsheet diff`, or `callsheet runs diff`: where two runs diverge, and what follows from it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.inspection.gc_control import without_gc
+from callsheet.apps.cli.inspection.tolerance import ToleranceType
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
+from callsheet.apps.operations.differences import MAX_LINES, compared_json, diff_lines, origins_of
+from callsheet.diagnostics import CallsheetError
+
+_PLANS = (".ltp", ".micro", ".json", ".yaml", ".yml")
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.runs import RunInfo
+    from callsheet.trace.value_differences import Slower
+
+
+def _reject_plan_files(*names: str) -> None:
+    """Raise CallsheetError (CFG010) for names that are all those of files with plans."""
+    if all(Path(name).suffix in _PLANS and Path(name).is_file() for name in names):
+        help_text = f"plans are compared by: callsheet plan diff {shlex.join(names)}"
+        raise CallsheetError.single("CFG010", f"{names[0]} is a file, and no run", help=help_text)
+
+
+@click.command("diff")
+@click.argument("old", metavar="A")
+@click.argument("new", metavar="B")
+@click.option(
+    "--all", "compare_all", is_flag=True, help="Compare to the ends, however many differences there are."
+)
+@click.option("--times", "with_times", is_flag=True, help="Also say which steps became slower or faster.")
+@click.option(
+    "--noise",
+    type=ToleranceType(),
+    default="20%",
+    show_default=True,
+    help="What a time may differ by without being told, a part of the longer one.",
+)
+@click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
+@journals.journal_path
+@options.as_json
+@without_gc
+def diff_of_runs(
+    old: str,
+    new: str,
+    compare_all: bool,
+    with_times: bool,
+    noise: float,
+    exit_code: bool,
+    journal: Path | None,
+    as_json: bool,
+) -> int:
+    """Say where the runs A and B first part, and what follows from that.
+
+    Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count;
+    --times tells of them apart from that.
+    """
+    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
+
+    _reject_plan_files(old, new)
+    with journals.open_to_read(journal) as opened:
+        a, b = opened.find_run(old), opened.find_run(new)
+        compared = compare_runs(opened, a, b, None if compare_all or as_json else MAX_LINES)
+        origins = origins_of(opened, a, b)
+        time_differences = _times(opened, a, b, noise) if with_times else None
+    is_same_plan = a.plan_hash == b.plan_hash
+    differs = bool(compared.inputs or compared.found)
+    with ignoring_broken_pipe():
+        if as_json:
+            times = (
+                {}
+                if time_differences is None
+                else {"times": [difference._asdict() for difference in time_differences]}
+            )
+            print_json({**compared_json(a, b, origins, compared), **times})
+        else:
+            print_text(
+                f"A {a.run_id}, B {b.run_id}, {'the same plan' if is_same_plan else 'different plans'}"
+            )
+            for name, origin in zip("AB", origins, strict=True):
+                if origin is not None:
+                    print_text(f"{name} is    {origin.describe()}")
+            for line in diff_lines(compared):
+                print_text(line)
+            if time_differences is not None:
+                _print_times(time_differences, noise)
+    return Exit.FAILED if exit_code and differs else Exit.OK
+
+
+def _times(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:
+    from callsheet.apps.cli.inspection.step_times import compare_step_times  # noqa: PLC0415 - brings the store
+
+    return compare_step_times(journal, a, b, noise)
+
+
+def _print_times(differences: list[Slower], noise: float) -> None:
+    from callsheet.apps.cli.inspection.step_times import print_times  # noqa: PLC0415 - as above
+
+    print_times(differences, noise)

@@ -1,0 +1,99 @@
+"""`callsheet fork`: a new run that continues from an event of another, with edits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli.assignments import parse_value, parse_variables
+from callsheet.apps.cli.resume import resume_options
+from callsheet.apps.cli.time_travel import branching, confirmation
+
+if TYPE_CHECKING:
+    from callsheet.ir import JSON
+    from callsheet.runtime.edits import Edits
+    from callsheet.runtime.forking import Forking
+    from callsheet.store.journal import Journal
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--at", required=True, type=int, metavar="SEQ", help="The last event of RUN that the new run has."
+)
+@click.option(
+    "--set", "variables", multiple=True, metavar="VAR=JSON", help="Give a variable another value there."
+)
+@click.option(
+    "--args",
+    "arguments",
+    multiple=True,
+    metavar="STEP.NAME=JSON",
+    help="Give a step that has not begun another argument: data, in which no $ is read.",
+)
+@click.option(
+    "--replace",
+    "steps",
+    multiple=True,
+    metavar="STEP='LINE'",
+    help="Put another line of plan in the place of a step that has not begun; in a graph a JSON object.",
+)
+@confirmation.sure
+@branching.run_id
+@branching.by
+@resume_options
+def fork(
+    run: str,
+    at: int,
+    variables: tuple[str, ...],
+    arguments: tuple[str, ...],
+    steps: tuple[str, ...],
+    by: str | None,
+    **resume_arguments: Any,
+) -> int:
+    """Go on from event SEQ of RUN in a new run, with a variable, an argument or a step edited.
+
+    RUN stays as it is, and the results up to there stand; `callsheet show RUN --events` lists its events.
+    What is set takes the place of what the event itself has set. Calls that were under way keep the outcomes
+    that RUN had for them. First it is listed what will change something outside, and a yes is asked for;
+    without a terminal --yes is needed, and else the exit status is 4 and nothing is done. `callsheet runs
+    diff` then says what came of it.
+    """
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - brings the runtime
+
+    edits = Edits(
+        parse_variables(variables, "--set"),
+        dict(_argument(text) for text in arguments),
+        dict(_step(text) for text in steps),
+        branching.actor_name(by),
+    )
+    return branching.start_branch(
+        lambda journal: _forking(journal, run, at, edits, resume_arguments["model"]), **resume_arguments
+    )
+
+
+def _forking(journal: Journal, run: str, at: int, edits: Edits, model: str) -> Forking:
+    from callsheet.apps.cli.time_travel.revision import revise  # noqa: PLC0415 - opens tools
+    from callsheet.apps.credentials import credentials_for  # noqa: PLC0415 - as above
+    from callsheet.runtime import forking  # noqa: PLC0415 - as above
+
+    credentials, revision = credentials_for(journal, run), None
+    if edits.changes_plan:
+        revision = revise(forking.drafted(journal, run, edits, credentials), model)
+    return forking.fork(journal, run, at, edits, revision, credentials)
+
+
+def _argument(text: str) -> tuple[tuple[str, str], JSON]:
+    place, equals, value = text.partition("=")
+    step, dot, name = place.rpartition(".")
+    if not equals or not dot or not step or not name:
+        raise click.UsageError(f"--args {text[:60]!r} is not STEP.NAME=JSON")
+    return (step, name), parse_value(f"--args {place}", value)
+
+
+def _step(text: str) -> tuple[str, str]:
+    step, equals, line = text.partition("=")
+    if not equals or not step or not line.strip():
+        raise click.UsageError(f"--replace {text[:60]!r} is not STEP='LINE'")
+    return step.strip(), line

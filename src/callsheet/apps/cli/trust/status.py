@@ -1,0 +1,128 @@
+"""`callsheet trust list|diff`: compares the pinned declarations of server tools with the current ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
+from callsheet.diagnostics import to_json
+
+if TYPE_CHECKING:
+    from callsheet.apps.session import Setup
+    from callsheet.apps.trusting import ServerTrust
+    from callsheet.diagnostics import Diagnostic
+
+_SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
+_WORDS = {"same": "", "changed": "  changed", "new": "  not known so far", "gone": "  no longer offered"}
+
+
+@click.command("list")
+@click.argument("servers", metavar="[SERVER]...", nargs=-1)
+@options.as_json
+def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
+    """List the servers and tools that are known; ✓ marks those that a person has approved.
+
+    Nothing is started: it is what the file holds.
+    """
+    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.trusting import targets_of  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - as above
+
+    file = pin_file(load_settings())
+    pins = file.read()
+    if servers:
+        selected = {t.server for t in targets_of(servers, (s.identity.name for s in pins.servers))}
+        pins = type(pins)(tuple(s for s in pins.servers if s.identity.name in selected))
+    if as_json:
+        print_json({"path": str(file.path), **pins.to_json()})
+        return Exit.OK
+    for server in pins.servers:
+        click.echo(
+            f"{visible(server.identity.name)}  {visible(server.identity.place)}"
+            f"  (calls itself {visible(str(server.reported))[:80]})"
+        )
+        for name, tool in server.tools.items():
+            mark = "✓" if tool.reason is RecordReason.APPROVED else "·"
+            click.echo(f"  {mark} {visible(name)}  {tool.reason} {tool.since}  {tool.pin}")
+    to_stderr(f"the file is {file.path}")
+    return Exit.OK
+
+
+@click.command()
+@click.argument("targets", metavar="[SERVER[/TOOL]]...", nargs=-1)
+@options.mcp_configs
+@options.as_json
+def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) -> int:
+    """Say what servers declare differently than what is kept; exit 1 if anything differs.
+
+    The servers are started to be asked. All that cannot be seen is shown as an escape.
+    """
+    setup = options.setup_from(mcp_configs=mcp_configs)
+    servers, diagnostics = compare_servers(setup, targets)
+    if as_json:
+        print_json({"servers": [_json(server) for server in servers], "diagnostics": to_json(diagnostics)})
+    else:
+        for server in servers:
+            print_server(server, hides_settled=True)
+        print_diagnostics(diagnostics, None)
+    differs = any(server.is_renamed or any(t.state != "same" for t in server.tools) for server in servers)
+    return Exit.FAILED if differs or any(d.is_error for d in diagnostics) else Exit.OK
+
+
+def compare_servers(
+    setup: Setup, targets: tuple[str, ...]
+) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
+    """The servers that are meant, asked now, and what was wrong with some."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.trusting import look  # noqa: PLC0415 - as above
+
+    return run_async(look(setup, targets))
+
+
+def print_server(server: ServerTrust, *, hides_settled: bool) -> None:
+    """How the tools of a server stand to what is kept, those in which nothing differs last and short."""
+    from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - not for --help
+
+    name = visible(server.identity.name)
+    click.echo(f"{name}  {visible(server.identity.place)}")
+    if server.is_renamed:
+        reported, before = visible(str(server.seen.reported)), visible(str(server.before))
+        click.echo(f"  ~ calls itself {reported[:80]}, was {before[:80]}")
+    elif server.before is not None and server.before.version != server.seen.reported.version:
+        now = visible(server.seen.reported.version)[:40]
+        click.echo(f"    version {now}, was {visible(server.before.version)[:40]}")
+    same = 0
+    for tool in server.tools:
+        if tool.state == "same" and hides_settled:
+            same += 1
+            continue
+        click.echo(f"  {_SIGNS[tool.state]} {visible(tool.name)}{_WORDS[tool.state]}")
+        for line in tool.lines:
+            click.echo(f"      {line}")
+    if same:
+        click.echo(f"  {same} unchanged")
+
+
+def _json(server: ServerTrust) -> dict[str, Any]:
+    before = None if server.before is None else server.before._asdict()
+    return {
+        "name": server.identity.name,
+        "place": server.identity.place,
+        "reported": server.seen.reported._asdict(),
+        "reported_before": before,
+        "tools": [
+            {
+                "name": tool.name,
+                "state": tool.state,
+                "standing": None if tool.held is None else str(tool.held.reason),
+                "lines": list(tool.lines),
+            }
+            for tool in server.tools
+        ],
+    }
