@@ -169,7 +169,7 @@ def test_with_wait_the_process_stays_until_somebody_answers(machine):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         said = machine("approve", "r1")
-        assert "its process goes on" in said.stderr
+        assert "its process continues" in said.stderr
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "wrote hello Ada")
 

@@ -1,7 +1,7 @@
 """`callsheet chat`: a conversation with a model and the available tools.
 
-What is answered goes to standard output, everything else to standard error. Lines come from the terminal,
-with a history, or from standard input.
+Answers go to standard output, everything else to standard error. Lines are read from the terminal, with a
+history, or from standard input.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.store.journal import Journal
 
-_TOLD = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
+_SHOWN_NOTES = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
 _PROMPT = "> "
 
 
@@ -42,10 +42,10 @@ _PROMPT = "> "
 @journals.recording
 @limit_options.limits
 @click.option(
-    "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
+    "--plan-tools", is_flag=True, help="Let the model create and run plans, in addition to single calls."
 )
 @click.option(
-    "--yes", "-y", is_flag=True, help="Ask nobody before calls that may change something, and plans."
+    "--yes", "-y", is_flag=True, help="Do not ask before plans and calls that may change something."
 )
 @options.policy_if_any
 def chat(
@@ -57,11 +57,11 @@ def chat(
     yes: bool,
     policy: str,
 ) -> int:
-    """Talk with a model that calls the tools that are there.
+    """Chat with a model that calls the available tools.
 
-    Each message is answered by a run of the journal: `callsheet show last` tells what happened. `/help` lists
-    the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
-    and not the conversation; Ctrl-D, or the end of standard input, ends it.
+    Each message is answered by a recorded run: `callsheet show last` shows what happened. `/help` lists the
+    commands of the conversation, such as /plan create, list, show, run, resume and delete. Ctrl-C stops the
+    current answer, not the conversation. Ctrl-D, or the end of standard input, ends it.
     """
     from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
@@ -69,7 +69,7 @@ def chat(
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if recording.no_journal:
-        raise click.UsageError("a conversation is recorded: leave --no-journal out")
+        raise click.UsageError("chat needs a journal: remove --no-journal")
     setup = with_fetched(setup, to_stderr)
     if not setup.names_model:
         raise no_model()
@@ -108,14 +108,13 @@ async def _open_chat(
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
         dialogues.append(Dialogue(host, open_library(plans_folder), _Terminal(reader), chat_options, policy))
         if is_terminal(sys.stdin):
-            to_stderr(
-                f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves"
-            )
+            name = setup.model or "the model of config.toml"
+            to_stderr(f"{name} is ready; /help lists the commands, Ctrl-D exits")
         await _converse(dialogues[0], reader)
 
 
 async def _converse(dialogue: Dialogue, reader: Reader) -> None:
-    """Read and carry out commands until there are no more."""
+    """Read and execute commands until the end of input."""
     from callsheet.apps.chat.commands import Plain, read_command  # noqa: PLC0415 - as above
 
     while (line := await reader.read(_PROMPT)) is not None:
@@ -128,7 +127,7 @@ async def _converse(dialogue: Dialogue, reader: Reader) -> None:
                 try:
                     with _cancel_on_sigint(work):
                         await asyncio.wait({work})
-                except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
+                except asyncio.CancelledError:  # the program ends; afterwards the host interrupts its runs
                     dialogue.leave()
                     work.cancel()
                     await asyncio.wait({work})
@@ -143,7 +142,7 @@ async def _converse(dialogue: Dialogue, reader: Reader) -> None:
 
 @contextmanager
 def _cancel_on_sigint(work: asyncio.Task[None]) -> Generator[None]:
-    """Ctrl-C ends this work, and not the program."""
+    """Let Ctrl-C cancel this task instead of the program."""
     loop, previous_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     with suppress(ValueError, RuntimeError):
         loop.add_signal_handler(signal.SIGINT, work.cancel)
@@ -159,21 +158,21 @@ def _cancel_on_sigint(work: asyncio.Task[None]) -> Generator[None]:
 
 
 class Reader(Protocol):
-    """Where lines come from."""
+    """A source of input lines."""
 
     async def read(self, prompt: str) -> str | None:
-        """The next line, None at the end."""
+        """The next line; None at the end."""
         ...
 
 
 class _LineReader:
-    """Lines of standard input, one after another."""
+    """Reads lines from standard input."""
 
     def __init__(self, *, is_terminal: bool = False) -> None:
         self._is_terminal = is_terminal
 
     async def read(self, prompt: str) -> str | None:
-        """The next line; a question is shown, so that a log tells what was answered."""
+        """The next line. Questions are printed, so that a log shows what was answered."""
         if self._is_terminal:
             click.echo(prompt, nl=False, err=True)
         elif prompt != _PROMPT:
@@ -183,7 +182,7 @@ class _LineReader:
 
 
 class _PromptReader:
-    """Lines that somebody types, with a history that is kept."""
+    """Reads lines that a person types, with a history on disk."""
 
     def __init__(self, history: Path) -> None:
         from prompt_toolkit import PromptSession  # noqa: PLC0415 - only on a terminal
@@ -194,7 +193,7 @@ class _PromptReader:
         self._asking: PromptSession[str] = PromptSession()
 
     async def read(self, prompt: str) -> str | None:
-        """The next line; Ctrl-C empties it, Ctrl-D ends."""
+        """The next line; Ctrl-C clears it, Ctrl-D ends the input."""
         session = self._session if prompt == _PROMPT else self._asking
         while True:
             try:
@@ -212,12 +211,12 @@ def _reader(setup: Setup) -> Reader:
     try:
         return _PromptReader(setup.data / "chat-history")
     except ImportError:
-        to_stderr("arrow keys and a history come with: pip install 'callsheet[chat]'")
+        to_stderr("for arrow keys and a history: pip install 'callsheet[chat]'")
         return _LineReader(is_terminal=True)
 
 
 class _Terminal:
-    """The screen of a terminal, or of a pipe."""
+    """The display of a conversation on a terminal or a pipe."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -228,23 +227,23 @@ class _Terminal:
         print_text(text)
 
     def show(self, text: str) -> None:
-        """Print beside it."""
+        """Print a message on standard error."""
         to_stderr(text)
 
     def draw(self, plan: Plan) -> None:
-        """Draw a plan; its steps are then told with what they do."""
+        """Draw a plan. Progress lines then describe its steps."""
         from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where plans are drawn
 
         self._lines = PlainLines(plan)
         to_stderr(terminal_graph(plan).rstrip())
 
     def note(self, note: Note, *, of_plan: bool) -> None:
-        """One line for what happens."""
+        """Print a progress line."""
         if of_plan and self._lines is not None:
             self._lines.show(note, None)
-        elif note.kind in _TOLD:
+        elif note.kind in _SHOWN_NOTES:
             to_stderr(f"  {label_of(note) or ''}  {message_of(note)}".rstrip())
 
     async def ask(self, question: str) -> str | None:
-        """Ask, where somebody is there."""
+        """Ask a question; None if there is no input."""
         return await self._reader.read(question)

@@ -1,7 +1,7 @@
-"""`callsheet check`: reports all errors in plans, with carets; nothing is run.
+"""`callsheet check`: reports all errors in plans, with carets. Nothing is executed.
 
-Servers are reached only if their configuration is named: else a tool that is neither built in
-nor in a Python file is looked for nowhere.
+Servers are started only if --mcp-config is given. Otherwise only built-in tools and those of Python files are
+known.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @options.checked_tools
 @options.variables
 @options.syntax
-@click.option("--no-tools", is_flag=True, help="Look at the plans alone: no tool is unknown.")
-@click.option("--strict", is_flag=True, help="Loose spellings are errors.")
+@click.option("--no-tools", is_flag=True, help="Do not check tools and their arguments.")
+@click.option("--strict", is_flag=True, help="Report loose spellings as errors.")
 @options.as_json
 def check(
     plans: tuple[str, ...],
@@ -41,9 +41,15 @@ def check(
     strict: bool,
     as_json: bool,
 ) -> int:
-    """Say what is wrong with each PLAN, a file or - for standard input; exit 2 if there is an error.
+    """Report errors in each PLAN, a file or - for standard input.
 
-    Exit 3 if all that is wrong are tools of servers that are not trusted.
+    The exit status is 2 if there is an error, and 3 if the only errors are tools of MCP servers that are not
+    trusted.
+
+    \b
+    Examples:
+      callsheet check plan.ltp --tools tools.py
+      callsheet check plans/*.ltp --no-tools
     """
     inputs = parse_variables(variables)
     texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in plans]

@@ -22,17 +22,26 @@ if TYPE_CHECKING:
 @click.command("compare-react")
 @click.argument("goal", metavar="GOAL")
 @options.planning_tools
-@click.option("--expect", metavar="TEXT", help="The goal is solved if the answer holds TEXT.")
-@click.option("--check", metavar="FILE.py:FUNCTION", help="A function of the answer that says so.")
-@click.option("--times", type=click.IntRange(1, 100), default=1, help="Attempts of each way; default 1.")
+@click.option("--expect", metavar="TEXT", help="Count an answer as solved if it contains TEXT.")
+@click.option(
+    "--check",
+    metavar="FILE.py:FUNCTION",
+    help="A Python function that takes the answer and returns whether it is solved.",
+)
+@click.option(
+    "--times",
+    type=click.IntRange(1, 100),
+    default=1,
+    help="The number of attempts with each method; default: 1.",
+)
 @options.as_json
 def compare_react(
     goal: str, setup: Setup, expect: str | None, check: str | None, times: int, as_json: bool
 ) -> int:
-    """Reach GOAL as a compiled plan, as a ReAct loop, and as one with calls side by side.
+    """Solve GOAL with a compiled plan, with a ReAct loop, and with a ReAct loop that makes concurrent calls.
 
-    All three are carried out for real, with the same model and tools, and what they took is told for each
-    goal that was solved. Without --expect or --check every answer counts as solved.
+    All three really call the tools, with the same model and tools. The costs are shown in total and per
+    solved goal. Without --expect and --check every answer counts as solved.
     """
     from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
@@ -40,7 +49,7 @@ def compare_react(
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
-        raise click.UsageError("--expect and --check both say what an answer is: give one of them")
+        raise click.UsageError("--expect and --check exclude each other")
     attempts_by_method = run_async(
         compared(goal, with_fetched(setup, to_stderr), _solves(expect, check), times)
     )
@@ -60,7 +69,9 @@ def compare_react(
     for line in _table(tallies):
         print_text(line)
     if expect is None and check is None:
-        to_stderr("every answer counts as solved: --expect TEXT or --check FILE.py:FUNCTION says which does")
+        to_stderr(
+            "every answer counts as solved: set a criterion with --expect TEXT or --check FILE.py:FUNCTION"
+        )
     return Exit.OK
 
 
@@ -71,7 +82,9 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
         path, _, name = check.rpartition(":")
         function = load_function(Path(path), name) if path.endswith(".py") else None
         if function is None:
-            raise click.UsageError(f"--check {check} names no function of a Python file: FILE.py:FUNCTION")
+            raise click.UsageError(
+                f"--check {check} is not a function of a Python file: write FILE.py:FUNCTION"
+            )
         checker = function
         return lambda answer: bool(checker(answer))
     expected_text = (expect or "").casefold()
@@ -80,14 +93,14 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
 
 def _print(way: AttemptTotals) -> None:
     print_text(f"{way.name}: {_solved(way)}")
-    model_call_notes = [f"{way.compiling} to make the plan"] if way.compiling else []
-    model_call_notes += [f"{way.repairs} of them a second time"] if way.repairs else []
+    model_call_notes = [f"{way.compiling} to compile the plan"] if way.compiling else []
+    model_call_notes += [f"{way.repairs} of them repairs"] if way.repairs else []
     model_call_notes += [f"{way.replans} for new plans"] if way.replans else []
     details = f" ({', '.join(model_call_notes)})" if model_call_notes else ""
     print_text(f"  model calls {way.model_calls}{details}, tool calls {way.calls}, {seconds(way.seconds)}")
     print_text(
-        f"  tokens read {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
-        f" written {way.output_tokens:,}"
+        f"  tokens: input {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
+        f" output {way.output_tokens:,}"
     )
     print_text(f"  {'error' if way.error else 'answer'}: {preview(way.error or way.answer, 200)}")
 
@@ -99,8 +112,8 @@ def _solved(way: AttemptTotals) -> str:
 
 
 def _table(ways: Sequence[AttemptTotals]) -> list[str]:
-    """What a solved goal took on each way, attempts that failed included."""
-    header = ("for each solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
+    """The cost of a solved goal with each method, failed attempts included."""
+    header = ("per solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
     rows = [header, *(_row(way) for way in ways)]
     widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(header))]
     return [

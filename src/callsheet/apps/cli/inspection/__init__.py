@@ -1,1 +1,1 @@
-"""Commands that explain what happened in a run: why, at, diff, blame."""
+"""Commands that inspect recorded runs: why, at, diff, blame."""

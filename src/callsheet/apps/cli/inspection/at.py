@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 @options.as_json
 @without_gc
 def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
-    """Show RUN as it was after its event SEQ: variables, calls under way, where its plan stood.
+    """Show the state of RUN after its event SEQ: status, position, pending calls, variables.
 
-    Nothing is run. `callsheet show RUN --events` lists the events with their numbers.
+    RUN is a run id, a unique prefix of one, or `last`. `callsheet show RUN --events` lists the events with
+    their numbers. Nothing is executed.
+
+    \b
+    Example:
+      callsheet at last 8
     """
     from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - brings the store
 
@@ -47,11 +52,11 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
 
 def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
     key = f" {event.key}" if event.key else ""
-    print_text(f"run    {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
-    print_text(f"is     {status_then(folded)}, {_position(folded)}")
-    print_text(f"used   {folded.usage().describe()}")
+    print_text(f"run      {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
+    print_text(f"status   {status_then(folded)}, {_position(folded)}")
+    print_text(f"used     {folded.usage().describe()}")
     for command in folded.waiting.values():
-        print_text(f"open   {command.key}  {_describe_command(command)}")
+        print_text(f"pending  {command.key}  {_describe_command(command)}")
     variables = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
     if variables:
         print_text("\n".join(variables))
@@ -61,17 +66,17 @@ def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
 
 
 def _position(folded: Folded) -> str:
-    """Where the plan stands, in words."""
+    """The position of a run in its plan, in words."""
     machine = folded.machine
     steps = machine.program.steps
     if machine.result is not None:
         return f"ended at {machine.result.ended_at}" if machine.result.ended_at else "ended"
     if machine.schedule is not None:
         done, failed = len(machine.schedule.numbers_done()), len(machine.schedule.failures)
-        message = f"{done} of {len(steps)} steps done, {machine.schedule.open} under way"
+        message = f"{done} of {len(steps)} steps done, {machine.schedule.open} running"
         return message + (f", {failed} failed" if failed else "")
     if machine.pc >= len(steps):
-        return "behind its last step"
+        return "after the last step"
     group = machine.group
     if group is not None:
         return f"in the group {steps[machine.pc].id} to {steps[group.end - 1].id}"
@@ -79,16 +84,16 @@ def _position(folded: Folded) -> str:
 
 
 def _describe_command(command: object) -> str:
-    words = {"CallTool": "a call of", "CallModel": "a model does", "RunAgent": "an agent does"}
+    words = {"CallTool": "tool call", "CallModel": "model call", "RunAgent": "agent"}
     kind = type(command).__name__
     tool = getattr(command, "tool", "")
     return f"{words.get(kind, kind)} @{tool}" if tool else _OTHERS.get(kind, kind)
 
 
 _OTHERS = {
-    "Ask": "a person is asked",
-    "AgentTurn": "an agent's model is asked",
-    "Sleep": "a wait before the next attempt",
-    "Compile": "a new plan is made",
-    "Probe": "a probe looks whether the call took place",
+    "Ask": "question to a person",
+    "AgentTurn": "model call of an agent",
+    "Sleep": "delay before the next attempt",
+    "Compile": "new plan from a model",
+    "Probe": "probe: whether the call took place",
 }

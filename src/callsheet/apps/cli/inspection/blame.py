@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _MAX_SUSPECTS = 6
 _WORDS = {
-    "error": "an error stood where the result would",
-    "cast": "the value did not fit its cast",
-    "unset": "nothing was there",
-    "empty": "it was empty",
+    "error": "an error instead of a result",
+    "cast": "the value could not be cast",
+    "unset": "the variable was not set",
+    "empty": "the value was empty",
 }
 
 
@@ -32,10 +32,11 @@ _WORDS = {
 @options.as_json
 @without_gc
 def blame(run: str, journal: Path | None, as_json: bool) -> int:
-    """Say where RUN failed and, apart from that, what likely led to it, with the evidence.
+    """Show where RUN failed and, separately, the likely cause, with the evidence.
 
-    The likely cause is a guess: of all data that flowed into the step that failed, the first error, then the
-    first value that did not fit its cast, then what was not there or empty.
+    RUN is a run id, a unique prefix of one, or `last`. The likely cause is a guess by rule. Among all data
+    that flowed into the failed step it is the first error, otherwise the first value that could not be cast,
+    otherwise a value that was not set or was empty.
     """
     from callsheet.apps.operations.lineages import lineage_in  # noqa: PLC0415 - brings the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
@@ -46,8 +47,8 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
         lineage = lineage_in(opened, info)
     blamed = blame_of(lineage)
     if blamed is None:
-        help_text = f"where a value came from: callsheet why {info.run_id} VAR"
-        raise JournalError("JRN042", f"in run {info.run_id} nothing has failed", help_text)
+        help_text = f"to see where a value came from: callsheet why {info.run_id} VAR"
+        raise JournalError("JRN042", f"run {info.run_id} has not failed", help_text)
     with ignoring_broken_pipe():
         if as_json:
             print_json(_json(info.run_id, lineage, blamed))
@@ -66,12 +67,12 @@ def _print(lineage: Lineage, blamed: Blame) -> None:
     print_text(f"failed        {visit_line(lineage, lineage.visits[blamed.visit])}, event {blamed.seq}")
     print_text(f"              {preview(blamed.error, 300)}")
     if not blamed.suspects:
-        print_text("likely cause  the step itself: nothing that flowed into it was empty, an error or odd")
+        print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
     for n, suspect in enumerate(blamed.suspects[:_MAX_SUSPECTS]):
         _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also")
     if len(blamed.suspects) > _MAX_SUSPECTS:
-        print_text(f"              and {len(blamed.suspects) - _MAX_SUSPECTS} more (--json has them all)")
+        print_text(f"              and {len(blamed.suspects) - _MAX_SUSPECTS} more (--json lists all)")
 
 
 def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:

@@ -1,4 +1,4 @@
-"""`callsheet diff`, or `callsheet runs diff`: where two runs diverge, and what follows from it."""
+"""`callsheet diff` and `callsheet runs diff`: where two runs diverge, and what follows from it."""
 
 from __future__ import annotations
 
@@ -25,25 +25,23 @@ if TYPE_CHECKING:
 
 
 def _reject_plan_files(*names: str) -> None:
-    """Raise CallsheetError (CFG010) for names that are all those of files with plans."""
+    """Raise CallsheetError (CFG010) if all of these names are files of plans."""
     if all(Path(name).suffix in _PLANS and Path(name).is_file() for name in names):
-        help_text = f"plans are compared by: callsheet plan diff {shlex.join(names)}"
-        raise CallsheetError.single("CFG010", f"{names[0]} is a file, and no run", help=help_text)
+        help_text = f"to compare plans: callsheet plan diff {shlex.join(names)}"
+        raise CallsheetError.single("CFG010", f"{names[0]} is a file, not a run", help=help_text)
 
 
 @click.command("diff")
 @click.argument("old", metavar="A")
 @click.argument("new", metavar="B")
-@click.option(
-    "--all", "compare_all", is_flag=True, help="Compare to the ends, however many differences there are."
-)
-@click.option("--times", "with_times", is_flag=True, help="Also say which steps became slower or faster.")
+@click.option("--all", "compare_all", is_flag=True, help="Show all differences, not only the first ones.")
+@click.option("--times", "with_times", is_flag=True, help="Also show which steps became slower or faster.")
 @click.option(
     "--noise",
     type=ToleranceType(),
     default="20%",
     show_default=True,
-    help="What a time may differ by without being told, a part of the longer one.",
+    help="The difference of times that is ignored, as a fraction of the longer one.",
 )
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
 @journals.journal_path
@@ -59,10 +57,15 @@ def diff_of_runs(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Say where the runs A and B first part, and what follows from that.
+    """Show where the runs A and B first diverge, and what follows from it.
 
-    Steps are paired by their ids and visits, what is left over by tool and arguments. Times do not count;
-    --times tells of them apart from that.
+    A and B are run ids, unique prefixes of them, or `last`. Steps are matched by id and visit, the remaining
+    ones by tool and arguments. Times are ignored; --times compares them separately.
+
+    \b
+    Examples:
+      callsheet diff monday tuesday
+      callsheet diff monday last --times --noise 50%
     """
     from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
 

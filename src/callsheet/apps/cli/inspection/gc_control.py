@@ -1,4 +1,4 @@
-"""Turns the cyclic garbage collector off for short commands that allocate much."""
+"""Disables the cyclic garbage collector for short commands that allocate many objects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _R = TypeVar("_R")
 
 
 def without_gc(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a command so that the cyclic garbage collector is off while it runs.
+    """Decorate a command so that the cyclic garbage collector is disabled while it runs.
 
-    The objects that it leaves are not scanned when the process ends; if the collector is turned on again,
-    they are in its oldest generation.
+    The remaining objects are not scanned when the process ends. If the collector is enabled again, they are
+    in its oldest generation.
     """
 
     @functools.wraps(command)
@@ -29,7 +29,7 @@ def without_gc(command: Callable[_P, _R]) -> Callable[_P, _R]:
             return command(*args, **kwargs)
         finally:
             if was_enabled:
-                if not gc.get_freeze_count():  # otherwise another part has frozen objects on purpose
+                if not gc.get_freeze_count():  # objects that other code has frozen stay frozen
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()

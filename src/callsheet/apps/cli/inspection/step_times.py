@@ -1,4 +1,4 @@
-"""Compares the step times of two runs, side by side."""
+"""Compares the durations of the steps of two runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_SHOWN = 20
 
 
 def compare_step_times(journal: Journal, old: RunInfo, new: RunInfo, noise: float) -> list[Slower]:
-    """The visits of steps that took longer or shorter in the second run, beyond the noise."""
+    """The visits of steps that took longer or shorter in the second run, beyond `noise` (a fraction)."""
     return slower(_times(journal, old), _times(journal, new), noise)
 
 
@@ -32,7 +32,7 @@ def _times(journal: Journal, info: RunInfo) -> dict[tuple[str, int], float]:
 
 
 def print_times(differences: list[Slower], noise: float) -> None:
-    """Print them, the largest differences first."""
+    """Print the differences, the largest first."""
     for difference in differences[:_MAX_SHOWN]:
         name = difference.step if difference.visit == 1 else f"{difference.step}@{difference.visit}"
         word = "slower" if difference.new > difference.old else "faster"
@@ -40,4 +40,4 @@ def print_times(differences: list[Slower], noise: float) -> None:
     if len(differences) > _MAX_SHOWN:
         print_text(f"and {len(differences) - _MAX_SHOWN} more times")
     if not differences:
-        print_text(f"times   none differs by more than {noise:.0%}")
+        print_text(f"times   no step differs by more than {noise:.0%}")

@@ -10,12 +10,12 @@ _PERCENT = 100
 
 
 class ToleranceType(click.ParamType[float]):
-    """A part of a time, as `20%` or `0.2`."""
+    """A fraction of a time, such as `20%` or `0.2`."""
 
-    name = "PART"
+    name = "FRACTION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The part as a number from 0 on."""
+        """The fraction as a number of at least 0."""
         if isinstance(value, float):
             return value
         text = str(value)
@@ -24,5 +24,5 @@ class ToleranceType(click.ParamType[float]):
         except ValueError:
             part = -1.0
         if not 0 <= part < float("inf"):
-            self.fail(f"{text!r} is no part of a time; write 20% or 0.2", param, ctx)
+            self.fail(f"{text!r} is not a fraction; write 20% or 0.2", param, ctx)
         return part

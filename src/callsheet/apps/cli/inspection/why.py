@@ -1,4 +1,4 @@
-"""`callsheet why`: what a value of a run was derived from, and what was derived from it."""
+"""`callsheet why`: the lineage of a value of a run, backward or forward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from callsheet.trace.lineage.slices import Graph, Node
 
 _MAX_NODES = 2_000
-"""So many places are looked at for a tree, which shows the nearest ones."""
+"""The number of nodes that are visited for a tree, which shows the nearest ones."""
 _MAX_IN_JSON = 1_000
 _MAX_CALLS = 20
 
@@ -26,11 +26,16 @@ _MAX_CALLS = 20
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("variable", metavar="VAR[.PATH]")
-@click.option("--forward", "is_forward", is_flag=True, help="What was made of it, and the calls it reached.")
 @click.option(
-    "--depth", type=click.IntRange(1), default=6, show_default=True, help="So many steps back, as a tree."
+    "--forward",
+    "is_forward",
+    is_flag=True,
+    help="Show what was derived from the value, and the calls that it reached.",
 )
-@click.option("--all", "with_all", is_flag=True, help="With --json: all places, not the nearest 1,000 alone.")
+@click.option(
+    "--depth", type=click.IntRange(1), default=6, show_default=True, help="The depth of the tree, in steps."
+)
+@click.option("--all", "with_all", is_flag=True, help="With --json: all nodes, not only the nearest 1,000.")
 @journals.journal_path
 @options.as_json
 @without_gc
@@ -43,10 +48,16 @@ def why(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Say what a value of RUN was made of: inputs, literals of the plan, results of tools.
+    """Show what a value of RUN was derived from: inputs, literals of the plan, results of tools.
 
-    VAR is a variable as the run has it last, or `answer`; PATH is a place in its value, as plans write it:
-    rows.0.amount. Of a FOREACH only the item is followed that the value was made for.
+    RUN is a run id, a unique prefix of one, or `last`. VAR is a variable, with its last value, or `answer`.
+    PATH is a path in the value, as in plans: rows.0.amount. Of a FOREACH, only the item that the value was
+    derived from is followed.
+
+    \b
+    Examples:
+      callsheet why last answer
+      callsheet why last orders.0.total --forward
     """
     from callsheet.apps.operations.lineages import sliced  # noqa: PLC0415 - brings the store
 
@@ -73,9 +84,9 @@ def _print(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_forwar
         return
     calls = reached_by(lineage, graph)
     is_cut = any(has_more(graph, flows) for flows in graph.values())
-    reach = " up to there; a greater --depth looks further" if is_cut else ""
-    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} took it along{reach}")
+    reach = " up to this depth; increase --depth for more" if is_cut else ""
+    print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} received it{reach}")
     for call in calls[:_MAX_CALLS]:
         print_text(f"  {reached_line(lineage, call)}")
     if len(calls) > _MAX_CALLS:
-        print_text(f"  … and {len(calls) - _MAX_CALLS} more (--json --all has them all)")
+        print_text(f"  … and {len(calls) - _MAX_CALLS} more (--json --all lists all)")
