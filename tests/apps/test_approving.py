@@ -90,7 +90,7 @@ def test_the_inbox_tells_of_all_runs(machine, waiting):
 
 
 def test_an_empty_inbox_says_so(machine):
-    assert machine("inbox").stdout == "nobody is asked anything\n"
+    assert machine("inbox").stdout == "no pending requests\n"
 
 
 def test_a_question_takes_an_answer_that_fits(machine):

@@ -43,7 +43,7 @@ def test_what_does_not_depend_on_a_failure_finishes_and_the_rest_is_taken_up_aga
     assert "4     skipped  2 failed" in failed.stderr
     assert "5     skipped  2 failed" in failed.stderr
     assert "6     skipped  the condition does not hold" in failed.stderr
-    assert "what failed starts again with: callsheet resume r" in failed.stderr
+    assert "retry the failed steps with: callsheet resume r" in failed.stderr
     machine.write("missing.txt", "now")
     done = machine("resume", "r")
     assert done.exit_code == 0

@@ -37,7 +37,7 @@ def test_another_one_is_told_and_gone_on_under_once_it_is_accepted(waiting: Mach
     assert "  help: tools.ADD.returns: T/pub → U/priv\n    --accept-changed-policy" in result.stderr
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
-    assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr
+    assert "the policy changes: tools.ADD.returns: T/pub → U/priv" in result.stderr
 
 
 def test_what_is_left_is_refused_with_status_3_and_the_run_stays(waiting: Machine) -> None:

@@ -294,7 +294,7 @@ def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
     home.write("state.json", json.dumps({"plan_id": "two", "completed_steps": ["1"], "variables": done}))
     result = home("plan", "run", "two", "--state", "state.json")
     assert (result.exit_code, (home.folder / "out.txt").read_text()) == (0, "from before, Ada")
-    assert "1 step done before, going on" in result.stderr
+    assert "1 step already done, continuing" in result.stderr
     assert "started  @READ_FILE" not in result.stderr
     assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
     assert (home.folder / "out.txt").read_text() == "from before, Bo"

@@ -109,7 +109,7 @@ def test_a_server_that_calls_itself_something_else_is_not_called(user, changelin
     said = user("run", user.plan(PLAN))
     assert said.exit_code == 3
     assert "now reports another name" in said.stderr
-    assert "~ calls itself impostor 1, was changeling 1" in user("trust", "diff").stdout
+    assert "~ reports the name impostor 1, was changeling 1" in user("trust", "diff").stdout
 
 
 def test_another_version_is_said_once_and_kept(user, changeling, tools):

@@ -31,7 +31,7 @@ class ApproveArguments:
 
     def answer_to(self, ask: PendingAsk) -> Answer:
         """The answer to a request. Raises CallsheetError for a text that does not answer it."""
-        from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - brings the runtime
+        from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - imports the runtime
 
         by = _user() if self.by is None else self.by
         if self.deny:
@@ -82,7 +82,7 @@ def approve(
     """
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
-    from callsheet.apps.wording import asks  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.wording import asks  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:

@@ -1,6 +1,6 @@
 """Parses `NAME=VALUE` arguments of the command line.
 
-In: texts. Out: values, or CallsheetError (CFG011) that says which option is wrong.
+Input: texts. Output: values, or CallsheetError (CFG011) with the name of the option.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[str, Any]:
-    """The variables of an option; raises CallsheetError (CFG011) for one that is none, or given twice.
+    """The variables of an option by name. Raises CallsheetError (CFG011) for an invalid or repeated one.
 
     >>> parse_variables(["n=3", "city=Oslo", 'tags=["a"]', "empty="])
     {'n': 3, 'city': 'Oslo', 'tags': ['a'], 'empty': ''}
@@ -35,18 +35,18 @@ def parse_variables(assignments: Iterable[str], option: str = "--var") -> dict[s
 
 
 def parse_name(option: str, text: str) -> str:
-    """The name of a variable without `$`; raises CallsheetError (CFG011) for what is none."""
+    """The name of a variable without `$`. Raises CallsheetError (CFG011) for an invalid name."""
     name = text.strip().removeprefix("$")
     if not _NAME.match(name):
         raise _error(
-            f"{option}: {name[:60]!r} is not a variable's name",
-            "a name is made of ASCII letters, digits and _, without a digit first",
+            f"{option}: {name[:60]!r} is not a variable name",
+            "a name consists of ASCII letters, digits and _, and does not start with a digit",
         )
     return name
 
 
 def parse_value(option: str, raw: str) -> Any:
-    """The JSON value that a text is, else the text; NaN and the infinities are texts."""
+    """The JSON value of a text, otherwise the text itself; NaN and infinities are texts."""
     twice: list[str] = []
 
     def as_dict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def parse_value(option: str, raw: str) -> Any:
 
 
 def _decoded(option: str, raw: str) -> str:
-    """The value as UTF-8 text, whatever the locale made of its bytes."""
+    """The value as UTF-8 text, independent of the locale."""
     try:
         return os.fsencode(raw).decode("utf-8")
     except UnicodeError:
-        raise _error(f"the value of {option} is not UTF-8 text", "give it as UTF-8") from None
+        raise _error(f"the value of {option} is not UTF-8 text", "encode it as UTF-8") from None
 
 
 def _error(message: str, help_text: str) -> CallsheetError:

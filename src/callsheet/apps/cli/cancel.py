@@ -42,8 +42,8 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     The exit status is 1 if the process has not ended the run within --patience. It still will, or the next
     `callsheet resume` does.
     """
-    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - brings the store
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as below
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - imports the store
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
     if temporal_runs.runs_on_temporal(journal, run):
@@ -60,7 +60,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
     """Print the outcome and return the exit status."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
-    from callsheet.apps.wording.doubts import left_lines  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.wording.doubts import left_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
     result = None if outcome is None else outcome.result

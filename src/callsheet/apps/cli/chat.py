@@ -63,8 +63,8 @@ def chat(
     commands of the conversation, such as /plan create, list, show, run, resume and delete. Ctrl-C stops the
     current answer, not the conversation. Ctrl-D, or the end of standard input, ends it.
     """
-    from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - brings the runtime
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.chat.dialogue import ConversationOptions  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 

@@ -44,7 +44,7 @@ def compare_react(
     solved goal. Without --expect and --check every answer counts as solved.
     """
     from callsheet.apps.attempt_costs import tally  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.comparing import compared  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
 
@@ -56,15 +56,15 @@ def compare_react(
     tallies = [tally(attempts) for attempts in attempts_by_method]
     if as_json:
         rows = [
-            asdict(way)
-            | {"per_solved": None if way.each is None else way.each._asdict()}
+            asdict(totals)
+            | {"per_solved": None if totals.each is None else totals.each._asdict()}
             | {"attempts": [asdict(attempt) for attempt in attempts]}
-            for way, attempts in zip(tallies, attempts_by_method, strict=True)
+            for totals, attempts in zip(tallies, attempts_by_method, strict=True)
         ]
         print_json({"goal": goal, "times": times, "ways": rows})
         return Exit.OK
-    for way in tallies:
-        _print(way)
+    for totals in tallies:
+        _print(totals)
     print_text("")
     for line in _table(tallies):
         print_text(line)
@@ -91,30 +91,32 @@ def _solves(expect: str | None, check: str | None) -> Callable[[str], bool]:
     return lambda answer: expected_text in answer.casefold()
 
 
-def _print(way: AttemptTotals) -> None:
-    print_text(f"{way.name}: {_solved(way)}")
-    model_call_notes = [f"{way.compiling} to compile the plan"] if way.compiling else []
-    model_call_notes += [f"{way.repairs} of them repairs"] if way.repairs else []
-    model_call_notes += [f"{way.replans} for new plans"] if way.replans else []
+def _print(totals: AttemptTotals) -> None:
+    print_text(f"{totals.name}: {_solved(totals)}")
+    model_call_notes = [f"{totals.compiling} to compile the plan"] if totals.compiling else []
+    model_call_notes += [f"{totals.repairs} of them repairs"] if totals.repairs else []
+    model_call_notes += [f"{totals.replans} for new plans"] if totals.replans else []
     details = f" ({', '.join(model_call_notes)})" if model_call_notes else ""
-    print_text(f"  model calls {way.model_calls}{details}, tool calls {way.calls}, {seconds(way.seconds)}")
     print_text(
-        f"  tokens: input {way.input_tokens:,} ({way.fresh_tokens:,} fresh, {way.cached_tokens:,} cached),"
-        f" output {way.output_tokens:,}"
+        f"  model calls {totals.model_calls}{details}, tool calls {totals.calls}, {seconds(totals.seconds)}"
     )
-    print_text(f"  {'error' if way.error else 'answer'}: {preview(way.error or way.answer, 200)}")
+    print_text(
+        f"  tokens: input {totals.input_tokens:,} ({totals.fresh_tokens:,} fresh,"
+        f" {totals.cached_tokens:,} cached), output {totals.output_tokens:,}"
+    )
+    print_text(f"  {'error' if totals.error else 'answer'}: {preview(totals.error or totals.answer, 200)}")
 
 
-def _solved(way: AttemptTotals) -> str:
-    if way.times == 1:
-        return "solved" if way.solved else "NOT solved"
-    return f"solved {way.solved} of {way.times} times"
+def _solved(totals: AttemptTotals) -> str:
+    if totals.times == 1:
+        return "solved" if totals.solved else "NOT solved"
+    return f"solved {totals.solved} of {totals.times} times"
 
 
-def _table(ways: Sequence[AttemptTotals]) -> list[str]:
+def _table(all_totals: Sequence[AttemptTotals]) -> list[str]:
     """The cost of a solved goal with each method, failed attempts included."""
     header = ("per solved goal", "tokens, cold", "tokens, warm", "model calls", "tool calls", "time")
-    rows = [header, *(_row(way) for way in ways)]
+    rows = [header, *(_row(totals) for totals in all_totals)]
     widths = [max(len(row[n]) for row in rows if n < len(row)) for n in range(len(header))]
     return [
         "  ".join(cell.rjust(width) if n else cell.ljust(width) for n, (cell, width) in enumerate(cells))
@@ -122,10 +124,10 @@ def _table(ways: Sequence[AttemptTotals]) -> list[str]:
     ]
 
 
-def _row(way: AttemptTotals) -> tuple[str, ...]:
-    each = way.each
+def _row(totals: AttemptTotals) -> tuple[str, ...]:
+    each = totals.each
     if each is None:
-        return (way.name, "not solved")
+        return (totals.name, "not solved")
     counts = (each.tokens_cold, each.tokens_warm)
     calls = (each.model_calls, each.calls)
-    return (way.name, *(f"{n:,.0f}" for n in counts), *(f"{n:.3g}" for n in calls), seconds(each.seconds))
+    return (totals.name, *(f"{n:,.0f}" for n in counts), *(f"{n:.3g}" for n in calls), seconds(each.seconds))

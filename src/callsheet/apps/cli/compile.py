@@ -68,7 +68,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
       callsheet compile "Summarize the open issues" --mcp-config mcp.json
       callsheet compile "Greet Ada" --tools tools.py --out greet.ltp
     """
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import compiled_for, prompt_of, saved_as  # noqa: PLC0415 - as above
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help

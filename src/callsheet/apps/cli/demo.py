@@ -1,6 +1,6 @@
-"""`callsheet demo`: a complete example on real MCP servers, with the commands that a user would type.
+"""`callsheet demo`: runs a complete example on real MCP servers, and prints each command before it runs.
 
-The plan comes with the sample, or with `--goal` from a model.
+The plan is part of the sample, or with `--goal` compiled by a model.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from callsheet.apps.demo.sample import Sample
 
 GOAL = "List the tables of the database, get the time in Asia/Tokyo and tell me both."
-"""What is asked where --goal says nothing: short enough for a small model."""
+"""The goal of `--goal` without a text: short enough for a small model."""
 _WHAT_TO_EXPECT = (
-    "a model makes the plan now. Large ones mostly succeed; small ones call the right tools for most goals of"
-    " one to three parts and fail at longer ones. What they write can run and not be what was meant"
+    "a model compiles the plan. Large models mostly succeed; small ones call the right tools for most goals"
+    " of one to three parts and fail at longer ones. A plan that runs without errors can still be wrong"
 )
 
 
@@ -32,15 +32,15 @@ _WHAT_TO_EXPECT = (
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the sample is made; default: the user's data folder.",
+    help="The folder of the sample; default: in the user's data folder.",
 )
-@click.option("--prepare", is_flag=True, help="Make the sample and print the commands, but run nothing.")
+@click.option("--prepare", is_flag=True, help="Create the sample and print the commands, but run nothing.")
 @click.option(
     "--goal",
     is_flag=False,
     flag_value=GOAL,
     metavar="[TEXT]",
-    help="Have a model make the plan, for TEXT or for a goal that fits the sample, and run that.",
+    help="Compile the plan with a model, for TEXT or for a goal that fits the sample.",
 )
 @options.model
 @journals.journal_path
@@ -55,14 +55,14 @@ def demo(
 ) -> int:
     """Run a plan on three real MCP servers, with a sample repository and database.
 
-    Needs git, no key, and the network only once, to install the servers. With --goal a model makes the plan:
-    the one that is configured, else a local one that was fetched.
+    This needs git, no API key, and the network only the first time, to install the servers. With --goal a
+    model compiles the plan: the configured one, otherwise a downloaded local one.
     """
-    from platformdirs import user_cache_path  # noqa: PLC0415 - only here
+    from platformdirs import user_cache_path  # noqa: PLC0415 - only for this command
 
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.demo.sample import make_sample  # noqa: PLC0415 - imports sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
     chosen_model = "" if goal is None else _choose_model(model)
@@ -71,7 +71,7 @@ def demo(
     servers = run_async(install_servers(cache, _print))
     sample = make_sample(folder, servers)
     _forget_pins(sample.config)
-    _print(f"made a repository, a database and a list of offices in {sample.workspace}")
+    _print(f"created a repository, a database and a list of offices in {sample.workspace}")
     record = [] if journal is None else ["--journal", str(journal)]
     lines = (
         _plan_commands(sample, record) if goal is None else _goal_commands(goal, chosen_model, sample, record)
@@ -88,12 +88,12 @@ def demo(
             return status
     if goal is None:
         _print(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
-    _print(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
+    _print(f"the journal is {_journal_path(journal)}; `callsheet runs` lists its runs")
     return Exit.OK
 
 
 def _plan_commands(sample: Sample, record: list[str]) -> list[list[str]]:
-    """The commands that draw, check, run and explain the plan that comes with the sample."""
+    """The commands that draw, check, run and show the plan of the sample."""
     tools = ["--mcp-config", str(sample.config)]
     values = ["--var", f"repo={sample.repository}"]
     plan = str(sample.plan)
@@ -106,7 +106,7 @@ def _plan_commands(sample: Sample, record: list[str]) -> list[list[str]]:
 
 
 def _goal_commands(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
-    """The commands that make a plan for a goal, draw, run and explain it."""
+    """The commands that compile a plan for a goal, and draw, run and show it."""
     tools = ["--mcp-config", str(sample.config), "--model", model]
     plan = str(sample.plan.with_name("goal.ltp"))
     about = ["--context", sample.about]
@@ -119,11 +119,11 @@ def _goal_commands(goal: str, model: str, sample: Sample, record: list[str]) -> 
 
 
 def _choose_model(option: str) -> str:
-    """The model that makes the plan: the one that is named or configured, else a local one that was fetched.
+    """The model that compiles the plan: the named or configured one, otherwise a downloaded local one.
 
-    Raises CallsheetError (CMP001) where there is none.
+    Raises CallsheetError (CMP001) if there is none.
     """
-    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - brings the compiler
+    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - imports the compiler
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
     from callsheet.ports.models.local import look  # noqa: PLC0415 - as above
 
@@ -133,12 +133,12 @@ def _choose_model(option: str) -> str:
     local = look().default
     if local is None:
         raise no_model()
-    _print(f"no model is configured; {local} is on this machine and is taken")
+    _print(f"no model is configured; using {local}, which is on this machine")
     return local
 
 
 def _forget_pins(config: Path) -> None:
-    """Forget what is kept of the demonstration's servers: it has just installed them itself."""
+    """Remove the pins of the servers of the demo, which were just installed."""
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.ports.mcp import load_config  # noqa: PLC0415 - as above
@@ -151,7 +151,7 @@ def _forget_pins(config: Path) -> None:
             pins = pins if known is None else pins.without(known)
         return pins
 
-    with suppress(OSError):  # nothing can be kept there, so nothing is
+    with suppress(OSError):  # if the file cannot be written, it has no pins
         pin_file(load_settings()).change(forget)
 
 
@@ -160,13 +160,13 @@ def _print(text: str) -> None:
 
 
 def _journal_path(option: Path | None) -> Path:
-    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - imports sqlite3
 
     return option or default_journal_path()
 
 
 def _invoke(context: click.Context, line: list[str]) -> int:
-    """Carry out a command line as if it had been typed, and show it first."""
+    """Print a command line and execute it."""
     click.secho(f"\n$ callsheet {shlex.join(line)}", bold=True, err=True)
     parent = context.parent
     assert parent is not None

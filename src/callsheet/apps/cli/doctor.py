@@ -1,4 +1,4 @@
-"""`callsheet doctor`: checks that everything callsheet needs is present and working."""
+"""`callsheet doctor`: checks that everything callsheet needs is installed and working."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 @journals.journal_path
 @options.as_json
 def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
-    """Look whether everything needed is in order; exit 1 if something is not.
+    """Check the installation; the exit status is 1 if something is broken.
 
-    MCP servers are started only if their configuration is named with --mcp-config. A model that is configured
-    is asked for a few words.
+    MCP servers are started only if --mcp-config is given. A configured model is sent a short request.
     """
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.examination import examine  # noqa: PLC0415 - brings the whole program
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.examination import examine  # noqa: PLC0415 - imports the whole program
 
     items = run_async(examine(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)

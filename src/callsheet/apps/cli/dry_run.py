@@ -1,7 +1,6 @@
-"""`callsheet dry-run`, and `run --dry-run`: predicts what a plan would do, without doing it.
+"""`callsheet dry-run` and `run --dry-run`: predict what a plan would do, without doing it.
 
-The plan is checked as `run` checks it. No server is started unless it is asked for, and no
-journal is opened.
+The plan is checked as by `run`. No server is started unless --ask-servers is given, and no journal is opened.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a dry run is told besides the plan: results, a price, and whether servers are asked."""
+    """The inputs of a dry run besides the plan: results of steps, a price, and whether servers are asked."""
 
     assumed: tuple[str, ...] = ()
     price: float | None = None
@@ -37,15 +36,15 @@ class Assumptions:
 
     @property
     def is_given(self) -> bool:
-        """Whether anything is said that makes sense in a dry run alone."""
+        """Whether any option was given that applies only to a dry run."""
         return bool(self.assumed) or self.price is not None or self.ask_servers
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunRules:
-    """What the run would be held to: tools before which a person is asked, a policy, and the steps approved.
+    """The rules of the run: tools that need approval, a policy, and approved steps.
 
-    `is_recorded` says that it would have a journal.
+    `is_recorded` states that the run would have a journal.
     """
 
     approve: tuple[str, ...] = ()
@@ -55,7 +54,7 @@ class DryRunRules:
     """The names of variables whose values are secret."""
     is_recorded: bool = True
     journal: Path | None = None
-    """Where, if not in the usual place."""
+    """The path of the journal; None for the default one."""
 
 
 assumptions = options.grouped(
@@ -66,16 +65,16 @@ assumptions = options.grouped(
         "assumed",
         multiple=True,
         metavar="STEP=VALUE",
-        help="Dry run: take the step's result as given; VALUE is JSON, or else text. May be repeated.",
+        help="Dry run: assume this result of a step; VALUE is JSON, otherwise text. May be repeated.",
     ),
     price=click.option(
         "--price",
         type=FiniteRange(0),
         metavar="N",
-        help="Dry run: what a million tokens of prompts cost, in any currency.",
+        help="Dry run: the price of a million prompt tokens, in any currency.",
     ),
     ask_servers=click.option(
-        "--ask-servers", is_flag=True, help="Dry run: start MCP servers to ask what their tools are."
+        "--ask-servers", is_flag=True, help="Dry run: start MCP servers to list their tools."
     ),
 )
 """The options of a dry run, as `assumptions`."""
@@ -90,7 +89,7 @@ assumptions = options.grouped(
     "--approve",
     multiple=True,
     metavar="TOOL",
-    help="As with `run`: a person is asked before each call of this tool; may be repeated.",
+    help="As for `run`: require approval of each call of this tool; may be repeated.",
 )
 @options.policy_if_any
 @options.approved
@@ -105,11 +104,17 @@ def dry_run(
     approved: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Say what PLAN, a file or - for standard input, would do, and do nothing of it.
+    """Show what PLAN, a file or - for standard input, would do. Nothing is executed.
 
-    Every argument that can be resolved is; what only a run will know stands in <…>. Both sides of a
-    guard that cannot be decided are followed. Under a policy each step says what it refuses, what a
-    person is asked, and what is seen to; the exit status is 3 where the plan is refused.
+    Arguments are shown resolved as far as they are known; values that only a run can know are shown as <…>.
+    If a condition cannot be decided, both branches are followed. With --policy, each step shows what the
+    policy refuses, what needs approval, and what is enforced at run time. The exit status is 3 if the plan is
+    refused.
+
+    \b
+    Examples:
+      callsheet dry-run plan.ltp --tools tools.py
+      callsheet dry-run plan.ltp --assume 'S1=[1, 2]' --policy workspace
     """
     rules = DryRunRules(approve, policy, approved)
     return print_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
@@ -124,9 +129,9 @@ def print_dry_run(
     *,
     as_json: bool,
 ) -> Exit:
-    """Check a plan and print its dry run; raises CallsheetError for one that would not be run.
+    """Check a plan and print its dry run. Raises CallsheetError for a plan that would not be run.
 
-    A person is asked before the calls of the tools that `rules` or the settings name.
+    Calls of the tools that `rules` or the settings name need approval.
     """
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
@@ -153,13 +158,13 @@ def print_dry_run(
     else:
         print_diagnostics(ran.remarks, text.source)
         if ran.absent:
-            to_stderr(f"{ran.absent}: --ask-servers starts the servers")
+            to_stderr(f"{ran.absent}: use --ask-servers to start the servers")
         click.echo(ran.to_text(columns()).encode("utf-8", "backslashreplace"))
     return Exit.OK if ran.ok else Exit.REFUSED
 
 
 def parse_assumptions(texts: Iterable[str]) -> dict[str, Any]:
-    """The results of `--assume` by step id; raises CallsheetError (RUN040) for what is none.
+    """The results of `--assume` by step id. Raises CallsheetError (RUN040) for an invalid one.
 
     >>> parse_assumptions(['S1={"n": 3}', "S2=some text"])
     {'S1': {'n': 3}, 'S2': 'some text'}

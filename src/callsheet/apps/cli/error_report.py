@@ -1,6 +1,6 @@
-"""Reports an exception: a user's mistake as diagnostics, a bug with how to report it.
+"""Reports an exception of a command: user errors as diagnostics, internal errors with instructions.
 
-In: whatever a command raised. Out: the exit status, after it has been told. Loaded only then.
+Input: the exception. Output: the exit status, after printing. Imported only if there is an error.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from callsheet.apps.cli.output import (
 )
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
-_OF_THE_JOURNAL = frozenset(
+_JOURNAL_CODES = frozenset(
     {"JRN004", "JRN005", "JRN006", "JRN007", "JRN010", "JRN012", "JRN013", "JRN014", "JRN020"}
 )
-"""Errors that are not the command line's fault: the disk, the journal or another process."""
-_OF_A_COLLECTOR = frozenset({"TRC001", "TRC002"})
-_OF_THE_SYSTEM = frozenset({"CFG022"})
+"""Errors that do not come from the command line: the disk, the journal or another process."""
+_COLLECTOR_CODES = frozenset({"TRC001", "TRC002"})
+_SYSTEM_CODES = frozenset({"CFG022"})
 _CANTOPEN = 14
-"""The code of SQLite for a file that it cannot open, whatever the reason."""
-_OF_A_DATABASE = 8
-"""How many files the connections to a journal open at most while it is prepared."""
+"""SQLITE_CANTOPEN: the file cannot be opened, for any reason."""
+_FILES_OF_A_DATABASE = 8
+"""The maximum number of files that opening a journal needs."""
 
 
 def report_error(error: Exception, *, as_json: bool) -> Exit:
-    """Print an error and give the exit status; `Exit.BUG` for what nobody foresaw."""
+    """Print an error and return the exit status; `Exit.BUG` for an unexpected exception."""
     if isinstance(error, click.UsageError):
         error = _usage(error)
     if isinstance(error, FileNotFoundError) and _is_working_directory_missing():
         error = CallsheetError.single(
-            "CFG021", "the working folder is gone", help="go to a folder that is there: cd"
+            "CFG021", "the working folder has been deleted", help="change to an existing folder: cd"
         )
     if _is_out_of_files(error):
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -53,7 +53,7 @@ def report_error(error: Exception, *, as_json: bool) -> Exit:
         except OSError as unwritten:
             print_error(error, as_json=False)
             return _report_write_failure(unwritten)
-        if error.diagnostics[0].code in _OF_THE_JOURNAL | _OF_A_COLLECTOR | _OF_THE_SYSTEM:
+        if error.diagnostics[0].code in _JOURNAL_CODES | _COLLECTOR_CODES | _SYSTEM_CODES:
             return Exit.FAILED
         return exit_for_diagnostics(error.diagnostics) or Exit.WRONG
     if isinstance(error, OSError) and raised_while_printing(error):
@@ -61,18 +61,18 @@ def report_error(error: Exception, *, as_json: bool) -> Exit:
     text = " ".join(str(error).split())[:300]
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     to_stderr(
-        f"callsheet has a bug: {message}\n"
-        "  help: report it with what `callsheet doctor` prints and what this command prints after"
-        " `callsheet --debug …`; a run that was going on can be resumed"
+        f"internal error: {message}\n"
+        "  help: this is a bug in callsheet. Report it with the output of `callsheet doctor` and of this"
+        " command as `callsheet --debug …`; an interrupted run can be resumed"
     )
     return Exit.BUG
 
 
 def _is_out_of_files(error: BaseException | None) -> bool:
-    """Whether an error, or the one that caused it, is that no more files could be opened.
+    """Whether the error, or its cause, is that no more files can be opened.
 
-    A failed import says so only in its text. SQLite says that it cannot open a file, and has closed others
-    by now, so the count of those that may still be opened decides.
+    A failed import has this only in its text. SQLite reports that it cannot open a file, and has closed other
+    files by then, so the number of files that can still be opened decides.
     """
     if error is None:
         return False
@@ -80,13 +80,13 @@ def _is_out_of_files(error: BaseException | None) -> bool:
         return True
     if isinstance(error, ImportError) and os.strerror(errno.EMFILE) in str(error):
         return True
-    if getattr(error, "sqlite_errorcode", None) == _CANTOPEN and not _can_open(_OF_A_DATABASE):
+    if getattr(error, "sqlite_errorcode", None) == _CANTOPEN and not _can_open(_FILES_OF_A_DATABASE):
         return True
     return _is_out_of_files(error.__cause__ or error.__context__)
 
 
 def _can_open(count: int) -> bool:
-    """Whether so many more files may be opened."""
+    """Whether `count` more files can be opened."""
     opened: list[int] = []
     try:
         for _ in range(count):
@@ -100,7 +100,7 @@ def _can_open(count: int) -> bool:
 
 
 def _is_working_directory_missing() -> bool:
-    """Whether the working folder has been removed: whatever asks for it raises FileNotFoundError then."""
+    """Whether the working folder was deleted, so that using it raises FileNotFoundError."""
     try:
         os.getcwd()
     except FileNotFoundError:
@@ -109,30 +109,28 @@ def _is_working_directory_missing() -> bool:
 
 
 def _report_write_failure(error: OSError) -> Exit:
-    """Say on standard error that the result could not be written to standard output (CFG018)."""
+    """Report on standard error that standard output could not be written (CFG018)."""
     discard_output()
     reason = error.strerror or str(error)
     unwritten = CallsheetError.single(
         "CFG018",
         f"the result cannot be written: {reason}",
-        help="free space or print to another place; `callsheet show RUN` tells the answer of a run again",
+        help="free space or redirect the output; `callsheet show RUN` prints the answer of a run again",
     )
     print_error(unwritten, as_json=False)
     return Exit.FAILED
 
 
 def unknown_command(name: str, known: Iterable[str], group: str) -> CallsheetError:
-    """That there is no such command in the group, with the nearest ones."""
+    """An error for an unknown command of a group, with the nearest names."""
     suggestions = did_you_mean(name, known)
     help_text = (
         f"did you mean {' or '.join(suggestions)}?" if suggestions else f"`{group} --help` lists the commands"
     )
-    return CallsheetError.single("CFG010", f"there is no command {name[:40]!r}", help=help_text)
+    return CallsheetError.single("CFG010", f"unknown command {name[:40]!r}", help=help_text)
 
 
 def _usage(error: click.UsageError) -> CallsheetError:
     path = error.ctx.command_path if error.ctx is not None else "callsheet"
     message = error.format_message().rstrip(".")
-    return CallsheetError.single(
-        "CFG010", message[:1].lower() + message[1:], help=f"`{path} --help` tells how it is used"
-    )
+    return CallsheetError.single("CFG010", message[:1].lower() + message[1:], help=f"see `{path} --help`")

@@ -1,7 +1,7 @@
-"""Runs a command's coroutine to its end, without waiting for tasks and threads that cannot be stopped.
+"""Runs the coroutine of a command, without waiting for tasks and threads that cannot be stopped.
 
-When a tool is late or the user has pressed Ctrl-C, nobody waits for its answer any more, and so the
-process must not either. SIGTERM and SIGHUP are taken as Ctrl-C is.
+When a tool does not answer in time, or the user has pressed Ctrl-C, its answer is not waited for, so the
+process must not wait either. SIGTERM and SIGHUP are handled like Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GRACE = 0.2
 
 
 class TerminatedBySignal(KeyboardInterrupt):
-    """A signal other than Ctrl-C's has ended the work; `status` is the exit status for it."""
+    """Raised after SIGTERM or SIGHUP; `status` is the exit status."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -32,9 +32,9 @@ class TerminatedBySignal(KeyboardInterrupt):
 
 
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:
-    """The coroutine's result; raises KeyboardInterrupt after Ctrl-C, when it has been cancelled.
+    """Run a coroutine and return its result. Raises KeyboardInterrupt if Ctrl-C has cancelled it.
 
-    After SIGTERM or SIGHUP it is an `TerminatedBySignal`.
+    After SIGTERM or SIGHUP the exception is a `TerminatedBySignal`.
     """
     received: list[int] = []
     try:
@@ -46,19 +46,19 @@ def run_async(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def _cancel_on_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
-    """Let the first SIGTERM or SIGHUP cancel this task; one that is ignored (nohup) stays so."""
+    """Cancel this task on the first SIGTERM or SIGHUP; an ignored signal (nohup) stays ignored."""
     task = asyncio.current_task()
     assert task is not None
 
-    def take(number: int) -> None:
+    def on_signal(number: int) -> None:
         received.append(number)
-        if len(received) == 1:  # a terminal that closes sends more than one
+        if len(received) == 1:  # a closing terminal sends more than one
             task.cancel()
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            with suppress(ValueError, RuntimeError):  # not in the main thread: nobody sends any there
-                loop.add_signal_handler(number, take, number)
+            with suppress(ValueError, RuntimeError):  # signals are delivered only to the main thread
+                loop.add_signal_handler(number, on_signal, number)
 
 
 async def _run_cancellable(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
@@ -67,7 +67,7 @@ async def _run_cancellable(work: Coroutine[Any, Any, _T], received: list[int]) -
 
 
 def exit_process(status: int) -> None:
-    """End the process now if a thread would keep it alive; return otherwise."""
+    """End the process immediately if a thread would keep it alive; otherwise return."""
     deadline = monotonic() + _GRACE
     for thread in threading.enumerate():
         if thread is threading.main_thread() or thread.daemon:

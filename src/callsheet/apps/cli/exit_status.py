@@ -1,4 +1,4 @@
-"""The exit statuses of `callsheet`; scripts rely on them, so a number never changes."""
+"""The exit statuses of `callsheet`. Scripts rely on them, so their numbers never change."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 _REFUSALS = frozenset(
     {"TOL020", "TOL021", "POL007", "POL010", *(f"POL{number}" for number in range(101, 121))}
 )
-"""What a policy says, and not the language."""
+"""The codes of refusals by a policy or by trust, which are not errors of the plan."""
 
 
 class Exit(IntEnum):
-    """The exit statuses, as `docs/cli.md` documents them."""
+    """The exit statuses, documented in `docs/cli.md`."""
 
     OK = 0
-    """Done."""
+    """Success."""
     FAILED = 1
-    """The plan failed, or what was asked about is not in order."""
+    """The plan failed, or the check found a problem."""
     WRONG = 2
-    """The plan, the configuration or the command line is wrong; nothing was run."""
+    """The plan, the configuration or the command line is invalid; nothing was executed."""
     REFUSED = 3
     """A policy refused the plan."""
     UNDECIDED = 4
-    """The run needs a person's decision before it can go on."""
+    """The run needs a decision of a person before it can continue."""
     BUG = 70
-    """callsheet itself is broken."""
+    """An internal error of callsheet."""
     HUNG_UP = 129
-    """SIGHUP, as Ctrl-C: the terminal was closed."""
+    """SIGHUP: the terminal was closed; handled like Ctrl-C."""
     INTERRUPTED = 130
-    """Ctrl-C; a run that was going on can be resumed."""
+    """Ctrl-C; an interrupted run can be resumed."""
     TERMINATED = 143
-    """SIGTERM, as Ctrl-C."""
+    """SIGTERM; handled like Ctrl-C."""
 
 
 def exit_for_diagnostics(diagnostics: Iterable[Diagnostic]) -> Exit:
-    """The status for what was found: refused only if nothing else is wrong."""
+    """The exit status for diagnostics: `REFUSED` only if there is no other error."""
     errors = {d.code for d in diagnostics if d.is_error}
     if not errors:
         return Exit.OK

@@ -1,7 +1,7 @@
-"""Starts a run from the command line: checks its plan against the tools, proves it, and launches it.
+"""Starts a run from the command line: checks its plan against the tools, verifies it, and launches it.
 
-In: a job, all that the command line says. Out: an exit status; how the run stands is printed. What is
-needed to open the same tools again is kept with the run, so that `resume` needs no options.
+Input: a job with all arguments of the command line. Output: an exit status; the outcome is printed. The setup
+of the tools is recorded with the run, so that `resume` needs no options.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run that is about to begin. `journal` is None where nothing is to be recorded."""
+    """A run that is about to start. `journal` is None if nothing is recorded."""
 
     text: PlanText
     plan: Plan
@@ -60,27 +60,27 @@ class Job:
     policy: Policy | None
     approved: tuple[str, ...]
     secrets: dict[str, str]
-    """The inputs that are secret, which `inputs` has as well."""
+    """The secret inputs, which are also in `inputs`."""
     masker: Masker
     engine: TemporalSettings | None
-    """Where the run is carried out, None for here."""
+    """The engine that executes the run; None for this process."""
     detaches: bool
     completed_steps: Mapping[str, Any] | None
-    """What each step gave that is done elsewhere, None for a run that begins at the beginning."""
+    """The results of steps that were completed by another program; None for a run from the start."""
     worker_secrets: Mapping[str, str]
-    """Variables of the environment of workers elsewhere by the text in their place."""
+    """Environment variables of remote workers, by the placeholders of their values."""
 
 
 def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of tools as plans have them, each once."""
+    """The canonical names of tools, without duplicates."""
     from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
 
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
 def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
-    """Check the plan on the tools that are there, run it, and tell how it stands; gives the exit status."""
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
+    """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
@@ -88,7 +88,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
         with job.masker.over_prints(), job.progress:
             outcome, diagnostics = run_async(_run(job))
     except KeyboardInterrupt as stop:
-        return journals.report_interrupt(stop, _recorded_run_id(job), hint, is_there=job.engine is not None)
+        return journals.report_interrupt(stop, _recorded_run_id(job), hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_recovery_help(error, _recorded_run_id(job), hint) from error
     except CallsheetError as error:
@@ -108,7 +108,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
 
 
 def _recorded_run_id(job: Job) -> str | None:
-    """The id of the run, if it is in the journal, or if nobody can tell."""
+    """The id of the run if it is in the journal, or if the journal cannot be read."""
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
 
     if job.journal is None:
@@ -180,7 +180,7 @@ async def _resume_adopted(
     watch: Watch,
     respondents: Respondents,
 ) -> RunOutcome:
-    """Put the run into the journal as it stands elsewhere, and carry it on from there."""
+    """Record the run with the completed steps of another program, and continue it."""
     from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
@@ -192,7 +192,7 @@ async def _resume_adopted(
 
 
 def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, ...]:
-    """Refuse a plan with errors; else print the warnings, and which servers were opened."""
+    """Raise CallsheetError for a plan with errors; otherwise print the warnings and the opened servers."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
@@ -222,7 +222,7 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
 
 
 def _tools_with_limits(job: Job) -> list[str]:
-    """The tools whose calls the command limits; those of the configuration are meant for other plans too."""
+    """The tools that options of this command limit; limits of the configuration may be for other plans."""
     limits, configured = job.limits, job.setup.settings.limits
     limited = {**limits.max_calls_by_tool, **limits.max_concurrency_by_tool}
     return sorted(
@@ -231,7 +231,7 @@ def _tools_with_limits(job: Job) -> list[str]:
 
 
 def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
-    """The policy on the tools that there are, once the plan has been proved; raises PolicyRefused."""
+    """The policy bound to the available tools, after the plan was verified. Raises PolicyRefused."""
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
@@ -259,7 +259,7 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
 
 
 def _journal_of_labels(job: Job) -> Path:
-    """The journal beside which labels are kept; one that is not written to has them too."""
+    """The journal beside which labels are stored, also for a run that is not recorded."""
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     return default_journal_path() if job.journal is None else job.journal.path

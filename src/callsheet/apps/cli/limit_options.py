@@ -1,6 +1,6 @@
 """The options that limit a run, in addition to `[limits]` of the configuration file.
 
-`limits` gives a command the limits of a new run, `changes` what a resumed run changes of its own.
+`limits` passes the limits of a new run to a command, `changes` the changes to the limits of a resumed run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class _Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         match = _DURATION.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is no time; write seconds, or a number with s, m, h or d: 10m", param, ctx)
+            self.fail(
+                f"{value!r} is not a duration; write seconds, or a number with s, m, h or d: 10m", param, ctx
+            )
         return float(match[1]) * _UNITS[match[2]]
 
 
@@ -45,7 +47,7 @@ class _Count(click.ParamType[tuple[str | None, int]]):
     ) -> tuple[str | None, int]:
         match = _COUNT.fullmatch(str(value))
         if match is None:
-            self.fail(f"{value!r} is no number of calls; write N, or TOOL=N for one tool", param, ctx)
+            self.fail(f"{value!r} is not a number of calls; write N, or TOOL=N for one tool", param, ctx)
         if int(match[2]) < self._least:
             self.fail(f"{match[2]} is not in the range x>={self._least}", param, ctx)
         return match[1], int(match[2])
@@ -53,63 +55,65 @@ class _Count(click.ParamType[tuple[str | None, int]]):
 
 _bounds = {
     "max_steps": click.option(
-        "--max-steps", type=click.IntRange(1), metavar="N", help="Steps that the run may execute."
+        "--max-steps", type=click.IntRange(1), metavar="N", help="The maximum number of executed steps."
     ),
     "max_calls": click.option(
         "--max-calls",
         type=_Count(),
         multiple=True,
         metavar="N|TOOL=N",
-        help="Calls that the run may make in all, or of one tool; may be repeated.",
+        help="The maximum number of calls, in total or of one tool; may be repeated.",
     ),
     "max_tokens": click.option(
-        "--max-tokens", type=click.IntRange(0), metavar="N", help="Tokens that the run may use."
+        "--max-tokens", type=click.IntRange(0), metavar="N", help="The maximum number of tokens."
     ),
     "max_cost": click.option(
-        "--max-cost", type=FiniteRange(0), metavar="X", help="What the calls of the run may cost."
+        "--max-cost", type=FiniteRange(0), metavar="X", help="The maximum cost of all calls."
     ),
     "max_seconds": click.option(
         "--max-time",
         "max_seconds",
         type=_Duration(),
         metavar="TIME",
-        help="Time the run may take: 90, 10m, 2h.",
+        help="The maximum running time: 90 (seconds), 10m, 2h.",
     ),
     "replans_on_failure": click.option(
         "--replan",
         "replans_on_failure",
         type=click.IntRange(0),
         metavar="N",
-        help="Ask a model up to N times for other steps when a JSON plan has failed; default: 0.",
+        help="Ask a model up to N times for new steps when a JSON plan has failed; default: 0.",
     ),
     "schedule": click.option(
         "--schedule",
         type=click.Choice(SCHEDULES),
-        help="When steps in text order start: each in its turn, or calls that only read before it, where "
-        "nobody can tell; default: auto.",
+        help="When steps in text order start: each in its turn, or (auto) calls that only read earlier, if "
+        "this makes no observable difference; default: auto.",
     ),
     "max_concurrency": click.option(
         "--max-concurrency",
         type=_Count(minimum=1),
         multiple=True,
         metavar="N|TOOL=N",
-        help="Steps that may be under way at once, in a plan of dependencies and on the schedule auto "
-        f"(default: {_DEFAULTS.max_concurrency}), or calls of one tool; may be repeated.",
+        help="The maximum number of concurrent steps, in a dependency plan and with --schedule auto "
+        f"(default: {_DEFAULTS.max_concurrency}), or of concurrent calls of one tool; may be repeated.",
     ),
     "no_guards": click.option(
-        "--no-guards", is_flag=True, help="No limits but those that are named beside it; for trusted plans."
+        "--no-guards",
+        is_flag=True,
+        help="Remove all limits except those given by other options; for trusted plans.",
     ),
 }
 _pace = {
     "window": click.option(
         "--window",
         type=click.IntRange(1, MAX_WINDOW),
-        help=f"Items of a FOREACH that may be under way at once; default: {_DEFAULTS.window}.",
+        help=f"The maximum number of concurrent items of a FOREACH; default: {_DEFAULTS.window}.",
     ),
     "retry_delay": click.option(
         "--retry-delay",
         type=FiniteRange(0, _DEFAULTS.max_retry_delay),
-        help=f"Seconds before a step is tried again; default: {_DEFAULTS.retry_delay:g}.",
+        help=f"The delay in seconds before a retry; default: {_DEFAULTS.retry_delay:g}.",
     ),
 }
 
@@ -124,7 +128,7 @@ def _changes(
     no_guards: bool = False,
     **values: Any,
 ) -> Callable[[Limits], Limits]:
-    """What the options make of limits."""
+    """A function that applies the options to limits."""
     changed: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     for name, counts in (("max_calls", max_calls), ("max_concurrency", max_concurrency)):
         changed[f"{name}_by_tool"] = {tool.upper(): most for tool, most in counts if tool is not None}
@@ -137,7 +141,7 @@ def _changes(
 
 
 def _limits(**values: Any) -> Limits:
-    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - brings the built-in tools
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - imports the built-in tools
 
     return _changes(**values)(load_settings().limits)
 
@@ -145,7 +149,7 @@ def _limits(**values: Any) -> Limits:
 limits = options.grouped("limits", _limits, **_bounds, **_pace)
 """The limits of a new run, as `limits`."""
 changes = options.grouped("changes", _changes, **_bounds)
-"""What a resumed run makes of its limits, as `changes`."""
+"""The changes to the limits of a resumed run, as `changes`."""
 
 _OPTIONS = {
     "max_steps": "--max-steps N",

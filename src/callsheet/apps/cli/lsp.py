@@ -1,4 +1,4 @@
-"""`callsheet lsp`: the language server for plans in editors."""
+"""`callsheet lsp`: the language server for plans and policies in editors."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--stdio", is_flag=True, help="Talk over standard input and output; the default.")
+@click.option("--stdio", is_flag=True, help="Communicate over standard input and output; the default.")
 @click.option(
     "--tcp",
     "port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="Listen on this port of 127.0.0.1 instead; 0 takes a free one, which is printed.",
+    help="Listen on this port of 127.0.0.1 instead; 0 selects a free port, which is printed.",
 )
 @options.policy_if_any
 @options.checked_tools
 @options.variables
 def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tuple[str, ...]) -> None:
-    """Answer an editor: findings, completion, hovers, renaming, formatting of plans and policies.
+    """Start the language server: diagnostics, completion, hover, rename and formatting of plans and policies.
 
-    Servers are asked for their tools only if their configuration is named, once at the start. Nothing is run.
+    Servers are asked for their tools only if --mcp-config is given, once at the start. Nothing is executed.
     """
     if stdio and port is not None:
-        raise click.UsageError("--stdio and --tcp are two ways; give one")
+        raise click.UsageError("--stdio and --tcp exclude each other")
     if port is None:
         if sys.stdin is None or sys.stdout is None:
-            raise click.UsageError("no editor can be there: standard input or output is closed")
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
+            raise click.UsageError(
+                "standard input or output is closed: an editor must start this command, or use --tcp"
+            )
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the blocking read would not be interrupted by Ctrl-C
     inputs = parse_variables(variables)
     try:
         from callsheet.apps.lsp.serving import serve_stdio, serve_tcp, take_output  # noqa: PLC0415 - not for --help
@@ -46,7 +48,9 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise CallsheetError.single(
-            "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"
+            "LSP001",
+            "the language server needs pygls, which is not installed",
+            help="pip install 'callsheet[lsp]'",
         ) from error
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above

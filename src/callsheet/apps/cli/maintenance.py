@@ -28,7 +28,7 @@ _runs = click.argument("runs", metavar="[RUN]...", nargs=-1)
 
 
 def selected_runs(journal: Journal, runs: tuple[str, ...]) -> list[RunInfo]:
-    """The runs that are named, or all, the oldest first; raises JournalError (JRN002)."""
+    """The named runs, or all, oldest first. Raises JournalError (JRN002)."""
     if runs:
         return list({info.run_id: info for info in (journal.find_run(run) for run in runs)}.values())
     return journal.runs()[::-1]
@@ -36,16 +36,16 @@ def selected_runs(journal: Journal, runs: tuple[str, ...]) -> list[RunInfo]:
 
 @click.command()
 @_runs
-@click.option("--anchor", type=_anchor, metavar="FILE", help="Also hold the runs against the heads in FILE.")
+@click.option("--anchor", type=_anchor, metavar="FILE", help="Also check the heads that FILE contains.")
 @journals.journal_path
 @options.as_json
 def verify(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
-    """Check every event of the runs, or of all runs: nothing is missing, changed or out of order.
+    """Verify the hash chain of the runs RUN..., or of all runs.
 
-    With --anchor, that the journal still has every head that `runs heads --anchor FILE` noted.
-    The exit status is 1 if anything is wrong.
+    No event may be missing, changed or moved. With --anchor, also verify that the journal still has every
+    head in FILE, as written by `runs heads --anchor FILE`. The exit status is 1 if a check fails.
     """
-    from callsheet.store.anchors import broken_anchor, read_anchors  # noqa: PLC0415 - brings the store
+    from callsheet.store.anchors import broken_anchor, read_anchors  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = selected_runs(opened, runs)
@@ -84,7 +84,7 @@ def _verified(journal: Journal, info: RunInfo) -> dict[str, Any]:
 
 
 def _plan_error(journal: Journal, info: RunInfo) -> BadEvent | None:
-    """What is wrong with the plan that a run began with, which is kept beside its events under its hash."""
+    """The error of the plan of a run, which is stored beside its events under its hash."""
     from callsheet.store.chain import BadEvent  # noqa: PLC0415 - as above
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as in `verify`
 
@@ -97,35 +97,37 @@ def _plan_error(journal: Journal, info: RunInfo) -> BadEvent | None:
 
 def _summary(rows: list[dict[str, Any]], anchors: list[dict[str, Any]], anchor: Path | None) -> str:
     bad = sum(not row["ok"] for row in rows)
-    text = f"{len(rows)} run{'s' * (len(rows) != 1)}, " + (f"{bad} BROKEN" if bad else "all whole")
+    text = f"{len(rows)} run{'s' * (len(rows) != 1)}, " + (f"{bad} BROKEN" if bad else "all intact")
     if anchor is not None:
         gone = sum(not row["ok"] for row in anchors)
         text += f"; {len(anchors)} anchor{'s' * (len(anchors) != 1)}, " + (
-            f"{gone} BROKEN" if gone else "all there"
+            f"{gone} BROKEN" if gone else "all found"
         )
     return text
 
 
 @click.command()
 @_runs
-@click.option("--anchor", type=_anchor, metavar="FILE", help="Add the heads to FILE, a JSON object a line.")
+@click.option(
+    "--anchor", type=_anchor, metavar="FILE", help="Append the heads to FILE, a JSON object per line."
+)
 @journals.journal_path
 @options.as_json
 def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_json: bool) -> int:
-    """Print the hash of the last event of the runs, or of all runs.
+    """Print the hash of the last event (head) of the runs RUN..., or of all runs.
 
-    Kept where those who can write the journal cannot, `runs verify --anchor FILE` proves with
-    them that no past event has been written anew.
+    Store the heads where users who can write the journal cannot. `runs verify --anchor FILE` then proves that
+    no past event was rewritten.
     """
     from time import time  # noqa: PLC0415 - not for --help
 
-    from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - brings the store
+    from callsheet.store.anchors import anchors_of, append_anchors  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = selected_runs(opened, runs)
         damaged = {info.run_id for info in infos if opened.verify(info.run_id) is not None}
         for run_id in sorted(damaged):
-            to_stderr(f"run {run_id} is damaged, and has no head: callsheet runs verify {run_id}")
+            to_stderr(f"run {run_id} is damaged and was skipped: callsheet runs verify {run_id}")
         heads_found = anchors_of([info for info in infos if info.run_id not in damaged], time())
         if anchor is not None:
             append_anchors(anchor, heads_found)
@@ -143,12 +145,12 @@ def heads(runs: tuple[str, ...], anchor: Path | None, journal: Path | None, as_j
 
 
 def parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float | None:
-    """The seconds of an age as people write it; None for never."""
+    """The seconds of an age such as 30d; None for never."""
     if text.strip().lower() == "never":
         return None
     match = _AGE.match(text.strip().lower())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no age; write 30d, 12h, 8w, 1y or never", ctx, param)
+        raise click.BadParameter(f"{text!r} is not an age; write 30d, 12h, 8w, 1y or never", ctx, param)
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -159,7 +161,7 @@ def parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float | 
     metavar="AGE",
     default="30d",
     show_default=True,
-    help="How long runs that are done stay.",
+    help="How long completed runs are kept.",
 )
 @click.option(
     "--failed",
@@ -167,7 +169,7 @@ def parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float | 
     metavar="AGE",
     default="90d",
     show_default=True,
-    help="How long failed runs stay.",
+    help="How long failed and refused runs are kept.",
 )
 @click.option(
     "--cancelled",
@@ -175,10 +177,10 @@ def parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float | 
     metavar="AGE",
     default="90d",
     show_default=True,
-    help="How long cancelled runs stay.",
+    help="How long cancelled runs are kept.",
 )
-@click.option("--values-only", is_flag=True, help="Let large values go, and no run.")
-@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@click.option("--values-only", is_flag=True, help="Delete only large values, no runs.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @journals.journal_path
 @options.as_json
 def prune(
@@ -190,14 +192,17 @@ def prune(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Let go of runs that ended long ago.
+    """Delete runs that ended long ago.
 
-    After the age given for its status, the values over 64 KiB of a run go; their hashes stay, and
-    the run still verifies. After twice that age the run goes. Runs that are going on, wait or are
-    in doubt are never touched. A run that was forked is whole without the one it came from. An AGE
-    is 30d, 12h, 8w, 1y or never.
+    After the age for its status, the values of a run above 64 KiB are deleted; their hashes are kept, and the
+    run can still be verified. After twice that age the run is deleted. Runs that are running, waiting or in
+    doubt are kept. A forked run does not depend on its parent. An AGE is 30d, 12h, 8w, 1y or never.
+
+    \b
+    Example:
+      callsheet runs prune --done 7d --dry-run
     """
-    from callsheet.store import retention  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store import retention  # noqa: PLC0415 - imports sqlite3
     from callsheet.store.label_transfer import let_go  # noqa: PLC0415 - as above
     from callsheet.store.writer import RunStatus  # noqa: PLC0415 - as above
 
@@ -222,16 +227,16 @@ def prune(
 
 
 def _report(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
-    would = "would go" if dry_run else "gone"
+    would = "would be deleted" if dry_run else "deleted"
     for run_id in pruned.runs:
-        click.echo(f"{run_id:<22} the run {would}")
+        click.echo(f"{run_id:<22} run {would}")
     for run_id in pruned.values:
-        click.echo(f"{run_id:<22} its large values {would}")
+        click.echo(f"{run_id:<22} large values {would}")
     runs, values = len(pruned.runs), pruned.blobs
     text = f"{runs} run{'s' * (runs != 1)} and {values} large value{'s' * (values != 1)}"
     text += f" ({amount(pruned.bytes)}) {would}"
     if pruned.orphans:
-        text += f", {pruned.orphans} leftovers that nothing names"
+        text += f", {pruned.orphans} unreferenced values"
     if labels:
-        text += f", {labels} label{'s' * (labels != 1)} of files and notes that are not there any more"
+        text += f", {labels} label{'s' * (labels != 1)} of deleted files and notes"
     to_stderr(text + ("; the file was compacted" if pruned.compacted else ""))

@@ -1,4 +1,4 @@
-"""`callsheet mcp`: runs the MCP server, over standard input and output or streamable HTTP."""
+"""`callsheet mcp`: starts the MCP server, over standard input and output or streamable HTTP."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--http",
     metavar="[HOST:]PORT",
-    help="Serve streamable HTTP on this machine, not standard input and output; port 0 is any that is free.",
+    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --http: the token that clients have to show; default: $CALLSHEET_TOKEN, else a new one that "
-    "is printed.",
+    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
+    "which is printed.",
 )
 @options.tool_sources
 @options.policy_if_any
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     "--approve",
     multiple=True,
     metavar="TOOL",
-    help="Ask a person before each call of this tool; may be repeated.",
+    help="Require approval of each call of this tool; may be repeated.",
 )
 @click.option(
     "--client-answers",
     is_flag=True,
-    help="Offer answer_run to clients that cannot ask a person: their model may then say yes by itself.",
+    help="Offer answer_run to clients that cannot ask a person: their model can then approve calls.",
 )
 @limit_options.limits
 @options.plans_folder
@@ -63,20 +63,20 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     plans_folder: Path | None,
     recording: journals.Recording,
 ) -> int:
-    """Serve plans, runs and callsheet's tools to MCP clients.
+    """Serve plans, runs and the tools of callsheet to MCP clients.
 
-    Without --http the client starts this command and speaks over standard input and output. Policy, limits,
-    tools and MCP servers hold for every plan that a client runs; no client can widen them. Runs that are
-    under way when it ends are in the journal: `callsheet resume` carries them on.
+    Without --http, the client starts this command and communicates over standard input and output. Policy,
+    limits, tools and servers apply to every plan that a client runs, and no client can widen them. Runs that
+    are interrupted at the end are recorded: `callsheet resume` continues them.
     """
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.mcp.serving import ServerConfig, serve  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
-        raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
+        raise click.UsageError("--token-file needs --http")
     if http is None and (sys.stdin is None or sys.stdout is None):
-        message = "no client can be there: standard input or output is closed"
+        message = "standard input or output is closed"
         help_text = "let an MCP client start this command, or write --http 8321"
         raise CallsheetError.single("CFG010", message, help=help_text)
     web = None if http is None else _web(http, token_file)
@@ -84,7 +84,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     setup = replace(setup, settings=settings)
     if http is None and is_terminal(sys.stdin):
         to_stderr(
-            "an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)"
+            "this command is meant to be started by an MCP client; Ctrl-D stops it (callsheet mcp --help)"
         )
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
@@ -97,7 +97,7 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         lets_clients_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
     )
-    with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
+    with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
         run_async(serve(served, web, to_stderr))
     return Exit.OK
 

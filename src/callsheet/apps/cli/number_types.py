@@ -1,6 +1,6 @@
-"""A click parameter type for finite numbers: refuses infinity and `nan`.
+"""A click parameter type for finite numbers: rejects infinity and `nan`.
 
-In: the text behind an option. Out: a number, or click's refusal, which names the option.
+Input: the text of an option. Output: a number, or a usage error with the name of the option.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import click
 
 
 class FiniteRange(click.FloatRange):
-    """A number of a range. click itself takes `nan` for one in any range: no comparison holds for it."""
+    """A finite number in a range. click accepts `nan` in any range, since comparisons with it are false."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; refused where it is not finite, and as click does it."""
+        """The number; fails if it is not finite or not in the range."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)

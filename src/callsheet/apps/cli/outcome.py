@@ -1,4 +1,4 @@
-"""Prints the outcome of `run` and `resume`: the answer on standard output, the rest on standard error."""
+"""Prints the outcome of `run` and `resume`: the answer on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from callsheet.store.errors import JournalWriteFailed
 _ENDED = {
     Status.REFUSED: "the plan was refused",
     Status.FAILED: "the plan failed",
-    Status.CANCELLED: "the run is cancelled",
+    Status.CANCELLED: "the run was cancelled",
 }
 
 
@@ -33,11 +33,11 @@ def report(
     diagnostics: Sequence[Mapping[str, object]] = (),
     reopens: bool = False,
 ) -> Exit:
-    """Print how the run stands and give the exit status.
+    """Print the outcome of a run and return the exit status.
 
-    `journal` is None where nothing was recorded; `hint` is what has to stand behind a further
-    command so that it finds the same journal (` --journal PATH`); `diagnostics` are the
-    warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed.
+    `journal` is None if nothing was recorded. `hint` is the option that a further command needs to find the
+    journal (` --journal PATH`). `diagnostics` are the warnings as JSON objects. `reopens` states that the
+    plan is a graph, which can be resumed after a failure.
     """
     result = outcome.result
     with ignoring_broken_pipe():
@@ -57,7 +57,7 @@ def report(
             if journal is not None:
                 to_stderr(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
                 if reopens and result.status is Status.FAILED:
-                    to_stderr(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
+                    to_stderr(f"retry the failed steps with: callsheet resume {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
     if result.status is Status.REFUSED:
@@ -66,8 +66,8 @@ def report(
 
 
 def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
-    """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
-    way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
+    """The error of the journal, with instructions for continuing the run after a repair."""
+    way_on = "free space or repair the disk, then run the plan again: no call was made"
     if run_id is not None:
         way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
@@ -95,13 +95,13 @@ def _print_result(result: Result) -> None:
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
-    """What a policy refused, beside the message."""
+    """The details of a refusal by a policy."""
     what = "" if objection.argument is None else f" ({objection.argument})"
     decided = "" if objection.decided_by == "T/pub" else f", decided by {objection.decided_by}"
     label = "" if objection.argument is None and objection.label == "T/pub" else f": {objection.label}"
     yield f"rule {objection.rule}{what}{label}{decided}"
     if len(objection.flow) > 1:
-        yield f"the data came by {' → '.join(objection.flow)}"
+        yield f"data flow: {' → '.join(objection.flow)}"
     if objection.help is not None:
         yield f"help: {objection.help}"
 
@@ -115,4 +115,4 @@ def _print_asks(outcome: RunOutcome, hint: str) -> None:
         for line in lines_of(ask, hint):
             to_stderr(f"  {line}")
     if outcome.waiting:
-        to_stderr(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
+        to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

@@ -1,6 +1,7 @@
 """Reads a plan argument of the command line: a file, or `-` for standard input.
 
-In: an argument. Out: its text as `operations.reading` reads it. Nothing is run, and no tool is looked at.
+Input: an argument. Output: its text as read by `operations.reading`. Nothing is executed, and tools are not
+checked.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ def read_plan(
 ) -> PlanText:
     """The plan that an argument names.
 
-    `syntax` is the spelling, None where the file's suffix or its text tells; `strict` makes loose
-    spellings errors; `variables` are those that the run will be given.
+    `syntax` is the syntax, None to detect it from the suffix or the text. `strict` makes loose spellings
+    errors. `variables` are the names of variables that the run will be given.
 
-    Raises CallsheetError (CFG012) where there is no text to read; what is wrong inside the text
-    stands in the result.
+    Raises CallsheetError (CFG012) if the text cannot be read. Errors in the text are part of the result.
     """
     path = None if argument == STDIN else Path(argument)
     source = Source("<stdin>" if path is None else argument, _read(path))
@@ -40,7 +40,7 @@ def read_plan(
 def try_read_plan(
     argument: str, *, syntax: Syntax | None = None, strict: bool = False, variables: Iterable[str] = ()
 ) -> PlanText:
-    """As `read_plan`; that there is no text to read is a finding in the result."""
+    """As `read_plan`, but a text that cannot be read is a diagnostic in the result."""
     try:
         return read_plan(argument, syntax=syntax, strict=strict, variables=variables)
     except CallsheetError as error:
@@ -58,7 +58,7 @@ def _read(path: Path | None) -> str:
         with path.open("rb") as file:
             return read_text(file, name, help_text)
     except IsADirectoryError as error:
-        files = "name its files: the shell makes them of " + str(Path(name) / "*.ltp")
+        files = "name its files, for example with the pattern " + str(Path(name) / "*.ltp")
         raise unreadable(name, "it is a folder", files) from error
     except OSError as error:
         raise unreadable(name, error.strerror or str(error), help_text) from error

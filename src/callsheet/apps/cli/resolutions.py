@@ -1,4 +1,4 @@
-"""Parses the decisions on calls in doubt that users type."""
+"""The click parameter type of decisions about calls in doubt."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DECISIONS = "retry|skip|fail|value=JSON"
 
 
 class ResolutionType(click.ParamType[Any]):
-    """A decision on the command line: `retry`, `skip`, `fail` or `value=JSON`."""
+    """A decision: `retry`, `skip`, `fail` or `value=JSON`."""
 
     name = DECISIONS
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Resolution:
-        """The verdict that a text says; a usage error for a text that says none."""
+        """The decision; fails with a usage error for any other text."""
         from callsheet.machine import Decision, TookPlace  # noqa: PLC0415 - not for --help
 
         if not isinstance(value, str):
@@ -30,7 +30,7 @@ class ResolutionType(click.ParamType[Any]):
         if word == "value" and equals:
             return TookPlace(_json(json_text))
         if value not in list(Decision):
-            self.fail(f"{value!r} is no decision; it is one of {DECISIONS}", param, ctx)
+            self.fail(f"{value!r} is not a decision; write one of {DECISIONS}", param, ctx)
         return Decision(value)
 
 
@@ -41,7 +41,7 @@ def _json(json_text: str) -> Any:
         raise CallsheetError.single(
             "CFG011",
             f"value={json_text[:60]} is not JSON",
-            help='a text stands in quotes: \'value="paid"\'; null, true, 3, [1, 2] and {"id": 7} do not',
+            help='quote a text: \'value="paid"\'; other values: null, true, 3, [1, 2], {"id": 7}',
         ) from None
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResumeJob:
-    """A run that is about to go on."""
+    """A run that is about to continue."""
 
     run_id: str
     journal: Journal
@@ -61,24 +61,29 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         "--in-doubt",
         type=ResolutionType(),
         metavar=DECISIONS,
-        help="What becomes of all calls that may or may not have taken place.",
+        help="The decision about all calls in doubt, which may or may not have taken place.",
     ),
     click.option(
-        "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
+        "--accept-changed-tools",
+        is_flag=True,
+        help="Continue although the declaration of a tool has changed.",
     ),
     click.option(
-        "--model", default="", metavar="MODEL", help="Another model than that of the start; as for `run`."
+        "--model",
+        default="",
+        metavar="MODEL",
+        help="Continue with this model; as for `run`. Default: the original one.",
     ),
     click.option(
         "--policy",
         default="",
         metavar="POLICY",
-        help="Go on under this policy: strict, workspace, open, or a file; default: the one of the start.",
+        help="Continue under this policy: strict, workspace, open, or a file; default: the original one.",
     ),
     click.option(
         "--accept-changed-policy",
         is_flag=True,
-        help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
+        help="Continue although --policy differs from the original one, if the remaining plan satisfies it.",
     ),
     live_export.otlp,
     options.waits,
@@ -91,7 +96,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
 
 
 def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of `resume`, as `carry_on` takes them."""
+    """Decorate a command with the options of `resume`, which `execute_resume` takes."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -101,14 +106,21 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("run", metavar="RUN")
 @resume_options
 def resume(run: str, **arguments: Any) -> int:
-    """Carry on RUN, an id, the beginning of one, or `last`.
+    """Continue RUN where its journal ends, with the tools it was started with.
 
-    No finished call is made again. A call that was under way and may have changed something is
-    in doubt: it is decided by `callsheet decide` or --in-doubt. What is decided goes on; what is
-    not is shown, and the exit status is 4. So it is where the run waits for people and nobody has
-    answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
-    has been used counts against them. So it is with the policy, and what is left of the plan is
-    held against another one before it goes on.
+    RUN is a run id, a unique prefix of one, or `last`. Completed calls are not repeated. A call that was
+    pending and may have changed something is in doubt: decide about it with `callsheet decide` or --in-doubt.
+
+    The exit status is 4 if calls remain undecided, or if the run waits for answers of people (`callsheet
+    inbox`).
+
+    Limits are those of the start unless options change them, and earlier usage counts. A different --policy
+    is checked against the remaining plan first.
+
+    \b
+    Examples:
+      callsheet resume last
+      callsheet resume last --in-doubt retry --max-time 1h
     """
     return execute_resume(lambda journal: journal.find_run(run), **arguments)
 
@@ -129,10 +141,10 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     progress: str,
     as_json: bool,
 ) -> int:
-    """Carry on the run that `find` finds in the journal; gives the exit status."""
+    """Continue the run that `find` returns. Returns the exit status."""
     if accept_changed_policy and not policy:
-        raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
+        raise click.UsageError("--accept-changed-policy needs --policy")
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
     with journals.open_journal(journal) as opened:
@@ -166,17 +178,17 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
         with live_export.export_while_running(otel, target, opened.path, info.run_id, hint, quiet=as_json):
             status = _execute(job, hint=hint, as_json=as_json, reopens=reopens)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
-        to_stderr(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+        to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
         if info.status == "failed":
             to_stderr(
-                f"to do it again from a step, in a new run: callsheet rerun {info.run_id} --from STEP{hint}"
+                f"run it again from a step, as a new run: callsheet rerun {info.run_id} --from STEP{hint}"
             )
     return status
 
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
-    """The collector of the option, else the one that the run was started with."""
-    from callsheet.apps.session import Setup  # noqa: PLC0415 - brings the tools
+    """The collector of the option, otherwise the one that the run was started with."""
+    from callsheet.apps.session import Setup  # noqa: PLC0415 - imports the tools
     from callsheet.runtime.telemetry.target import OtelSettings, checked_url  # noqa: PLC0415 - as above
 
     start = next(iter(journal.events(run_id, lenient=True)), None)
@@ -194,7 +206,7 @@ def _policy_named(option: str) -> Policy | None:
 
 
 def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit:
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
@@ -202,7 +214,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
         with job.masker.over_prints(), job.progress:
             outcome = run_async(_resume(job))
     except KeyboardInterrupt as stop:
-        return journals.report_interrupt(stop, job.run_id, hint, is_there=job.engine is not None)
+        return journals.report_interrupt(stop, job.run_id, hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
         raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
@@ -260,12 +272,12 @@ async def _resume(job: ResumeJob) -> RunOutcome:
 
 
 def _print_policy_change(difference: str) -> None:
-    to_stderr(f"another policy from here on: {without_controls(difference)}")
+    to_stderr(f"the policy changes: {without_controls(difference)}")
 
 
 @asynccontextmanager
 async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
-    """Open the tools that the run's start names; refuse those that are gone or have changed."""
+    """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
     from callsheet.apps.models import asked_by, carried_on, with_fetched  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`callsheet run`: turns command-line arguments into a job and runs it.
+"""`callsheet run`: turns command-line arguments into a job and executes it.
 
 The answer goes to standard output, everything else to standard error.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """How a run begins: its id, what it is held against, before which calls a person is asked, and so on."""
+    """The options of the start of a run: id, approvals, policy, state."""
 
     run_id: str | None
     approve: tuple[str, ...]
@@ -50,40 +50,40 @@ class StartOptions:
 _start = options.grouped(
     "start",
     StartOptions,
-    run_id=click.option("--run-id", metavar="ID", help="The run's id; default: a new one."),
+    run_id=click.option("--run-id", metavar="ID", help="The id of the run; default: a new one."),
     approve=click.option(
         "--approve",
         multiple=True,
         metavar="TOOL",
-        help="Ask a person before each call of this tool; may be repeated.",
+        help="Require approval of each call of this tool; may be repeated.",
     ),
     approval_timeout=click.option(
         "--approval-timeout",
         multiple=True,
         metavar="TIME|TOOL=TIME",
-        help="Deny a call that nobody has approved in this time, such as 12h or 3d; default: never.",
+        help="Deny a call that was not approved in this time, such as 12h or 3d; default: never.",
     ),
     waits=options.waits,
     accepts_changed_tools=click.option(
         "--accept-changed-tools",
         "accepts_changed_tools",
         is_flag=True,
-        help="Run a plan of the library though tools are declared differently than when it was saved.",
+        help="Run a plan of the library although declarations of its tools have changed since it was saved.",
     ),
     policy=click.option(
         "--policy",
         default="",
         metavar="POLICY",
-        help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
-        "Default: policy in config.toml, else none.",
+        help="Verify the plan against this policy, and enforce it on each call: strict, workspace, open, or "
+        "a file; default: policy in config.toml, otherwise none.",
     ),
     approved=options.approved,
     state=click.option(
         "--state",
         type=click.Path(dir_okay=False, exists=True, path_type=Path),
         metavar="FILE",
-        help="Begin where this state file (ID_state.json of another program) says that the plan stood: its "
-        "completed steps are not run again.",
+        help="Continue from a state file (ID_state.json of another program): its completed steps are not "
+        "executed again.",
     ),
 )
 
@@ -94,7 +94,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.secrets,
     options.show_secrets,
     options.no_secret_patterns,
-    click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
+    click.option("--dry-run", "is_dry", is_flag=True, help="Show what the plan would do; execute nothing."),
     assumptions,
     journals.recording,
     limit_options.limits,
@@ -104,8 +104,8 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     click.option(
         "--on-in-doubt",
         type=click.Choice(["ask", "fail", "retry"]),
-        help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
-        "retry holds for tools whose effect is declared.",
+        help="The default for calls in doubt, if their tools declare none; default: ask. retry applies only "
+        "to tools with a declared effect.",
     ),
     options.progress,
     options.as_json,
@@ -113,7 +113,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of a run, the fields of its `RunArguments`."""
+    """Decorate a command with the options of a run, the fields of `RunArguments`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -123,20 +123,26 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @options.plan
 @run_options
 def run(**arguments: Any) -> int:
-    """Check PLAN and run it on real tools.
+    """Check PLAN and run it.
 
-    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N of it. Where
-    a file has that name, it is the file.
+    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. A file of
+    that name has precedence.
 
-    The answer is printed on standard output, progress on standard error. A run that was
-    interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
+    The answer is printed on standard output, progress on standard error. `callsheet resume` continues an
+    interrupted run. A run that waits for people ends with exit status 4.
+
+    \b
+    Examples:
+      callsheet run plan.ltp --tools tools.py --var name=Ada
+      callsheet run plan.ltp --mcp-config mcp.json --policy workspace --approve SEND
+      callsheet run plan.ltp --secret token=env:API_TOKEN --max-time 10m
     """
     return execute_run(RunArguments(**arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class RunArguments:
-    """What the command line says of a run: a field for each option, or group of options."""
+    """The arguments of a run: a field for each option or group of options."""
 
     plan: options.NamedPlan
     setup: Setup
@@ -157,16 +163,16 @@ class RunArguments:
 
 
 def execute_run(arguments: RunArguments) -> int:
-    """Check a plan and run it, or tell what it would do; gives the exit status.
+    """Check a plan and run it, or print its dry run. Returns the exit status.
 
-    Raises click.UsageError for options that contradict each other, CallsheetError for what cannot be run.
+    Raises click.UsageError for options that exclude each other, CallsheetError for a plan that cannot be run.
     """
     if arguments.is_dry:
         return _print_dry_run(arguments)
-    elsewhere = _validate_options(arguments)
+    temporal = _validate_options(arguments)
     setup = live_export.with_collector(arguments.setup, arguments.otlp)
     target = setup.settings.otel.target()
-    job = _make_job(arguments, setup, elsewhere)
+    job = _make_job(arguments, setup, temporal)
     hint, otel = journals.journal_hint(arguments.recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
     with live_export.export_while_running(otel, target, place, job.run_id, hint, quiet=arguments.as_json):
@@ -174,10 +180,10 @@ def execute_run(arguments: RunArguments) -> int:
 
 
 def _print_dry_run(arguments: RunArguments) -> int:
-    """Tell what the plan would do; secret inputs are not read, masks stand in their place."""
+    """Print a dry run; secrets are not read, and their values are masked."""
     start, recording = arguments.start, arguments.recording
     if start.state is not None:
-        raise click.UsageError("a dry run begins at the beginning: leave --state out")
+        raise click.UsageError("a dry run starts at the first step: remove --state")
     secret = tuple(each.partition("=")[0] for each in arguments.secrets)
     variables = (*arguments.variables, *(f"{name}={MASK}" for name in secret))
     rules = DryRunRules(
@@ -194,35 +200,35 @@ def _print_dry_run(arguments: RunArguments) -> int:
 
 
 def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
-    """Where the run is given to, if elsewhere; raises click.UsageError for options that contradict."""
+    """The settings of Temporal, if it executes the run. Raises click.UsageError for options that conflict."""
     recording, start = arguments.recording, arguments.start
     if arguments.assumptions.is_given:
-        raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
+        raise click.UsageError("--assume, --price and --ask-servers need --dry-run")
     if recording.no_journal and start.waits:
-        raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
+        raise click.UsageError("--wait needs a journal: remove --no-journal")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
-        raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+        raise click.UsageError("--no-journal records nothing: remove --journal and --run-id")
     if recording.no_journal and arguments.otlp:
-        raise click.UsageError("--otlp reads the journal: leave --no-journal out")
+        raise click.UsageError("--otlp needs a journal: remove --no-journal")
     if recording.no_journal and start.state is not None:
-        raise click.UsageError("--state takes a run over into the journal: leave --no-journal out")
-    elsewhere = arguments.engine.settings(arguments.setup.settings)
-    if elsewhere is not None and start.state is not None:
-        raise click.UsageError("--state and --engine temporal contradict each other: leave one out")
-    if elsewhere is not None and recording.no_journal:
-        raise click.UsageError("--no-journal and --engine temporal contradict each other: leave one out")
-    return elsewhere
+        raise click.UsageError("--state needs a journal: remove --no-journal")
+    temporal = arguments.engine.settings(arguments.setup.settings)
+    if temporal is not None and start.state is not None:
+        raise click.UsageError("--state and --engine temporal exclude each other")
+    if temporal is not None and recording.no_journal:
+        raise click.UsageError("--no-journal and --engine temporal exclude each other")
+    return temporal
 
 
-def _make_job(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
-    """The job that the command line asks for; of a run `elsewhere` secrets are told by their names."""
+def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings | None) -> Job:
+    """The job of the arguments; a run on Temporal has references to secrets instead of their values."""
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.models import with_fetched  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
     inputs = parse_variables(arguments.variables)
-    references = _named(arguments.secrets) if elsewhere is not None else {}
+    references = _named(arguments.secrets) if temporal is not None else {}
     secret_values = read_secrets(() if references else arguments.secrets, inputs)
     secret_values |= {name: secret.text for name, secret in references.items()}
     inputs |= secret_values
@@ -254,7 +260,7 @@ def _make_job(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings
         approved=start.approved,
         secrets=secret_values,
         masker=_make_masker(shapes, secret_values, shows_all=arguments.shows_secrets),
-        engine=elsewhere,
+        engine=temporal,
         detaches=arguments.engine.detaches,
         completed_steps=done,
         worker_secrets={reference.text: reference.variable for reference in references.values()},
@@ -262,14 +268,14 @@ def _make_job(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings
 
 
 def _named(secrets: tuple[str, ...]) -> dict[str, SecretReference]:
-    from callsheet.apps.cli.engines.temporal_runs import secret_references  # noqa: PLC0415 - only for runs elsewhere
+    from callsheet.apps.cli.engines.temporal_runs import secret_references  # noqa: PLC0415 - only for runs on Temporal
 
     return secret_references(secrets)
 
 
 def _make_masker(shapes: Shapes | None, secret_values: dict[str, str], *, shows_all: bool) -> Masker:
-    """What is shown of the run, without these secrets."""
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
+    """The masker of the run, which knows these secrets."""
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""Follows a run through its journal, in any process, until it ends or stops."""
+"""Follows the events of a run through its journal, in any process, until it ends or stops."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from callsheet.store.journal_paths import place_of
 from callsheet.store.ownership import is_owned
 
 _PAUSE = 0.1
-_SAID = {
-    INTERRUPTED: "its process is gone: interrupted; callsheet resume {run}{hint} carries it on",
-    "waiting": "it waits for people: callsheet inbox{hint}",
-    "in_doubt": "it waits for a decision: callsheet decide {run} CALL …{hint}",
+_MESSAGES = {
+    INTERRUPTED: "interrupted, its process is gone; continue it with: callsheet resume {run}{hint}",
+    "waiting": "waiting for people; list the requests with: callsheet inbox{hint}",
+    "in_doubt": "waiting for a decision: callsheet decide {run} CALL …{hint}",
 }
 _EXITS = {
     "done": Exit.OK,
@@ -29,7 +29,7 @@ _EXITS = {
 
 
 class RunFollower:
-    """The events of a run as they come; `status` is how the run stands once there are no more."""
+    """Iterates over the events of a run as they are recorded; `status` is set at the end."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
@@ -37,10 +37,10 @@ class RunFollower:
         self.status = ""
 
     def events(self, after: int = 0) -> Iterator[Event]:
-        """The events after a number; waits for those that are still to come."""
+        """The events after a number; blocks until further events are recorded."""
         location = place_of(self._journal.path)
         while True:
-            # asked before the events: what a process wrote until its end is there afterwards
+            # checked before reading: all events of a process that has ended are then visible
             was_owned = is_owned(location, self._run_id)
             for event in self._journal.events(self._run_id, after, lenient=True):
                 after = event.seq
@@ -53,16 +53,16 @@ class RunFollower:
 
 
 def needs_action(status: str) -> bool:
-    """Whether a run that was followed has not ended, and somebody has to do something."""
-    return status in _SAID
+    """Whether a run with this status has not ended, and needs an action of a person to continue."""
+    return status in _MESSAGES
 
 
 def status_message(status: str, run_id: str, journal: Path | None) -> str:
-    """How a run stands that was followed, and what carries it on."""
-    text = _SAID.get(status, f"it has ended: {status}")
+    """A message about the status of a followed run, with the command that continues it."""
+    text = _MESSAGES.get(status, f"ended: {status}")
     return f"run {run_id}: {text.format(run=run_id, hint=journals.journal_hint(journal))}"
 
 
 def exit_for_status(status: str) -> Exit:
-    """The exit status for it."""
+    """The exit status for a run with this status."""
     return _EXITS.get(status, Exit.FAILED)

@@ -1,4 +1,4 @@
-"""`--secret NAME=WHERE`: reads secrets from their source, so that none is on a command line."""
+"""`--secret NAME=WHERE`: reads secrets from their source, so that command lines contain none."""
 
 from __future__ import annotations
 
@@ -19,36 +19,34 @@ _FORMS = "env:VARIABLE nor file:PATH nor -"
 
 
 def read_secrets(assignments: Iterable[str], variables: Mapping[str, object] = {}) -> dict[str, str]:
-    """The secrets of `--secret` by name; raises CallsheetError (SEC005) for one that cannot be had.
+    """The secrets of `--secret` by name. Raises CallsheetError (SEC005) for one that cannot be read.
 
-    `variables` are those that the run is given otherwise.
+    `variables` are the other inputs of the run.
     """
     values: dict[str, str] = {}
     for text in assignments:
         name, equals, source = text.partition("=")
         name = parse_name("--secret", name)
         if not equals:
-            raise _error(
-                f"--secret {name} does not say where it is", f"write --secret {name}=env:{name.upper()}"
-            )
+            raise _error(f"--secret {name} has no source", f"write --secret {name}=env:{name.upper()}")
         if name in values or name in variables:
             raise _error(f"{name} is given twice", "give each variable once: by --secret or by --var")
         secret = _read(name, source)
         if not secret:
-            raise _error(f"the secret {name} is empty", "look whether it was set where it is read from")
+            raise _error(f"the secret {name} is empty", "check the variable or file that it is read from")
         values[name] = secret
     return values
 
 
 def short_secret_warnings(secrets: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """The warnings about secrets that cannot be found in other texts."""
+    """Warnings about secrets that are too short to be found in other texts."""
     return tuple(
         Diagnostic(
             "SEC006",
             Severity.WARNING,
             f"the secret {name} has {len(secret)} character{'s' if len(secret) > 1 else ''}: "
-            "it is sealed where it is given, and not found in other texts",
-            help="use a longer one, or run under a policy, whose labels follow it",
+            "it is encrypted as an input, but not recognized in other texts",
+            help="use a longer secret, or run under a policy, whose labels track it",
         )
         for name, secret in secrets.items()
         if len(secret) < SHORTEST
@@ -62,14 +60,12 @@ def _read(name: str, source: str) -> str:
     if kind == "env" and what:
         value = os.environ.get(what)
         if value is None:
-            raise _error(
-                f"--secret {name}: there is no variable {what[:60]} in the environment", "set it there"
-            )
+            raise _error(f"--secret {name}: the environment variable {what[:60]} is not set", "set it")
         return value
     if kind == "file" and what:
         return _read_file(name, Path(what).expanduser())
     raise _error(
-        f"--secret {name} says neither {_FORMS}",
+        f"--secret {name} is neither {_FORMS}",
         f"put the secret into a variable or a file: --secret {name}=env:{name.upper()}",
     )
 
@@ -87,7 +83,7 @@ def _read_file(name: str, path: Path) -> str:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise _error(
-            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a file that can"
+            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a readable file"
         ) from None
     return _text(name, data, str(path))
 

@@ -1,4 +1,4 @@
-"""`callsheet show`: what happened in a run, from its journal."""
+"""`callsheet show`: shows what happened in a run, from its journal."""
 
 from __future__ import annotations
 
@@ -29,16 +29,24 @@ _PIPED_COLUMNS = 100
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--events", "with_events", is_flag=True, help="The events of the journal instead of the steps.")
 @click.option(
-    "--timeline", "as_timeline", is_flag=True, help="When each step's calls left and were answered, as bars."
+    "--events", "with_events", is_flag=True, help="Show the events of the journal instead of the steps."
+)
+@click.option(
+    "--timeline", "as_timeline", is_flag=True, help="Show the time of the calls of each step as bars."
 )
 @journals.journal_path
 @options.as_json
 def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, as_json: bool) -> int:
-    """Tell what happened in RUN, an id, the beginning of one, or `last`.
+    """Show what happened in RUN: status, steps, results, usage.
 
-    The exit status is 1 where the chain of its events is broken.
+    RUN is a run id, a unique prefix of one, or `last`. The exit status is 1 if the hash chain of its events
+    is broken.
+
+    \b
+    Examples:
+      callsheet show last
+      callsheet show last --events
     """
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
 
@@ -67,7 +75,7 @@ def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, a
 
 
 def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, *, as_json: bool) -> None:
-    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - imports the store
     from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
     details = run_details(journal, info, bad_event)

@@ -1,4 +1,4 @@
-"""`--state FILE`: takes the finished steps of a plan from another program's state file."""
+"""`--state FILE`: reads the completed steps of a plan from a state file of another program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_BYTES = 100_000_000
 
 
 def read_state(path: Path, plan: Plan) -> Checkpoint:
-    """What the file says of the plan; raises CallsheetError (PLN028) if it cannot be read or does not fit."""
+    """The state of the plan. Raises CallsheetError (PLN028) if the file cannot be read or does not fit."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -22,12 +22,12 @@ def read_state(path: Path, plan: Plan) -> Checkpoint:
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     except UnicodeDecodeError as error:
-        raise _unreadable(path, "it is no UTF-8 text") from error
+        raise _unreadable(path, "it is not UTF-8 text") from error
 
 
 def _unreadable(path: Path, reason: str) -> CallsheetError:
     return CallsheetError.single(
         "PLN028",
-        f"the run cannot be taken over: {path} cannot be read: {reason}",
+        f"the state cannot be loaded: {path} cannot be read: {reason}",
         help="--state takes the ID_state.json that another program has written",
     )

@@ -1,6 +1,6 @@
 """The width and colour support of standard output.
 
-Out: the same for all commands that draw; what goes into a pipe is drawn for a page.
+For a pipe, a fixed width and no colours are used, the same for all commands.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ _PIPED_COLUMNS = 100
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal; one that was closed before the start is None, and none."""
+    """Whether a stream is a terminal; None is a stream that was closed before the start."""
     return stream is not None and stream.isatty()
 
 
 def columns(piped: int = _PIPED_COLUMNS) -> int:
-    """How many columns a terminal has, or a drawing that goes into a pipe."""
+    """The width of the terminal, or `piped` for a pipe or a file."""
     return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else piped
 
 
 def is_coloured() -> bool:
-    """Whether colours are shown: on a terminal, unless NO_COLOR is set."""
+    """Whether to use colours: on a terminal, unless NO_COLOR is set."""
     return is_terminal(sys.stdout) and "NO_COLOR" not in os.environ

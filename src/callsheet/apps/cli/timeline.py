@@ -1,4 +1,4 @@
-"""`show --timeline`: when the calls of a run were sent and answered."""
+"""`show --timeline`: the time spans of the calls of a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def spans_of(
 ) -> list[Span]:
     """A span for each visit of a step that made calls, from its first call to its last answer.
 
-    `actions` say what a step does in its n-th visit, `turns` when its turn came. A call that was never
-    answered ends with the last event of the run.
+    `actions` describe what a step does in its n-th visit, `turns` have the time of its turn in seconds since
+    the epoch. A call without an answer ends with the last event of the run.
     """
     visits: dict[tuple[int, str, int], _Visit] = {}
     last = 0.0

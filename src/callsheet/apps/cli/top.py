@@ -1,4 +1,4 @@
-"""`callsheet top`: displays a run live, also one in another process; nothing is run."""
+"""`callsheet top`: displays a run live, also one of another process. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="[RUN]", default="last")
 @journals.journal_path
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
 def top(run: str, journal: Path | None, as_json: bool) -> int:
-    """Watch RUN, an id, the beginning of one, or `last`, until it ends or stands still.
+    """Watch RUN live, until it ends or waits.
 
-    On a terminal it is the picture that `run` shows, with what has happened so far; elsewhere a line for each
-    thing that happens. Ctrl-C ends the watching alone. The exit status is that of the run: 0 done, 3 refused,
-    4 waiting or in doubt, 1 failed, cancelled or interrupted.
+    RUN is a run id, a unique prefix of one, or `last` (the default). On a terminal this shows the display of
+    `run`, otherwise a line per note. Ctrl-C ends only the watching. The exit status is that of the run: 0
+    done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
     """
     from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.run_follower import (  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.run_follower import (  # noqa: PLC0415 - imports the store
         RunFollower,
         exit_for_status,
         needs_action,
@@ -46,12 +46,12 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
         following = RunFollower(opened, info.run_id)
         display.begin()
         try:
-            play(plan, following.events(), opened.plan_of, _Watcher(display).take)
+            play(plan, following.events(), opened.plan_of, _Watcher(display).on_moment)
         except KeyboardInterrupt:
             hint = journals.journal_hint(journal)
             display.end()
             to_stderr(
-                f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again"
+                f"stopped watching, the run continues; watch it again with: callsheet top {info.run_id}{hint}"
             )
             raise
         display.end()
@@ -61,14 +61,14 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
 
 
 class _Watcher:
-    """Shows moments as they come, with the time since the start of the run."""
+    """Displays moments as they are recorded, with the time since the start of the run."""
 
     def __init__(self, shown: LivePlayback | LinePlayback) -> None:
         self._shown = shown
         self._begun: float | None = None
 
-    def take(self, moment: Moment) -> bool:
-        """Show a moment; there may always be more."""
+    def on_moment(self, moment: Moment) -> bool:
+        """Display a moment; returns True, since more may follow."""
         ts = moment.event.ts
         self._begun = ts if self._begun is None else self._begun
         self._shown.show(moment, ts - self._begun, max(0.0, time.time() - ts))

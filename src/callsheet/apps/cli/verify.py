@@ -1,4 +1,4 @@
-"""`callsheet verify` and `callsheet explain-policy`: prove plans against a policy; nothing is run."""
+"""`callsheet verify` and `callsheet explain-policy`: verify plans against a policy. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="The id of a step to which somebody has said yes; may be repeated.",
+    help="The id of an approved step; may be repeated.",
 )
 _unattended = click.option(
-    "--unattended", is_flag=True, help="Nobody can be asked during the run: refuse what needs a yes."
+    "--unattended", is_flag=True, help="Refuse steps that need approval: nobody can be asked during the run."
 )
 
 
@@ -53,10 +53,15 @@ def verify(
     syntax: Any,
     as_json: bool,
 ) -> int:
-    """Prove each PLAN, a file or - for standard input, against a policy; exit 3 if it refuses one.
+    """Verify each PLAN, a file or - for standard input, against a policy.
 
-    Nothing runs. Servers are asked for their tools only if their configuration is named. What earlier runs
-    have left in files of the workspace has the label that is noted of it (`callsheet labels list`).
+    The proof covers every run of the plan; checks that happen at run time are listed. Nothing is executed.
+    Servers are asked for their tools only if --mcp-config is given. Files that earlier runs have written have
+    their stored labels (`callsheet labels list`). The exit status is 3 if the policy refuses a plan.
+
+    \b
+    Example:
+      callsheet verify plan.ltp --policy workspace --tools tools.py
     """
     inputs = parse_variables(variables)
     proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in plans]
@@ -80,7 +85,7 @@ def _prove(
     inputs: dict[str, Any],
     syntax: Any,
 ) -> Proved:
-    """The text, what came of its proof, and all that is to be said."""
+    """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.plan_input import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
@@ -106,7 +111,7 @@ def _prove(
 def _verdict(proved: Proved) -> list[str]:
     proof, diagnostics, name = proved.proof, proved.diagnostics, preview(proved.text.source.name, 1_000)
     if proof is None:
-        return [f"{name}: it could not be read"]
+        return [f"{name}: could not be read"]
     policy = preview(proof.policy.name, 1_000)
     errors = [d for d in diagnostics if d.is_error]
     if errors and exit_for_diagnostics(errors) is not Exit.REFUSED:
@@ -142,7 +147,7 @@ def _json(proved: list[Proved]) -> dict[str, Any]:
     type=click.Choice(["text", "mermaid"]),
     default="text",
     show_default=True,
-    help="Lines for a terminal, or a Mermaid flow chart that says the same, with a colour for each label.",
+    help="The output format: text for a terminal, or a Mermaid flow chart with a colour for each label.",
 )
 @options.as_json
 def explain_policy(
@@ -154,11 +159,12 @@ def explain_policy(
     shape: str,
     as_json: bool,
 ) -> int:
-    """Say of each step of PLAN who may have written and who may read what it takes and gives, and why.
+    """Show for each step of PLAN who may have written and who may read its inputs and its result, and why.
 
-    PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan. What is wrong with
-    no single step is said on standard error. --json has what `verify --json` has, and under `steps` the
-    labels that each `reads`, is `decided_by` and `gives`, and `because` of which steps.
+    PLAN is a file or - for standard input. The exit status is 3 if the policy refuses the plan. Errors that
+    concern no single step are printed on standard error. --json prints the output of `verify --json`, and
+    under `steps` the labels of each step (`reads`, `decided_by`, `gives`) and the steps they derive from
+    (`because`).
     """
     from callsheet.policy.calls import Duty  # noqa: PLC0415 - not for --help
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above

@@ -34,12 +34,21 @@ _ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
 @options.as_json
 @without_gc
 def debug(run: str, journal: Path | None, as_json: bool) -> int:
-    """Look at RUN, an id, the beginning of one, or `last`, step by step. Nothing is run.
+    """Step through the recorded RUN on a terminal. Nothing is executed.
 
-    Keys: j and k go to the next and the last step, l and h to the next and the last event (arrows do, too); w
-    says what a step's value was made of, v which variables were set then, d what differs from another run; /
-    searches, n goes on; e writes a report (.html) or LCTL (.yaml); q quits. Elsewhere than on a terminal the
-    steps are printed.
+    RUN is a run id, a unique prefix of one, or `last`. If standard output is not a terminal, the steps are
+    printed.
+
+    \b
+    Keys:
+      j, k (down, up)     next, previous step
+      l, h (right, left)  next, previous event
+      w                   lineage of the value of the step
+      v                   variables after the event
+      d                   differences from another run
+      /, n                search, next match
+      e                   export as a report (.html) or as LCTL (.yaml)
+      q                   quit
     """
     from callsheet.apps.cli.debugger.key_bindings import Debugger  # noqa: PLC0415 - as above
     from callsheet.apps.cli.debugger.run_view import RunView  # noqa: PLC0415 - as above
@@ -78,7 +87,7 @@ def _json(run: RunView) -> dict[str, object]:
 
 
 def _run_interactive(debugger: Debugger, run: RunView) -> None:
-    """Draw, and do what keys say, until it is enough."""
+    """Draw the run and handle keys until the user quits."""
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
 
     from callsheet.apps.cli.debugger.keyboard import keyboard  # noqa: PLC0415 - as above
@@ -107,7 +116,7 @@ def _run_interactive(debugger: Debugger, run: RunView) -> None:
 
 
 def _read_text(keys: Keyboard, initial: str, show: Callable[[str], None]) -> str | None:
-    """A text that is typed, character by character; None where it is given up."""
+    """Read a text key by key; None if it is cancelled with Escape."""
     text = initial
     while True:
         show(text)
@@ -123,7 +132,7 @@ def _read_text(keys: Keyboard, initial: str, show: Callable[[str], None]) -> str
 
 
 def _styled_text(lines: list[Line]) -> Text:
-    """The lines as rich draws them; no text of a run is markup."""
+    """The lines as rich text; texts of a run are not parsed as markup."""
     from rich.text import Text  # noqa: PLC0415 - only on a terminal
 
     styled = Text(no_wrap=True, overflow="crop", end="")

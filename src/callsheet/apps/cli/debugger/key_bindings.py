@@ -1,6 +1,6 @@
-"""What the keys of the debugger do: from the current view to the next.
+"""The key bindings of the debugger: each key changes the current view.
 
-In: a run, where somebody looks, a key; for some keys a text that was typed. Out: where they look then.
+Input: a run, the current view, a key, and for some keys a typed text. Output: the next view.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.views.debugger import Selected
 
 Ask = Callable[[str, str], "str | None"]
-"""Asks for a text with a question and what stands there already; None where it was given up."""
+"""Takes a question and an initial text, returns the typed text, or None if it was cancelled."""
 _ARROWS = {
     f"\x1b{between}{letter}": key
     for between in "[O"
     for letter, key in (("A", "k"), ("B", "j"), ("C", "l"), ("D", "h"))
 }
-"""What terminals send for arrows, and the keys that they stand for."""
+"""The escape sequences of arrow keys, and the keys that they are equivalent to."""
 QUIT = frozenset({"q", "Q", "\x1b", "\x03", "\x04"})
 
 
 class Debugger:
-    """Where somebody looks in a run; `press` goes on from there."""
+    """The state of the debugger; `press` handles a key."""
 
     def __init__(self, run: RunView) -> None:
         self._run = run
@@ -35,7 +35,7 @@ class Debugger:
         self._show_step()
 
     def press(self, key: str, ask: Ask) -> bool:
-        """Do what a key says; whether to go on."""
+        """Handle a key. Returns False if the debugger is to quit."""
         key = _ARROWS.get(key, key)
         if key in QUIT:
             return False
@@ -69,15 +69,15 @@ class Debugger:
                 text = ask("search: ", "")
                 if text:
                     self._matches = self._run.search(text)
-                    self._to_next(f"{len(self._matches)} places" if self._matches else "nothing was found")
+                    self._to_next(f"{len(self._matches)} matches" if self._matches else "no match")
             case "n":
-                self._to_next("nothing was looked for")
+                self._to_next("no search yet")
             case "e":
                 path = ask("write to (.html, .yaml): ", f"{self._run.run_id}.html")
                 if path:
                     self.view = self.view._replace(message=self._run.export(Path(path)))
             case _:
-                self.view = self.view._replace(message="no such key")
+                self.view = self.view._replace(message="unknown key")
 
     def _to_row(self, row: int) -> None:
         rows = self._run.rows()
@@ -97,13 +97,13 @@ class Debugger:
             self._show_step()
 
     def _to_next(self, otherwise: str) -> None:
-        """Go to the next place that was found; behind the last one to the first."""
+        """Go to the next match; after the last one, to the first."""
         if not self._matches:
             self.view = self.view._replace(message=otherwise)
             return
         seq, text = next((hit for hit in self._matches if hit[0] > self.view.seq), self._matches[0])
         self._to_event(seq)
-        self.view = self.view._replace(message=f"{text}   (event {seq}; {len(self._matches)} in all)")
+        self.view = self.view._replace(message=f"{text}   (event {seq}; {len(self._matches)} matches)")
 
     def _show_step(self) -> None:
         if self._run.rows():

@@ -1,4 +1,4 @@
-"""A run loaded for the debugger; expensive views are computed on demand."""
+"""The data of a run that the debugger displays; expensive parts are computed on demand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from callsheet.views.report.facts import facts_of
 from callsheet.views.report.visits import Times, times_of
 
 _MAX_EVENTS = 5_000
-"""Events of a run up to which its values are weighed."""
+"""The largest run, in events, for whose values a confidence is computed."""
 _MAX_PLACES = 2_000
 _DEPTH = 6
 _MAX_LINES = 500
@@ -44,7 +44,7 @@ def _event_line(event: Event, count: int, times: Times) -> str:
 
 
 class RunView:
-    """A run of an open journal, as it was when it was opened; raises JournalError for unreadable events."""
+    """A run of an open journal, as of its opening. Raises JournalError for unreadable events."""
 
     def __init__(self, journal: Journal, info: RunInfo) -> None:
         self._journal, self._info = journal, info
@@ -63,7 +63,7 @@ class RunView:
 
     @property
     def status(self) -> str:
-        """How the run stands."""
+        """The status of the run."""
         return shown_status(self._journal, self._info)
 
     def _confidences(self) -> dict[int, FactConfidence]:
@@ -90,14 +90,14 @@ class RunView:
         took = seconds(max(times.at) - times.inherited)
         return f"run {info.run_id}  {name + '  ' if name else ''}{status.upper()}{at}  {took}  {chain}"
 
-    # ------------------------------------------------------------ what is asked
+    # ------------------------------------------------------------ views
 
     def step(self, row: int) -> list[str]:
-        """What a step was given, and what came of it."""
+        """The inputs and the result of a step."""
         return step_lines(self._lineage, self._lineage.visits[self.story.rows[row].visit])
 
     def why(self, row: int) -> list[str]:
-        """What the value of a step was made of; of a step without one, what it has read."""
+        """The lineage of the value of a step; for a step without a value, what it has read."""
         visit = self._lineage.visits[self.story.rows[row].visit]
         written = self._lineage.write_of.get(visit.id, NONE)
         if written == NONE:
@@ -110,10 +110,10 @@ class RunView:
         """The variables after an event."""
         _, folded = standing_of(self._journal, self._info, seq)
         lines = [f"${name} = {preview(value, 200)}" for name, value in folded.machine.variables().items()]
-        return lines or ["nothing is set"]
+        return lines or ["no variable is set"]
 
     def diff(self, other: str) -> list[str]:
-        """What differs from another run; raises JournalError where there is none such."""
+        """The differences from another run. Raises JournalError if there is no such run."""
         info = self._journal.find_run(other)
         return [
             f"A {self.run_id}, B {info.run_id}",
@@ -121,7 +121,7 @@ class RunView:
         ]
 
     def search(self, text: str) -> list[tuple[int, str]]:
-        """The events that have a text, or a pattern, each with the place; raises JournalError (JRN085)."""
+        """The events that match a text or a pattern, with the place. Raises JournalError (JRN085)."""
         find = finder(text, ignore_case=text.islower())
         events = self._journal.events(self.run_id)
         matches = islice(search(self._plan, events, self._journal.plan_of, find), _MAX_PLACES)
@@ -131,9 +131,9 @@ class RunView:
         ]
 
     def export(self, path: Path) -> str:
-        """Write the run as a report (.html), as LCTL (.yaml), and say what was written.
+        """Write the run as a report (.html) or as LCTL (.yaml), and return a message.
 
-        Raises CallsheetError (CFG014) where that cannot be.
+        Raises CallsheetError (CFG014) if the file cannot be written.
         """
         if path.suffix in (".yaml", ".yml"):
             from callsheet.runtime.lctl_export import lctl_of  # noqa: PLC0415 - only where it is asked for
@@ -146,17 +146,19 @@ class RunView:
 
             text = report_page(report_document(self._journal, self.run_id, MADE_BY, Showing(), None))
         else:
-            raise JournalError("CFG014", f"{path} is neither .html nor .yaml", "write RUN.html or RUN.yaml")
+            raise JournalError(
+                "CFG014", f"{path} is neither .html nor .yaml", "name a file RUN.html or RUN.yaml"
+            )
         try:
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise CallsheetError.single(
                 "CFG014", f"{path} cannot be written: {error.strerror or error}"
             ) from error
-        return f"{path} is written, {len(text):,} characters"
+        return f"wrote {path}, {len(text):,} characters"
 
     def row_at(self, seq: int) -> int:
-        """The row of the visit that had begun last at an event."""
+        """The row of the last visit that had started at an event."""
         return row_at(self.story, seq)
 
     def rows(self) -> Sequence[Row]:

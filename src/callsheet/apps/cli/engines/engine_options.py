@@ -1,4 +1,4 @@
-"""The options that select an engine and say where it is."""
+"""The options that select an execution engine and its address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPORAL = "temporal"
 
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
-    """Where an engine is, as the command line says it; what is empty is as the configuration says."""
+    """The address of an engine on the command line; empty fields are taken from the configuration."""
 
     address: str
     namespace: str
@@ -28,11 +28,11 @@ class EngineAddress:
 
     @property
     def is_given(self) -> bool:
-        """Whether any of it was said."""
+        """Whether any field is set."""
         return bool(self.address or self.namespace or self.queue or self.blobs)
 
     def apply_to(self, settings: TemporalSettings) -> TemporalSettings:
-        """The settings with what was said in their place."""
+        """The settings, with the fields that are set replaced."""
         overrides = {
             "address": self.address,
             "namespace": self.namespace,
@@ -43,39 +43,43 @@ class EngineAddress:
 
 
 places: dict[str, options.Decorator] = {
-    "address": click.option("--address", default="", metavar="HOST:PORT", help="The Temporal server."),
-    "namespace": click.option("--namespace", default="", metavar="NAME", help="Its namespace."),
+    "address": click.option(
+        "--address", default="", metavar="HOST:PORT", help="The address of the Temporal server."
+    ),
+    "namespace": click.option(
+        "--namespace", default="", metavar="NAME", help="The namespace of the Temporal server."
+    ),
     "blobs": click.option(
         "--blobs",
         default="",
         metavar="PLACE",
-        help="Where values of more than 64 KiB lie, for all workers and clients: a folder, "
-        "s3://BUCKET/PREFIX or postgresql://…; default: $CALLSHEET_STORE, else a folder beside the journal.",
+        help="The storage of values of more than 64 KiB, shared by workers and clients: a folder, "
+        "s3://BUCKET/PREFIX or postgresql://…; default: $CALLSHEET_STORE, otherwise beside the journal.",
     ),
 }
-"""The options that say where a server is, and large values."""
+"""The options for the address of a server and the storage of large values."""
 _PLACES: dict[str, options.Decorator] = {
     "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
     **places,
 }
 whereabouts = options.grouped("whereabouts", EngineAddress, **_PLACES)
-"""Where Temporal is, as `whereabouts`."""
+"""The address of Temporal, as `whereabouts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Which engine a run is given to; `detaches` says that nobody waits for it."""
+    """The engine that executes a run; with `detaches` the command does not wait for the end."""
 
     name: str
     whereabouts: EngineAddress
     detaches: bool
 
     def settings(self, configured: Settings) -> TemporalSettings | None:
-        """Where Temporal is, None for a run on this machine; raises CallsheetError (TMP001), UsageError."""
+        """The settings of Temporal, None for a local run. Raises CallsheetError (TMP001) and UsageError."""
         if self.name != TEMPORAL:
             if self.whereabouts.is_given or self.detaches:
                 raise click.UsageError(
-                    "--address, --namespace, --queue, --blobs and --detach belong to --engine temporal"
+                    "--address, --namespace, --queue, --blobs and --detach need --engine temporal"
                 )
             return None
         require_extra()
@@ -95,18 +99,21 @@ engine = options.grouped(
         type=click.Choice(["local", TEMPORAL]),
         default="local",
         show_default=True,
-        help="Who carries the run: this process, or the workers of a Temporal server.",
+        help="What executes the run: this process, or the workers of a Temporal server.",
     ),
     detaches=click.option(
-        "--detach", "detaches", is_flag=True, help="With --engine temporal: start the run and do not wait."
+        "--detach",
+        "detaches",
+        is_flag=True,
+        help="With --engine temporal: start the run and do not wait for its end.",
     ),
     **_PLACES,
 )
-"""Which engine a run is given to, as `engine`."""
+"""The engine that executes a run, as `engine`."""
 
 
 def require_extra() -> None:
-    """Raise CallsheetError (TMP001) where Temporal's package is not there."""
+    """Raise CallsheetError (TMP001) if the package of Temporal is not installed."""
     from importlib.util import find_spec  # noqa: PLC0415 - not for --help
 
     if find_spec("temporalio") is None:

@@ -1,4 +1,4 @@
-"""Starts and controls runs on Temporal; the local journal is a copy."""
+"""Starts and controls runs on Temporal; the local journal has a copy of their events."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _T = TypeVar("_T")
 
 
 class SecretReference(NamedTuple):
-    """A secret by its name: the text that stands in its place, and the variable that workers read."""
+    """A secret by name: its placeholder, and the environment variable that workers read."""
 
     text: str
     variable: str
 
 
-_LOOKS = ("if", "foreach")
-"""What of a step decides whether and how often it is done."""
+_CONDITION_FIELDS = ("if", "foreach")
+"""The fields of a step that decide whether and how often it is executed."""
 _OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
 
 
 def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
-    """The secrets of `--secret` as workers are told of them, by input.
+    """The secrets of `--secret` as references for workers, by input.
 
-    Raises CallsheetError: TMP008 for one that no worker could read, SEC005 for one given twice.
+    Raises CallsheetError: TMP008 for a secret that workers cannot read, SEC005 for a duplicate.
     """
     references: dict[str, SecretReference] = {}
     for text in secrets:
@@ -58,7 +58,7 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
         if kind != "env" or not variable:
             raise CallsheetError.single(
                 "TMP008",
-                f"--secret {name}: a run on Temporal takes secrets from the environment of its workers alone",
+                f"--secret {name}: a run on Temporal reads secrets only from the environment of its workers",
                 help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE",
             )
         if name in references:
@@ -68,16 +68,16 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
 
 
 def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
-    """Refuse a plan whose way depends on what a secret says, which no driver of it knows (TMP008)."""
+    """Raise CallsheetError (TMP008) for a plan with a condition on a secret, unknown to its driver."""
     for step in plan_to_json(plan)["steps"]:
-        conditions = json.dumps([step.get(part) for part in _LOOKS])
+        conditions = json.dumps([step.get(part) for part in _CONDITION_FIELDS])
         for name in secrets:
             if f'{{"ref": {json.dumps(name)}' in conditions:
                 raise CallsheetError.single(
                     "TMP008",
-                    f"step {step['id']} decides by what ${name} says: on Temporal a secret is known to the"
-                    " workers that call tools, and not to who drives the plan",
-                    help="let a tool decide, or run the plan on this machine",
+                    f"step {step['id']} has a condition on the secret ${name}: on Temporal a secret is known"
+                    " only to the workers that call tools, not to the workflow that drives the plan",
+                    help="move the decision into a tool, or run the plan on this machine",
                 )
 
 
@@ -92,55 +92,55 @@ async def run_on_temporal(
     secrets: Mapping[str, str],
     observer: Observer | None,
 ) -> RunOutcome | None:
-    """Give a run to Temporal and wait for it; None where nobody waits.
+    """Start a run on Temporal and wait for its end; None if it is not waited for.
 
-    `observer` hears of what happens; without one nobody waits. `secrets` are variables of the workers'
-    environment by the text that stands in their place.
+    `observer` receives the notes of the run; without one it is not waited for. `secrets` maps placeholders to
+    environment variables of the workers.
     """
-    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
     from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
 
-    reached = await reach(settings)
+    connection = await reach(settings)
     start = start_of(plan, launch, journal)
     secret_variables: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
     start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **secret_variables})
     order = RunOrder(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
-    await client.start(reached, journal, order)
+    await client.start(connection, journal, order)
     if observer is None:
         return None
-    idle = no_worker_warning(reached, to_stderr)
-    return await client.wait_for(reached, journal, run_id, waits=waits, on_idle=idle, observer=observer)
+    idle = no_worker_warning(connection, to_stderr)
+    return await client.wait_for(connection, journal, run_id, waits=waits, on_idle=idle, observer=observer)
 
 
 def report_detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
-    """Say which run has been started, of which nobody waits for the end."""
+    """Print the id of a run that was started without waiting for its end."""
     if as_json:
         print_json({"run_id": run_id, "status": "running"})
     else:
         print_text(run_id)
-        to_stderr(f"the run is on its way; it is waited for by: callsheet resume {run_id}{hint}")
+        to_stderr(f"the run has been started; wait for its end with: callsheet resume {run_id}{hint}")
     return Exit.OK
 
 
 def no_worker_warning(
-    reached: TemporalConnection, tell: Callable[[str], None]
+    connection: TemporalConnection, tell: Callable[[str], None]
 ) -> Callable[[], Awaitable[None]]:
-    """Tells, once, that no worker seems to be there."""
+    """A callback that warns once that no worker polls the task queue."""
     printed: list[bool] = []
 
     async def idle() -> None:
         if not printed:
             printed.append(True)
-            queue = reached.settings.queue
-            tell(f"no worker answers on the task queue {queue}; start one: callsheet worker --queue {queue}")
+            queue = connection.settings.queue
+            tell(f"no worker polls the task queue {queue}; start one: callsheet worker --queue {queue}")
 
     return idle
 
 
 def temporal_settings_of(journal: Journal, run_id: str) -> TemporalSettings | None:
-    """Where Temporal carries a run; None for a run of this machine. Raises CallsheetError (TMP001)."""
+    """The settings of a run on Temporal; None for a local run. Raises CallsheetError (TMP001)."""
     note = engine_of(journal, run_id)
     if note is None:
         return None
@@ -152,7 +152,7 @@ def temporal_settings_of(journal: Journal, run_id: str) -> TemporalSettings | No
 
 
 def runs_on_temporal(journal: Path | None, run: str) -> bool:
-    """Whether Temporal carries a run of the journal; raises JournalError where there is no such run."""
+    """Whether a run of the journal executes on Temporal. Raises JournalError if there is no such run."""
     with journals.open_to_read(journal) as opened:
         return engine_of(opened, opened.find_run(run).run_id) is not None
 
@@ -162,9 +162,9 @@ def with_connection(
     run: str,
     work: Callable[[TemporalConnection, Journal, str], Coroutine[Any, Any, _T]],
 ) -> _T:
-    """What comes of work on a run that Temporal carries, with its server and its journal."""
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - brings Temporal
+    """The result of `work` on a run on Temporal, with the connection to its server and its journal."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - imports Temporal
 
     with journals.open_journal(journal) as opened:
         run_id = opened.find_run(run).run_id
@@ -178,9 +178,9 @@ def with_connection(
 
 
 def refresh_copies(journal: Path | None, run: str | None = None) -> None:
-    """Bring the copy of a run up to date that Temporal carries and that goes on; without a name, of all.
+    """Update the local copies of open runs on Temporal: of one run, or of all.
 
-    Where that cannot be done, a warning says so, and the journal tells what it has.
+    If that fails, a warning is printed and the journal stays as it is.
     """
     from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
@@ -195,14 +195,14 @@ def refresh_copies(journal: Path | None, run: str | None = None) -> None:
         try:
             with_connection(journal, run_id, _bring_up_to_date)
         except CallsheetError as error:
-            to_stderr(f"warning {error}; this is what the journal has")
+            to_stderr(f"warning {error}; the output may be out of date")
             return
 
 
-async def _bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id: str) -> None:
+async def _bring_up_to_date(connection: TemporalConnection, journal: Journal, run_id: str) -> None:
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    await client.bring_up_to_date(reached, journal, run_id)
+    await client.bring_up_to_date(connection, journal, run_id)
 
 
 def approve_on_temporal(
@@ -212,11 +212,11 @@ def approve_on_temporal(
     which: str | None,
     digest: str | None,
 ) -> PendingAsk:
-    """Answer what a run on Temporal asks."""
+    """Answer a request of a run on Temporal."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(reached: TemporalConnection, opened: Journal, run_id: str) -> PendingAsk:
-        return await client.answer(reached, opened, run_id, answer_of, which, digest)
+    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> PendingAsk:
+        return await client.answer(connection, opened, run_id, answer_of, which, digest)
 
     return with_connection(journal, run, work)
 
@@ -224,12 +224,12 @@ def approve_on_temporal(
 def decide_on_temporal(
     journal: Path | None, run: str, calls: Sequence[str], verdict: Resolution, *, all_calls: bool
 ) -> RunOutcome:
-    """Decide about calls in doubt of a run on Temporal; gives how the run stands then."""
+    """Decide about calls in doubt of a run on Temporal; returns the outcome of the run so far."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(reached: TemporalConnection, opened: Journal, run_id: str) -> RunOutcome:
-        await client.decide(reached, opened, run_id, calls, verdict, every=all_calls)
-        return await client.settled(reached, opened, run_id)
+    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> RunOutcome:
+        await client.decide(connection, opened, run_id, calls, verdict, every=all_calls)
+        return await client.settled(connection, opened, run_id)
 
     return with_connection(journal, run, work)
 
@@ -237,24 +237,24 @@ def decide_on_temporal(
 def cancel_on_temporal(
     journal: Path | None, run: str, reason: str, patience: float
 ) -> tuple[RunOutcome | None, str]:
-    """End a run on Temporal; gives how it ended, None where it has not in time, and the run's id."""
+    """Cancel a run on Temporal; returns its outcome, None if it has not ended in time, and the run id."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
     async def work(
-        reached: TemporalConnection, opened: Journal, run_id: str
+        connection: TemporalConnection, opened: Journal, run_id: str
     ) -> tuple[RunOutcome | None, str]:
-        await client.cancel(reached, opened, run_id, reason)
-        return await client.ended(reached, opened, run_id, patience), run_id
+        await client.cancel(connection, opened, run_id, reason)
+        return await client.ended(connection, opened, run_id, patience), run_id
 
     return with_connection(journal, run, work)
 
 
 def check_resume_options(*, has_others: bool) -> None:
-    """Refuse to go on with other tools, models or rules than a run on Temporal has; raises UsageError."""
+    """Raise UsageError for options that would change the tools, model or policy of a run on Temporal."""
     if has_others:
         raise click.UsageError(
-            "a run on Temporal goes on as it began: leave --model, --policy, --otlp and"
-            " --accept-changed-tools out"
+            "a run on Temporal keeps the options it was started with: remove --model, --policy, --otlp and"
+            " --accept-changed-tools"
         )
 
 
@@ -268,12 +268,12 @@ async def resume_on_temporal(
     waits: bool,
     observer: Observer,
 ) -> RunOutcome:
-    """Wait for a run on Temporal, with these limits from now on; a graph that has failed goes on."""
+    """Wait for the end of a run on Temporal with changed limits; a failed graph continues."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
 
-    reached = await reach(settings)
-    idle = no_worker_warning(reached, to_stderr)
+    connection = await reach(settings)
+    idle = no_worker_warning(connection, to_stderr)
     return await client.go_on(
-        reached, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
+        connection, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
     )

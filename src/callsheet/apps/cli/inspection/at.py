@@ -36,7 +36,7 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     Example:
       callsheet at last 8
     """
-    from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - brings the store
+    from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)

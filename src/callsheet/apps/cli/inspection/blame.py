@@ -38,7 +38,7 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     that flowed into the failed step it is the first error, otherwise the first value that could not be cast,
     otherwise a value that was not set or was empty.
     """
-    from callsheet.apps.operations.lineages import lineage_in  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.lineages import lineage_in  # noqa: PLC0415 - imports the store
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
     from callsheet.trace.blame import blame_of  # noqa: PLC0415 - as above
 

@@ -67,7 +67,7 @@ def diff_of_runs(
       callsheet diff monday tuesday
       callsheet diff monday last --times --noise 50%
     """
-    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - brings the store
+    from callsheet.trace.comparing import compare_runs  # noqa: PLC0415 - imports the store
 
     _reject_plan_files(old, new)
     with journals.open_to_read(journal) as opened:
@@ -100,7 +100,7 @@ def diff_of_runs(
 
 
 def _times(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:
-    from callsheet.apps.cli.inspection.step_times import compare_step_times  # noqa: PLC0415 - brings the store
+    from callsheet.apps.cli.inspection.step_times import compare_step_times  # noqa: PLC0415 - imports the store
 
     return compare_step_times(journal, a, b, noise)
 

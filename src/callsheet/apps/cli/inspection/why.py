@@ -59,7 +59,7 @@ def why(
       callsheet why last answer
       callsheet why last orders.0.total --forward
     """
-    from callsheet.apps.operations.lineages import sliced  # noqa: PLC0415 - brings the store
+    from callsheet.apps.operations.lineages import sliced  # noqa: PLC0415 - imports the store
 
     bounds = (None if with_all else _MAX_IN_JSON, None) if as_json else (_MAX_NODES, depth)
     with journals.open_to_read(journal) as opened:

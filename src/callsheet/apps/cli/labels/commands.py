@@ -1,4 +1,4 @@
-"""`callsheet labels list|set|forget`: the labels of the places that runs have written to."""
+"""`callsheet labels list|set|forget`: the labels of the files and facts that runs have written."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from callsheet.store.labels import LabelStore, Noted
 
 _place = click.argument("place", metavar="FILE|TEXT")
-_is_fact = click.option("--fact", "is_fact", is_flag=True, help="The place is a fact: a line of its text.")
+_is_fact = click.option(
+    "--fact", "is_fact", is_flag=True, help="The argument is the text of a fact in memory, not a file."
+)
 _workspace = click.option(
     "--workspace",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
     metavar="DIR",
-    help="The folder of the file tools; default: this one.",
+    help="The workspace of the file tools; default: the current folder.",
 )
 
 
 class _Location(NamedTuple):
-    """A place under the names by which it is kept, and as it is shown."""
+    """A labelled file or fact: the names it is stored under, and the name that is printed."""
 
     root: str
     name: str
@@ -38,12 +40,13 @@ class _Location(NamedTuple):
 
 
 @click.command("list")
-@click.option("--run", metavar="RUN", help="What this run has left, and nothing else.")
+@click.option("--run", metavar="RUN", help="Only labels that this run has written.")
 @journals.journal_path
 @options.as_json
 def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
-    """List what is known of files, facts and notes; a file without an entry has the label that the policy
-    gives it. Facts are named by a digest of their line.
+    """List the labels of files, facts and notes.
+
+    A file without an entry has the label that the policy gives it. Facts are shown by a digest of their text.
     """
 
     def work(store: LabelStore | None, run_id: str) -> Exit:
@@ -56,7 +59,7 @@ def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
                 rows = _json(noted)
                 where = f"  in {rows['where']}" if rows["where"] else ""
                 print_text(f"{rows['label']:<10} {rows['kind']:<5} {rows['name']}{where}")
-            to_stderr(f"{len(entries)} place{'s' * (len(entries) != 1)}")
+            to_stderr(f"{len(entries)} label{'s' * (len(entries) != 1)}")
         return Exit.OK
 
     return _with_labels(journal, work, run)
@@ -72,10 +75,13 @@ def list_labels(run: str | None, journal: Path | None, as_json: bool) -> int:
 def set_label(
     place: str, label: str, is_fact: bool, workspace: Path, journal: Path | None, as_json: bool
 ) -> int:
-    """Say that FILE, a path in the workspace, has LABEL: T/pub, U/priv, T/secret or another one.
+    """Set the label of FILE, a path in the workspace, to LABEL: T/pub, U/priv, T/secret or another label.
 
-    Until a run writes it, the next runs take it for that, whatever it was. With --fact the place is a fact of
-    the memory, by its text.
+    Runs use this label until a run writes the file. With --fact, TEXT is the text of a fact in memory.
+
+    \b
+    Example:
+      callsheet labels set report.md T/pub
     """
     from callsheet.ir.labels import read_label  # noqa: PLC0415 - not for --help
 
@@ -83,9 +89,9 @@ def set_label(
         new_label = read_label(label)
     except ValueError:
         hint = (
-            "T (trusted) or U, a /, and who may read it: pub, priv, secret, or audiences such as user+books"
+            "write T (trusted) or U, a /, and the readers: pub, priv, secret, or audiences such as user+books"
         )
-        raise click.BadParameter(f"{label!r} is no label: {hint}", param_hint="'LABEL'") from None
+        raise click.BadParameter(f"{label!r} is not a label: {hint}", param_hint="'LABEL'") from None
     location = _locate(place, workspace, is_fact=is_fact)
 
     def work(store: LabelStore | None, run_id: str) -> Exit:
@@ -101,9 +107,9 @@ def set_label(
                 }
             )
         else:
-            to_stderr(f"{location.shown}: {'not known' if before is None else before} → {new_label}")
+            to_stderr(f"{location.shown}: {'no label' if before is None else before} → {new_label}")
         for name, meant in _likely_typos(new_label):
-            to_stderr(f"{name} is taken for an audience of a policy; did you mean {meant}?")
+            to_stderr(f"{name} is read as an audience of a policy; did you mean {meant}?")
         return Exit.OK
 
     return _with_labels(journal, work, create=True)
@@ -116,9 +122,9 @@ def set_label(
 @journals.journal_path
 @options.as_json
 def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None, as_json: bool) -> int:
-    """Let go of what is known of FILE: it has the label that the policy gives it then.
+    """Remove the label of FILE, so that it has the label that the policy gives it.
 
-    The exit status is 1 where nothing is known of it, or a run is writing it.
+    The exit status is 1 if FILE has no label or a run is writing it.
     """
     location = _locate(place, workspace, is_fact=is_fact)
 
@@ -130,7 +136,7 @@ def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None, as_
         if as_json:
             print_json({"place": location.shown, "forgotten": forgotten, "being_written": being_written})
         else:
-            reason = "a run is writing it" if being_written else "nothing is known of it"
+            reason = "a run is writing it" if being_written else "it has no label"
             to_stderr(f"{location.shown}: {'forgotten' if forgotten else reason}")
         return Exit.OK if forgotten else Exit.FAILED
 
@@ -138,7 +144,7 @@ def forget(place: str, is_fact: bool, workspace: Path, journal: Path | None, as_
 
 
 def _likely_typos(label: Label) -> list[tuple[str, str]]:
-    """The readers of a label that look like another word, each with what may have been meant."""
+    """The readers of a label that resemble a known word, each with that word."""
     from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER  # noqa: PLC0415 - as above
 
     known = {USER, MODEL, TRUSTED, LINKS}
@@ -148,7 +154,7 @@ def _likely_typos(label: Label) -> list[tuple[str, str]]:
 
 
 def _locate(place: str, workspace: Path, *, is_fact: bool) -> _Location:
-    """The place that is meant; raises click.BadParameter for a path that is none of the workspace."""
+    """The file or fact that is meant. Raises click.BadParameter for a path outside of the workspace."""
     from callsheet.policy.paths import PathRefused, file_key, workspace_path  # noqa: PLC0415 - as above
     from callsheet.store.labels import fact_name  # noqa: PLC0415 - as above
 
@@ -167,7 +173,7 @@ def _with_labels(
     *,
     create: bool = False,
 ) -> Exit:
-    """Do something with the labels beside the journal; None stands for a store that is not there."""
+    """Run `work` on the labels beside the journal; None if no label store exists."""
     import sqlite3  # noqa: PLC0415 - not for --help
 
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""`callsheet lctl check`: checks the documents of a chain against all rules."""
+"""`callsheet lctl check`: checks the documents of a chain against the rules."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from callsheet.trace.lctl.rules.table import Level
 
 @click.command()
 @documents
-@click.option("--infos", is_flag=True, help="Tell also what is neither wrong nor doubtful.")
+@click.option("--infos", is_flag=True, help="Also report findings of level info.")
 @options.as_json
 def check(documents: Documents, infos: bool, as_json: bool) -> int:
-    """Check the documents FILE... of one chain, in their order; - is standard input.
+    """Check the documents FILE... of one chain, in order; - is standard input.
 
-    A file may be the whole answer of a model, with the block in a code fence. Acks are held against the
-    document before them. Exit 1 if a rule of level error is broken.
+    A file may be the whole answer of a model, with the document in a code fence. An acknowledgement is
+    compared with the document before it. The exit status is 1 if a rule of level error is broken.
     """
     report = documents.check()
     findings = worst_first([f for f in report.findings if infos or as_json or f.level is not Level.INFO])
@@ -61,8 +61,8 @@ def _verdict(report: Report, place: int) -> str:
 def _print_confidence(report: Report) -> None:
     for heading, facts in (
         ("flagged, below 0.70 or unknown", report.flagged),
-        ("for a person to look at", report.human_review),
-        ("not to be handed on", report.blocked),
+        ("for review by a person", report.human_review),
+        ("blocked", report.blocked),
         ("lost", tuple(f"{lost.fact} at hop {lost.hop}" for lost in report.lost)),
     ):
         if facts:

@@ -25,9 +25,9 @@ from callsheet.views.lctl.changes import changes_text
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the documents differ.")
 @options.as_json
 def diff(old: str, new: str, exit_code: bool, as_json: bool) -> int:
-    """Say what differs between the documents A and B, for example of two runs of one chain.
+    """Show the differences of the documents A and B, for example of two runs of one chain.
 
-    Steps are aligned, so that one more does not make all later ones differ. Times do not count. One of the
+    Steps are aligned, so that an inserted step does not change all later ones. Times are ignored. One of the
     two may be - for standard input.
     """
     if old == new == STDIN:
@@ -46,8 +46,8 @@ def _body(name: str) -> Body:
     if reading.document is None:
         raise LctlError.of(reading.findings, reading.source)
     if not isinstance(reading.document, Body):
-        help_text = "an ack has no trace; compare hand-offs or post-mortems"
-        raise CallsheetError.single("CFG012", f"{name} is an ack", help=help_text)
+        help_text = "an acknowledgement has no trace; compare hand-offs or post-mortems"
+        raise CallsheetError.single("CFG012", f"{name} is an acknowledgement", help=help_text)
     return reading.document
 
 

@@ -1,4 +1,4 @@
-"""Shared by the commands of `callsheet lctl`: reading documents, their order, findings as JSON."""
+"""The argument FILE... of `callsheet lctl`: reads the documents of a chain and their order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STDIN = "-"
 
 
 class Documents:
-    """The documents that a command line names, in the order of their chain."""
+    """The documents named on the command line, in the order of their chain."""
 
     def __init__(
         self, files: tuple[str, ...], follows: tuple[str, ...] = (), verified_raise: str = "cap"
@@ -32,12 +32,12 @@ class Documents:
         self._verified_raise = VerifiedRaise(verified_raise)
 
     def check(self) -> Report:
-        """Read and check them; raises CallsheetError (CFG012) for a file that cannot be read."""
+        """Read and check the documents. Raises CallsheetError (CFG012) for a file that cannot be read."""
         readings = [read_block(name) for name in self._files]
         return check_chain(readings, self._parents, verified_raise=self._verified_raise)
 
     def report(self) -> Report:
-        """As `check`, of documents that are wanted for more: raises `LctlError` for one that is none."""
+        """As `check`, but raises `LctlError` for a text that is not a document."""
         report = self.check()
         for place, reading in enumerate(report.readings):
             if reading.document is None:
@@ -46,7 +46,7 @@ class Documents:
 
 
 def read_block(name: str) -> Reading:
-    """The document of a file, or of standard input for `-`; raises CallsheetError (CFG012)."""
+    """The document of a file, or of standard input for `-`. Raises CallsheetError (CFG012)."""
     shown = "<stdin>" if name == STDIN else name
     try:
         if name != STDIN:
@@ -64,7 +64,7 @@ def read_block(name: str) -> Reading:
 
 
 def _parse_follows(text: str, count: int) -> tuple[int, tuple[int, ...]]:
-    """What `--follows N=A,B` says, as places from 0."""
+    """The positions, from 0, of `--follows N=A,B`."""
     child, equals, above = text.partition("=")
     try:
         place, parents = int(child) - 1, tuple(int(part) - 1 for part in above.split(",") if part.strip())
@@ -72,7 +72,7 @@ def _parse_follows(text: str, count: int) -> tuple[int, tuple[int, ...]]:
         equals, place, parents = "", 0, ()
     if not equals or not 0 <= place < count or not all(0 <= parent < place for parent in parents):
         message = (
-            f"--follows {text[:40]!r}: write N=A,B with the numbers of documents, from 1, that come before N"
+            f"--follows {text[:40]!r}: write N=A,B with numbers of documents, from 1, that come before N"
         )
         raise click.UsageError(message)
     return place, parents
@@ -86,15 +86,15 @@ documents: Decorator = grouped(
         "--follows",
         multiple=True,
         metavar="N=A,B",
-        help="Document N (from 1) follows A and B, whose branches it joins; default: the one before. "
-        "May be repeated; N= alone follows none.",
+        help="Document N (from 1) follows, and merges, A and B; default: the previous one. "
+        "May be repeated; N= follows none.",
     ),
     verified_raise=click.option(
         "--verified-raise",
         type=click.Choice([str(word) for word in VerifiedRaise]),
         default=str(VerifiedRaise.CAP),
         show_default=True,
-        help="Whether a value that an agent raised, and lists in facts_modified, stays capped.",
+        help="How a raised confidence that is listed in facts_modified counts: capped or not.",
     ),
 )
 """The documents of a chain, as `documents`."""

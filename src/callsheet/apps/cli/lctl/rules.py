@@ -10,12 +10,10 @@ from callsheet.trace.lctl.rules.table import RULES, Level
 
 
 @click.command()
-@click.option(
-    "--level", type=click.Choice([str(level) for level in Level]), help="Only the rules of this level."
-)
+@click.option("--level", type=click.Choice([str(level) for level in Level]), help="Only rules of this level.")
 @options.as_json
 def rules(level: str | None, as_json: bool) -> None:
-    """List the rules that documents are checked against; `callsheet explain X07` tells more of one."""
+    """List the rules that documents are checked against; `callsheet explain X07` explains a rule."""
     selected = [rule for rule in RULES.values() if level is None or rule.level == level]
     with ignoring_broken_pipe():
         if as_json:

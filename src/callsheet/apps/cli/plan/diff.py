@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="auto colours on a terminal, unless NO_COLOR is set.",
+    help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
 )
 @options.as_json
 def diff(
@@ -46,10 +46,10 @@ def diff(
     color: str,
     as_json: bool,
 ) -> int:
-    """Say what differs between the plans A and B: steps added, removed, changed, moved, renamed.
+    """Show the differences of the plans A and B: steps added, removed, changed, moved, renamed.
 
-    Each is a file, or a plan of the library: its id, or ID@N for version N of it. One of them may be - for
-    standard input. Comments and formatting do not count.
+    Each is a file, or a plan of the library: its id, or ID@N for version N. One of them may be - for standard
+    input. Comments and formatting are ignored.
     """
     if old == new == STDIN:
         raise click.UsageError("only one of the two plans can come from standard input")
@@ -65,14 +65,16 @@ def diff(
 
 
 def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText:
-    """The plan; the null device, which git names for a file that is not there, is one without steps."""
+    """The plan; the null device, which git uses for a missing file, is a plan without steps."""
     if argument == os.devnull:
         return PlanText(None, Source(argument, ""), Plan(()), ())
     text = options.NamedPlan(argument, syntax, folder).read()
     if text.stored is None:
         return text
-    source = replace(text.source, name=argument)  # how it was named, not where it lies
-    original = text.stored.result.plan  # the id under which it is kept is no part of the plan
+    source = replace(
+        text.source, name=argument
+    )  # the name on the command line, not the path of the stored file
+    original = text.stored.result.plan  # the id in the library is not part of the plan
     return replace(text, source=source, plan=None if text.plan is None else original)
 
 

@@ -1,4 +1,4 @@
-"""A stored plan in the form that the commands of `callsheet plan` use."""
+"""The argument ID of the commands of `callsheet plan`: a plan of the library."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
     from callsheet.apps.operations.reading import PlanText
 
-the_id = click.argument("plan_id", metavar="ID")
+plan_id_argument = click.argument("plan_id", metavar="ID")
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryPlan(options.NamedPlan):
-    """A plan as `plan run` names it: an id, or the beginning of one, in a library."""
+    """A plan named by its id, or a unique prefix of it, in a library."""
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
-        """The text with its plan, which has its id in the library."""
+        """The text with its plan, which has the id of the library."""
         return text_of_stored(open_library(self.plans_folder).load(self.plan), variables)
 
 
 def library_plan(plan_id: str, plans_folder: Path | None) -> LibraryPlan:
-    """What the argument ID and `--plans` name."""
+    """The plan that ID and `--plans` name."""
     return LibraryPlan(plan_id, None, plans_folder)

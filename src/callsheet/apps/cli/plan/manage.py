@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
-from callsheet.apps.cli.plan.library_plan import the_id
+from callsheet.apps.cli.plan.library_plan import plan_id_argument
 from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.operations.reading import PlanText
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @options.plan_file
-@click.option("--as", "name", metavar="ID", help="The plan's id; one that is there gets a new version.")
-@click.option("--id", "plan_id", metavar="ID", help="As --as, for an id that nothing has yet.")
-@click.option("--replace", "replaces", is_flag=True, help="With --id: a new version of a plan of this id.")
+@click.option("--as", "name", metavar="ID", help="The id of the plan; an existing plan gets a new version.")
+@click.option("--id", "plan_id", metavar="ID", help="As --as, but fail if the id exists.")
+@click.option("--replace", "replaces", is_flag=True, help="With --id: add a new version to an existing plan.")
 @click.option(
     "--params",
     multiple=True,
     metavar="NAME[:KIND][=DEFAULT],…",
-    help="Variables that a run is given, as 'repo,count:integer=5'; default: those of the version before.",
+    help="The parameters of the plan, as 'repo,count:integer=5'; default: those of the previous version.",
 )
-@click.option("--goal", metavar="TEXT", help="What the plan is for; default: as its text says.")
+@click.option("--goal", metavar="TEXT", help="The goal of the plan; default: the goal in its text.")
 @options.checked_tools
 @options.plans_folder
 @options.as_json
@@ -50,16 +50,20 @@ def save(  # noqa: PLR0913 - an argument for each option
     plans_folder: Path | None,
     as_json: bool,
 ) -> int:
-    """Put PLAN, a file or - for standard input, into the plan library, as a new version of what is there.
+    """Save PLAN, a file or - for standard input, in the plan library, as a new version if it exists.
 
-    Of LTP text and Micro-CLI the text is kept as it is; a JSON plan is kept in its canonical form. On
-    standard input a JSON plan may have prose around it, as models answer. The hashes of the declarations of
-    the tools that it calls are kept with it; servers are started to ask for them where that is needed.
+    LTP text and Micro-CLI are stored unchanged, JSON plans in canonical form. On standard input a JSON plan
+    may be surrounded by prose, as in the answer of a model. The hashes of the declarations of the called
+    tools are stored with the plan; servers are started for this if needed.
+
+    \b
+    Example:
+      callsheet save plan.ltp --as weekly-report --params 'repo,days:integer=7'
     """
     from callsheet.store.library import free_variables, read_params  # noqa: PLC0415 - not for --help
 
     if name is not None and plan_id is not None:
-        raise click.UsageError("--as and --id name the same thing: give one of them")
+        raise click.UsageError("--as and --id exclude each other")
     library, new_params = open_library(plans_folder), read_params(params) if params else None
     params_known = new_params if new_params is not None else _known_params(library, name or plan_id)
     text = plan.read([param.name for param in params_known])
@@ -104,7 +108,7 @@ def _known_params(library: PlanLibrary, name: str | None) -> tuple[Param, ...]:
 
 
 def _tools_of(plan: Plan, setup: Setup) -> tuple[dict[str, str | None], tuple[Diagnostic, ...]]:
-    """The hashes of the declarations of the tools that a plan calls, and what was doubtful about them."""
+    """The hashes of the declarations of the tools that a plan calls, and warnings about them."""
     from dataclasses import replace  # noqa: PLC0415 - not for --help
 
     from callsheet.api.requirements import pins_for_library  # noqa: PLC0415 - as above
@@ -120,18 +124,18 @@ def _tools_of(plan: Plan, setup: Setup) -> tuple[dict[str, str | None], tuple[Di
 
 
 def _print_missing(stored: StoredPlan, tools: Mapping[str, str | None], free: tuple[str, ...]) -> None:
-    """Say which tools nobody knows, and which variables a run has to be given though no parameter says so."""
+    """Print the unknown tools, and the variables that neither the plan nor a parameter sets."""
     absent = [f"@{name}" for name, pin in tools.items() if pin is None]
     if absent:
-        to_stderr(f"nothing is known of {', '.join(absent)}: no tool of that name is reachable here")
+        to_stderr(f"unknown tools, which are not reachable here: {', '.join(absent)}")
     unnamed = [name for name in free if all(param.name != name for param in stored.params)]
     if unnamed:
         names = ",".join(unnamed)
-        to_stderr(f"it reads what nothing in it sets: save it with --params {names}, or run it with --var")
+        to_stderr(f"the plan reads unset variables: save it with --params {names}, or run it with --var")
 
 
 def _plan_in(text: PlanText) -> Plan:
-    """The plan of a text, or the one in a model's answer."""
+    """The plan of a text, or of the answer of a model."""
     if text.plan is None and text.path is None and "{" in text.source.text:
         from callsheet.authoring.planner import read_graph_answer  # noqa: PLC0415 - only for answers
 
@@ -142,12 +146,12 @@ def _plan_in(text: PlanText) -> Plan:
 
 
 @click.command()
-@the_id
+@plan_id_argument
 @click.argument("new", metavar="NEW")
 @options.plans_folder
 @options.as_json
 def rename(plan_id: str, new: str, plans_folder: Path | None, as_json: bool) -> int:
-    """Give the plan ID, or the one that begins so, the id NEW; its runs keep the old one."""
+    """Rename the plan ID, or the one with this unique prefix, to NEW; its runs keep the old id."""
     stored = open_library(plans_folder).rename(plan_id, new)
     if as_json:
         print_json({"id": stored.id, "path": stored.place})
@@ -161,7 +165,7 @@ def rename(plan_id: str, new: str, plans_folder: Path | None, as_json: bool) -> 
 @options.plans_folder
 @options.as_json
 def delete(plan_ids: tuple[str, ...], plans_folder: Path | None, as_json: bool) -> int:
-    """Remove each plan ID, or the one that begins so, from the library. Their runs stay in the journal."""
+    """Delete each plan ID, or the one with this unique prefix, from the library. Runs stay in the journal."""
     library = open_library(plans_folder)
     names = list(dict.fromkeys(library.find(plan_id) for plan_id in plan_ids))
     for name in names:

@@ -20,24 +20,22 @@ if TYPE_CHECKING:
 
 
 def open_library(folder: Path | None) -> PlanLibrary:
-    """The library in a folder, by default the user's."""
+    """The library in a folder; by default the user's."""
     from callsheet.store import library  # noqa: PLC0415 - not for --help
 
     return library.open_library(folder)
 
 
 def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) -> PlanText:
-    """The plan of a name that may be that of a file or an id of the library; a file comes first.
+    """The plan of a name, which is that of a file or an id of the library; a file has precedence.
 
-    Raises CallsheetError: CFG012 where it is neither, and what the library says of an id.
+    Raises CallsheetError: CFG012 if it is neither, and the errors of the library.
     """
     from callsheet.apps.cli.plan_input import read_plan  # noqa: PLC0415 - not for --help
 
     if _is_file(name):
         if not Path(name).suffix and name in open_library(folder).ids():
-            to_stderr(
-                f"{name} is a file here; the plan of the library is run with: callsheet plan run {name}"
-            )
+            to_stderr(f"{name} is a file; to run the plan of the library: callsheet plan run {name}")
         return read_plan(name, variables=variables)
     try:
         stored = open_library(folder).load(name)
@@ -49,12 +47,12 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
 
 
 def _is_file(name: str) -> bool:
-    """Whether this names a file, also one that cannot be looked at: reading it says why."""
+    """Whether the name is that of a file, even one without read permission: reading it reports the reason."""
     try:
         return not stat.S_ISDIR(os.stat(name).st_mode)
     except OSError as error:
         return error.errno not in (errno.ENOENT, errno.ENOTDIR)
-    except ValueError:  # a null character, which no name of a file has
+    except ValueError:  # a null character, which file names cannot contain
         return False
 
 
@@ -63,6 +61,8 @@ def _not_found(name: str, error: CallsheetError) -> CallsheetError:
     more = f"; {diagnostic.help}" if diagnostic.code == "PLN002" and diagnostic.help else ""
     help_text = f"give a file, the id of a plan of the library, or - for standard input{more}"
     if diagnostic.message.startswith("more than one"):
-        return CallsheetError.single("CFG012", f"{name} is no file, and {diagnostic.message}", help=help_text)
+        return CallsheetError.single(
+            "CFG012", f"{name} is not a file, and {diagnostic.message}", help=help_text
+        )
     message = f"{name} cannot be read: there is no such file, and no plan of this id in the library"
     return CallsheetError.single("CFG012", message, help=help_text)

@@ -1,4 +1,4 @@
-"""`callsheet plan list` and `callsheet plan show`: display the plan library."""
+"""`callsheet plan list` and `callsheet plan show`: print the plan library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
-from callsheet.apps.cli.plan.library_plan import the_id
+from callsheet.apps.cli.plan.library_plan import plan_id_argument
 from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.plans import listed_json, stored_json
@@ -25,10 +25,10 @@ _MAX_TITLE = 60
 
 @click.command("list")
 @options.plans_folder
-@click.option("--versions", "with_versions", is_flag=True, help="Every version, the newest last.")
+@click.option("--versions", "with_versions", is_flag=True, help="List every version, newest last.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) -> int:
-    """List the plans of the library: id, spelling, number of steps, title or goal."""
+    """List the plans of the library: id, syntax, number of steps, title or goal, parameters."""
     library = open_library(plans_folder)
     plans = library.list()
     with ignoring_broken_pipe():
@@ -46,7 +46,7 @@ def list_plans(plans_folder: Path | None, with_versions: bool, as_json: bool) ->
             goal = f"{goal}  ({params})" if params else goal
             click.echo(f"{plan.id.ljust(width)}  {plan.syntax!s:<5}  {steps:>6}  {goal}".rstrip())
     if not plans:
-        to_stderr(f"no plans in {library.address}; `callsheet plan save FILE` puts one there")
+        to_stderr(f"no plans in {library.address}; save one with: callsheet plan save FILE")
     return Exit.OK
 
 
@@ -59,7 +59,7 @@ def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> No
     width = max(map(len, names), default=0)
     for name, record in zip(names, records, strict=True):
         params = f"  ({', '.join(map(str, record.params))})" if record.params else ""
-        by_hand = "  changed by hand" if record.is_by_hand else ""
+        by_hand = "  edited" if record.is_by_hand else ""
         goal = preview(record.goal or "", _MAX_TITLE)
         line = (
             f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {goal}{params}{by_hand}"
@@ -68,12 +68,12 @@ def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> No
 
 
 @click.command()
-@the_id
-@click.option("--text", "as_text", is_flag=True, help="Print the text as it is kept.")
+@plan_id_argument
+@click.option("--text", "as_text", is_flag=True, help="Print the stored text.")
 @options.plans_folder
 @options.as_json
 def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) -> int:
-    """Draw the plan ID, or the one that begins so, or its version N (ID@N); --text prints its text."""
+    """Draw the plan ID, or the one with this unique prefix, or version N (ID@N); --text prints its text."""
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for --help
 
     stored = open_library(plans_folder).load(plan_id)
@@ -95,7 +95,7 @@ def show(plan_id: str, as_text: bool, plans_folder: Path | None, as_json: bool) 
 
 
 def _print_metadata(stored: StoredPlan) -> None:
-    """What is kept beside the text: the goal, the parameters, the tools."""
+    """Print the goal, the parameters and the tools of a stored plan."""
     if stored.goal:
         print_text(f"goal     {preview(stored.goal, 100)}")
     if stored.params:

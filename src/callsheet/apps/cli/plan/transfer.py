@@ -26,11 +26,11 @@ _STDIN = "-"
     "output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Default: standard output.",
+    help="The file to write; default: standard output.",
 )
 @options.plans_folder
 def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | None) -> int:
-    """Write the plans ID…, each with all its versions, into one file that needs nothing else."""
+    """Export the plans ID…, each with all its versions, to one self-contained file."""
     from callsheet.store.library.transfer import export_plans  # noqa: PLC0415 - not for --help
 
     library = open_library(plans_folder)
@@ -50,18 +50,18 @@ def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | 
 
 @click.command("import")
 @click.argument("file", metavar="FILE")
-@click.option("--as", "name", metavar="ID", help="Another id for the plan, where the file has one plan.")
+@click.option("--as", "name", metavar="ID", help="The id of the imported plan, if the file has one plan.")
 @options.plans_folder
 @options.as_json
 def import_(file: str, name: str | None, plans_folder: Path | None, as_json: bool) -> int:
-    """Take the plans of FILE, or of - for standard input, into the library: all of them or none.
+    """Import the plans of FILE, or of - for standard input: all of them or none.
 
-    A plan that is here already gets the versions that it lacks. One that is another plan is not written over.
+    An existing plan gets the versions that it lacks. A different plan with the same id is not overwritten.
     """
     from callsheet.api.texts import read_text, unreadable  # noqa: PLC0415 - not for --help
     from callsheet.store.library.transfer import import_plans  # noqa: PLC0415 - as above
 
-    help_text = "give a file that `callsheet plan export` has written, or - for standard input"
+    help_text = "give a file written by `callsheet plan export`, or - for standard input"
     try:
         if file == _STDIN:
             text = read_text(sys.stdin.buffer, "standard input", help_text)
@@ -75,6 +75,10 @@ def import_(file: str, name: str | None, plans_folder: Path | None, as_json: boo
         print_json({"plans": [entry._asdict() for entry in imported]})
         return Exit.OK
     for entry in imported:
-        new = f"{entry.added} new version{'s' if entry.added != 1 else ''}" if entry.added else "nothing new"
+        new = (
+            f"{entry.added} new version{'s' if entry.added != 1 else ''}"
+            if entry.added
+            else "no new versions"
+        )
         click.echo(f"{entry.id}  {new}, {entry.versions} in all")
     return Exit.OK

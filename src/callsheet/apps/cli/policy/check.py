@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError, Source, Span
 @click.argument("policies", nargs=-1, required=True, metavar="POLICY...")
 @options.as_json
 def check(policies: tuple[str, ...], as_json: bool) -> int:
-    """Say what is wrong with each POLICY, a file or a shipped one; exit 2 if there is an error."""
+    """Report errors in each POLICY, a file or a built-in policy; the exit status is 2 if there is one."""
     rows: list[dict[str, object]] = []
     is_wrong = False
     for policy in policies:
@@ -37,7 +37,7 @@ def check(policies: tuple[str, ...], as_json: bool) -> int:
 
 
 def _validate(policy: str) -> None:
-    """Read a policy and make its predicates ready; raises CallsheetError with all that is wrong."""
+    """Load a policy and compile its predicates. Raises CallsheetError with all errors."""
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
     from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
     from callsheet.policy.toml_spans import key_spans  # noqa: PLC0415 - as above
@@ -57,10 +57,10 @@ def _validate(policy: str) -> None:
 
 
 def _place(when: str, within: Span | None, key: Span | None, source: Source) -> Span | None:
-    """Where a predicate, or what is wrong `within` it, stands in a file.
+    """The span in a file of a predicate, or of the error `within` it.
 
-    That is behind the `key` of its rule; at the key for one with escapes, and nowhere (None) for one of
-    what the file extends.
+    The predicate follows the `key` of its rule. The span is that of the key if the predicate has escapes, and
+    None if it belongs to an extended policy.
     """
     at = source.text.find(when, 0 if key is None else key.end)
     if at < 0 or (key is not None and source.text[key.end : at].strip(" \t='\"\n")):

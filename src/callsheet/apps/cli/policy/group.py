@@ -1,4 +1,4 @@
-"""The group `callsheet policy` and its table of commands, which are imported on demand."""
+"""The command group `callsheet policy`; its commands are imported on demand."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ _PACKAGE = "callsheet.apps.cli.policy"
 _SECTION = "Commands"
 
 COMMANDS: dict[str, CommandEntry] = {
-    "init": CommandEntry(
-        f"{_PACKAGE}.init:init", "Write a policy for the tools that can be reached.", _SECTION
-    ),
-    "check": CommandEntry(f"{_PACKAGE}.check:check", "Say what is wrong with policies.", _SECTION),
-    "share": CommandEntry(
-        f"{_PACKAGE}.share:share", "Put a policy into the store that machines share.", _SECTION
-    ),
-    "show": CommandEntry(
-        f"{_PACKAGE}.show:show", "Print a policy: strict, workspace, open, or a file.", _SECTION
-    ),
+    "init": CommandEntry(f"{_PACKAGE}.init:init", "Write a policy for the available tools.", _SECTION),
+    "check": CommandEntry(f"{_PACKAGE}.check:check", "Report errors in policies.", _SECTION),
+    "share": CommandEntry(f"{_PACKAGE}.share:share", "Store a policy in the shared store.", _SECTION),
+    "show": CommandEntry(f"{_PACKAGE}.show:show", "Print a policy.", _SECTION),
 }
 
 
 @click.group("policy", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def policy() -> None:
-    """Say what plans may do: which tools, whose data goes where, what needs a yes."""
+    """Manage policies: which tools plans may call, where data may flow, what needs approval."""

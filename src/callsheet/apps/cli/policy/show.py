@@ -1,4 +1,4 @@
-"""`callsheet policy show`: prints a policy and those that it extends."""
+"""`callsheet policy show`: prints the text of a policy."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Keeps the last note of each step from before a run is watched, for displays that start in the middle.
+"""Keeps the last note of each step before a display starts, for displays that start in the middle of a run.
 
-Pure. A new plan may reuse the ids of the old one for other steps, so its notes come after the old ones.
+Pure. A new plan may reuse step ids of the old one, so its notes follow the old ones.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Iterable
 from callsheet.machine.notes import Note, NoteKind
 
 NEW_PLAN = ""
-"""The key of the note that tells of a new plan; those behind it are of its steps."""
+"""The key of the note about a new plan; later notes belong to its steps."""
 
 
 def record_note(notes: dict[str, Note], note: Note) -> None:
-    """Take a note in: the last one of each step stays, in the order in which they came.
+    """Record a note: the last one of each step is kept, in order of arrival.
 
     >>> notes = [("S1", "finished"), ("S2", "started"), ("S2", "replanned"), ("S1", "finished")]
-    >>> kept: dict[str, Note] = {}
+    >>> last: dict[str, Note] = {}
     >>> for step, kind in notes:
-    ...     record_note(kept, Note(NoteKind(kind), step))
-    >>> [*kept], has_new_plan(kept.values())
+    ...     record_note(last, Note(NoteKind(kind), step))
+    >>> [*last], has_new_plan(last.values())
     (['', 'S1'], True)
     """
     if note.kind in (NoteKind.CUT, NoteKind.FACT):
@@ -34,5 +34,5 @@ def record_note(notes: dict[str, Note], note: Note) -> None:
 
 
 def has_new_plan(notes: Iterable[Note]) -> bool:
-    """Whether another plan has taken the place of the first one."""
+    """Whether a new plan has replaced the first one."""
     return any(note.kind is NoteKind.REPLANNED for note in notes)

@@ -1,4 +1,4 @@
-"""Redraws a display in place on a terminal, until the terminal is lost or the run has ended."""
+"""Redraws a display in place on a terminal, until the terminal is closed or the run has ended."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from rich.live import Live
 
 
 class Screen(Console):
-    """A console on standard error whose loss ends the drawing and nothing else."""
+    """A console on standard error; if it is closed, drawing stops and the process continues."""
 
     def on_broken_pipe(self) -> None:
-        """Draw no more; rich would end the process."""
+        """Stop drawing; rich would end the process."""
         self.quiet = True
 
 
 class Drawing(Live):
-    """A drawing that stops where it cannot be written."""
+    """A live display that stops if it cannot be written."""
 
     def refresh(self) -> None:
-        """Draw, also in the thread that does so ten times a second."""
+        """Draw; also called by the refresh thread."""
         try:
             super().refresh()
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Displays the moments of a recorded run, live as `run` does or in lines."""
+"""Displays the moments of a recorded run, live as `run` does, or as lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LivePlayback:
-    """The picture that `run` draws while it goes."""
+    """The live display of `run`, fed from a recording."""
 
     def __init__(self, plan: Plan, run: str) -> None:
         from callsheet.apps.cli.progress.progress import display_for  # noqa: PLC0415 - not for --help
@@ -28,32 +28,32 @@ class LivePlayback:
         self._answer = ""
 
     def before(self, moment: Moment) -> None:
-        """Take what was before the first event that is shown."""
+        """Record a moment before the first event that is shown."""
         from callsheet.apps.cli.progress.earlier_notes import record_note  # noqa: PLC0415 - not for --help
 
         for played in moment.notes:
             record_note(self._before, played.note)
 
     def begin(self) -> None:
-        """Draw from now on."""
+        """Start drawing."""
         self._display.begin(self._before)
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
-        """Take a moment of so many seconds ago into the picture."""
+        """Display a moment that is `ago` seconds old."""
         for played in moment.notes:
             self._display.show(played.note, played.took, ago)
             if played.note.kind == "ended":
                 self._answer = _ended(moment)
 
     def end(self) -> None:
-        """Leave the screen in order, and tell how the run ended."""
+        """Release the terminal, and print how the run ended."""
         self._display.end()
         if self._answer:
             to_stderr(self._answer)
 
 
 class LinePlayback:
-    """A line for each thing that happened, with the time since the start of the run."""
+    """Prints a line for each note, with the time since the start of the run."""
 
     def __init__(self, plan: Plan, *, as_json: bool) -> None:
         from callsheet.ir import Order  # noqa: PLC0415 - not for --help
@@ -64,25 +64,25 @@ class LinePlayback:
         self._is_graph = plan.order is Order.DAG
 
     def before(self, moment: Moment) -> None:
-        """What was before is not shown."""
+        """Earlier moments are not shown."""
 
     def begin(self) -> None:
-        """There is nothing to begin."""
+        """Nothing to do."""
 
     def show(self, moment: Moment, at: float, _ago: float = 0.0) -> None:
-        """Print a moment, so many seconds `at` after the start of the run."""
+        """Print a moment, `at` seconds after the start of the run."""
         for played in moment.notes:
             if self._as_json:
                 print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
             line = _line(moment, played, self._actions.get(played.note.step, ""))
             if played.note.kind == "replanned" and not self._is_graph:
-                self._actions = {}  # the new plan has steps of these ids that do something else
+                self._actions = {}  # steps of the new plan may have the same ids and other actions
             if line:
                 print_text(f"{moment.event.seq:>6}  +{seconds(max(0.0, at)):<9}  {line}")
 
     def end(self) -> None:
-        """There is nothing to end."""
+        """Nothing to do."""
 
 
 def _line(moment: Moment, played: PlayedNote, action: str) -> str:

@@ -1,1 +1,1 @@
-"""Time travel: plays runs back, runs them again from a step, or forks them."""
+"""Time travel: replays recorded runs, and starts new runs from a point of an old one."""

@@ -1,6 +1,6 @@
-"""Shared by `rerun` and `fork`: asks for consent, then records and runs the new run.
+"""Shared by `rerun` and `fork`: asks for confirmation, then records and executes the new run.
 
-In: a journal and what branches off in it. Out: the exit status of the new run.
+Input: a journal and a run that branches off in it. Output: the exit status of the new run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from callsheet.runtime.forking import Forking
     from callsheet.store.journal import Journal
 
-run_id = click.option("--run-id", "new_id", metavar="ID", help="The id of the new run; default: a fresh one.")
-by = click.option("--by", metavar="NAME", help="Who does this; default: the user of this machine.")
+run_id = click.option(
+    "--run-id", "new_id", metavar="ID", help="The id of the new run; default: a generated one."
+)
+by = click.option(
+    "--by", metavar="NAME", help="The name that is recorded as the author; default: the current user."
+)
 
 
 def actor_name(option: str | None) -> str:
-    """Who branches a run off."""
+    """The name of the person who branches a run off."""
     if option is not None:
         return option
     try:
@@ -45,8 +49,8 @@ def start_branch(
     as_json: bool,
     **arguments: Any,
 ) -> int:
-    """Make the run that `make` says, once somebody wants it, and carry it on; gives the exit status."""
-    from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - brings the store
+    """Record the run that `make` returns, after confirmation, and execute it. Returns the exit status."""
+    from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     with journals.open_journal(journal) as opened:
@@ -55,15 +59,15 @@ def start_branch(
             return Exit.UNDECIDED
         forking.write(opened, name)
         if not as_json:
-            to_stderr(f"run {name}, from run {forking.parent.run_id}")
+            to_stderr(f"run {name}, branched off run {forking.parent.run_id}")
         if forking.folded.machine.result is not None:
             return _report(opened, name, hint=journals.journal_hint(journal), as_json=as_json)
     return execute_resume(lambda opened: opened.find_run(name), journal=journal, as_json=as_json, **arguments)
 
 
 def _report(journal: Journal, name: str, *, hint: str, as_json: bool) -> Exit:
-    """Tell of a run that has all it needs to have ended."""
-    from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - brings the runtime
+    """Print the outcome of a branch that is already complete."""
+    from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.forking import conclude  # noqa: PLC0415 - as above
 
     return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint)

@@ -1,6 +1,6 @@
-"""Lists the effects that a branched run may have, and asks for consent.
+"""Lists the side effects that a branched run may have, and asks for confirmation.
 
-In: the new run, not in the journal yet. Out: text on standard error and a yes, or the exit status for none.
+Input: the new run, not recorded yet. Output: the list on standard error, and whether to continue.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 _MAX_CALLS = 5
 _ARGUMENTS = 100
 
-sure = click.option(
-    "--yes", "assume_yes", is_flag=True, help="Do not ask whether what changes something may happen."
-)
+sure = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation of side effects.")
 
 
 def is_confirmed(forking: Forking, *, assume_yes: bool, as_json: bool) -> bool:
-    """Whether the new run may do what lies ahead of it.
+    """Whether the new run may be executed.
 
-    It is listed; where something is, somebody at the terminal is asked, and without one `--yes` is needed.
+    Its possible side effects are printed. If there are any, the user is asked; without a terminal, `--yes` is
+    required.
     """
     effects = forking.effects
     if not as_json:
@@ -38,7 +37,7 @@ def is_confirmed(forking: Forking, *, assume_yes: bool, as_json: bool) -> bool:
     if assume_yes or not effects:
         return True
     if not as_json and _is_interactive():
-        return click.confirm("Go on?", err=True)
+        return click.confirm("Continue?", err=True)
     if as_json:
         print_json(
             {
@@ -50,7 +49,7 @@ def is_confirmed(forking: Forking, *, assume_yes: bool, as_json: bool) -> bool:
             }
         )
     else:
-        to_stderr("nobody is asked without a terminal: give --yes to let it happen; nothing was done")
+        to_stderr("no terminal for a confirmation: nothing was done; use --yes to continue")
     return False
 
 
@@ -62,8 +61,8 @@ def _lines(forking: Forking) -> list[str]:
     parent = f"run {forking.parent.run_id} up to event {forking.at} of {forking.parent.events}"
     if not forking.effects:
         ended = " and ends there" if forking.folded.machine.result is not None else ""
-        return [f"it has all of {parent}{ended}; nothing ahead of it changes anything outside"]
-    lines = [f"it has all of {parent}; ahead of it may change something outside:"]
+        return [f"the new run keeps {parent}{ended}; its remaining steps have no side effects"]
+    lines = [f"the new run keeps {parent}; its remaining steps may have side effects:"]
     width = max(len(effect.step) for effect in forking.effects)
     for effect in forking.effects:
         inner = f", may call {', '.join('@' + tool for tool in effect.may_call)}" if effect.may_call else ""
@@ -72,7 +71,7 @@ def _lines(forking: Forking) -> list[str]:
         parts = [_call(call, forking.parent.run_id) for call in effect.calls[:_MAX_CALLS]]
         if len(effect.calls) > _MAX_CALLS:
             parts.append(f"and {len(effect.calls) - _MAX_CALLS} more calls")
-        parts = parts or ["if the run comes to it; its arguments are not known yet"]
+        parts = parts or ["if the run reaches it; its arguments are not known yet"]
         lines += [f"  {'':<{width}}  {line}" for line in parts]
     return [without_controls(line) for line in lines]
 
@@ -80,7 +79,7 @@ def _lines(forking: Forking) -> list[str]:
 def _call(call: AheadCall, parent: str) -> str:
     args = preview(", ".join(f"{name}={preview(value, 60)}" for name, value in call.args.items()), _ARGUMENTS)
     if call.in_doubt:
-        return f"it had left, and nobody knows whether it took place: {args}"
+        return f"in doubt, it may have taken place: {args}"
     if call.event is not None:
         return f"again, as at event {call.event} of {parent}: {args}"
     return f"next: {args}"

@@ -1,4 +1,4 @@
-"""`callsheet fork`: a new run that continues from an event of another, with edits."""
+"""`callsheet fork`: starts a new run that continues from an event of another, with edits."""
 
 from __future__ import annotations
 
@@ -20,24 +20,28 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option(
-    "--at", required=True, type=int, metavar="SEQ", help="The last event of RUN that the new run has."
+    "--at", required=True, type=int, metavar="SEQ", help="The last event of RUN that the new run keeps."
 )
 @click.option(
-    "--set", "variables", multiple=True, metavar="VAR=JSON", help="Give a variable another value there."
+    "--set",
+    "variables",
+    multiple=True,
+    metavar="VAR=JSON",
+    help="Set a variable to another value after the event.",
 )
 @click.option(
     "--args",
     "arguments",
     multiple=True,
     metavar="STEP.NAME=JSON",
-    help="Give a step that has not begun another argument: data, in which no $ is read.",
+    help="Change an argument of a step that has not started; the value is data, without $variables.",
 )
 @click.option(
     "--replace",
     "steps",
     multiple=True,
     metavar="STEP='LINE'",
-    help="Put another line of plan in the place of a step that has not begun; in a graph a JSON object.",
+    help="Replace a step that has not started by another line of plan; in a graph by a JSON object.",
 )
 @confirmation.sure
 @branching.run_id
@@ -52,15 +56,21 @@ def fork(
     by: str | None,
     **resume_arguments: Any,
 ) -> int:
-    """Go on from event SEQ of RUN in a new run, with a variable, an argument or a step edited.
+    """Start a new run that continues after event SEQ of RUN, with a variable, argument or step edited.
 
-    RUN stays as it is, and the results up to there stand; `callsheet show RUN --events` lists its events.
-    What is set takes the place of what the event itself has set. Calls that were under way keep the outcomes
-    that RUN had for them. First it is listed what will change something outside, and a yes is asked for;
-    without a terminal --yes is needed, and else the exit status is 4 and nothing is done. `callsheet runs
-    diff` then says what came of it.
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. `callsheet show RUN --events` lists
+    its events. The new run keeps the results up to the event. --set also replaces a value that the event
+    itself has set. Calls that were pending keep the outcomes that RUN recorded for them.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done. `callsheet runs diff` compares both runs.
+
+    \b
+    Examples:
+      callsheet fork last --at 8 --set total=4
+      callsheet fork last --at 8 --args 'S5.into="done"' --yes
     """
-    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime.edits import Edits  # noqa: PLC0415 - imports the runtime
 
     edits = Edits(
         parse_variables(variables, "--set"),

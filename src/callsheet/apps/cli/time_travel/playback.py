@@ -1,4 +1,4 @@
-"""`callsheet playback`: shows a run as it happened; nothing is run."""
+"""`callsheet playback`: replays the recording of a run. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from callsheet.trace.replay import Moment
 
 _LONGEST = 3.0
-"""Seconds that a wait is shown for at most: a run may have waited for people for days."""
+"""The maximum pause in seconds: a run may have waited for people for days."""
 _QUIT = frozenset("qQ\x03\x04")
 _ESCAPE = "\x1b"
 _KEYS = "any key: next event, q: quit"
@@ -32,18 +32,18 @@ _KEYS = "any key: next event, q: quit"
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option(
-    "--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Begin at this event."
+    "--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Start at this event."
 )
 @click.option("--to", "end", type=click.IntRange(1), metavar="SEQ", help="End with this event.")
 @click.option(
     "--speed",
     type=FiniteRange(0, min_open=True),
     metavar="X",
-    help="So many times as fast as it went; default: 1 on a terminal, else without any wait.",
+    help="The speed, as a factor; default: 1 on a terminal, otherwise without pauses.",
 )
-@click.option("--step", "by_key", is_flag=True, help="Go on from event to event at a key.")
+@click.option("--step", "by_key", is_flag=True, help="Wait for a key after each event.")
 @journals.journal_path
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
 def playback(
     run: str,
     start: int,
@@ -53,13 +53,17 @@ def playback(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Show RUN as it went, from its journal. Nothing is run, no tool is called.
+    """Replay the recording of RUN from its journal. Nothing is executed, and no tool is called.
 
-    On a terminal it is the picture that `run` shows, at the pace of the run; a wait of more than three
-    seconds is cut to that. Elsewhere it is a line for each thing that happened.
+    RUN is a run id, a unique prefix of one, or `last`. On a terminal this shows the display of `run` at the
+    original speed, with pauses of at most three seconds. Otherwise a line is printed per note.
+
+    \b
+    Example:
+      callsheet playback last --speed 4
     """
     if by_key and speed is not None:
-        raise click.UsageError("--step and --speed say two things: leave one out")
+        raise click.UsageError("--step and --speed exclude each other")
     is_live = not as_json and is_terminal(sys.stdout) and is_terminal(sys.stderr)
     if by_key and not (is_live and is_terminal(sys.stdin)):
         raise click.UsageError("--step needs a terminal")
@@ -77,7 +81,7 @@ def playback(
 
 
 def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - brings the store
+    from callsheet.store.errors import JournalError  # noqa: PLC0415 - imports the store
     from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
     for seq in (player.start, player.end):
@@ -86,20 +90,20 @@ def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
                 "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
             )
     try:
-        play(plan, journal.events(info.run_id), journal.plan_of, player.take)
+        play(plan, journal.events(info.run_id), journal.plan_of, player.on_moment)
     finally:
         player.shown.end()
 
 
 class _Pace:
-    """How long it takes from one event to the next."""
+    """The delay between events."""
 
     def __init__(self, *, by_key: bool, speed: float | None) -> None:
         self._by_key = by_key
         self._speed = speed
 
     def wait(self, between: float) -> bool:
-        """Let the time between two events pass; whether to go on."""
+        """Wait between two events. Returns False if the user quits."""
         if self._by_key:
             key = click.getchar()
             return key != _ESCAPE and _QUIT.isdisjoint(key)
@@ -109,7 +113,7 @@ class _Pace:
 
 
 class _Player:
-    """Takes the moments of a run and shows those from one event to another, at a pace."""
+    """Displays the moments between two events at a pace."""
 
     def __init__(self, shown: LivePlayback | LinePlayback, pace: _Pace, start: int, end: int) -> None:
         self.shown = shown
@@ -119,8 +123,8 @@ class _Player:
         self._last: float | None = None
         self._begun: float | None = None
 
-    def take(self, moment: Moment) -> bool:
-        """Show a moment; whether more is to come."""
+    def on_moment(self, moment: Moment) -> bool:
+        """Display a moment. Returns whether more are to follow."""
         event = moment.event
         self._begun = event.ts if self._begun is None else self._begun
         if event.seq > self.end:

@@ -1,4 +1,4 @@
-"""`callsheet rerun`: runs a plan again from a step, keeping the results before it."""
+"""`callsheet rerun`: starts a new run of a plan from a step, keeping the results before it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,27 @@ from callsheet.apps.cli.time_travel import branching, confirmation
     "place",
     required=True,
     metavar="STEP[@VISIT]",
-    help="The step to run again from, such as S3 or S3@2; of the first plan that the run made itself r1/S3.",
+    help="The step to start from, such as S3 or S3@2; a step of the first re-plan is r1/S3.",
 )
 @confirmation.sure
 @branching.run_id
 @branching.by
 @resume_options
 def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
-    """Run the plan of RUN again from a step, as a new run; what came before keeps its results.
+    """Run the plan of RUN again from a step, as a new run that keeps the earlier results.
 
-    RUN stays as it is. In a graph all steps keep theirs that do not wait for that one, in a block the other
-    members. First it is listed what will change something outside, again or for the first time, and a yes is
-    asked for; without a terminal --yes is needed, and else the exit status is 4 and nothing is done. Budgets
-    that were used up to there count as used.
+    RUN is a run id, a unique prefix of one, or `last`; it is not changed. In a graph, all steps that do not
+    depend on the step keep their results; in a @PARALLEL block, the other members do. Earlier usage counts
+    against the limits.
+
+    Possible side effects are listed first, and need confirmation. Without a terminal --yes is required,
+    otherwise the exit status is 4 and nothing is done.
+
+    \b
+    Example:
+      callsheet rerun last --from S3
     """
-    from callsheet.runtime import forking  # noqa: PLC0415 - brings the runtime
+    from callsheet.runtime import forking  # noqa: PLC0415 - imports the runtime
 
     return branching.start_branch(
         lambda journal: forking.rerun(journal, run, place, branching.actor_name(by)), **arguments

@@ -1,6 +1,6 @@
 """Checks the edited plan of a fork against the tools and the policy of its run.
 
-In: the edited plan. Out: what is known of its tools; errors are raised. Servers are opened for it, no tool
+Input: the edited plan. Output: the facts about its tools; errors are raised. Servers are started, but no tool
 is called.
 """
 
@@ -17,10 +17,10 @@ from callsheet.runtime.forking import Draft, Revision
 
 
 def revise(draft: Draft, model: str) -> Revision:
-    """What is known of the tools of the edited plan; raises CallsheetError for a plan that is wrong.
+    """The facts about the tools of the edited plan. Raises CallsheetError for an invalid plan.
 
-    `model` is the one that the run is to go on with, empty for that of its start. Raises PolicyRefused for a
-    plan that the run's policy refuses.
+    `model` is the model that the run continues with, empty for the original one. Raises PolicyRefused if the
+    policy of the run refuses the plan.
     """
     with redirect_stdout(sys.stderr):
         return run_async(_revise(draft, model))

@@ -1,4 +1,4 @@
-"""`callsheet trace export`: a recorded run as OpenTelemetry data, sent or in a file, or as PROV-JSON."""
+"""`callsheet trace export`: exports a run as OpenTelemetry, sent or to a file, or as PROV-JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUNNING = "running"
 
 @dataclass(frozen=True, slots=True)
 class ExportOutcome:
-    """What was made of a run, and where it went."""
+    """The exported data of a run, and its destinations."""
 
     run_id: str
     trace_id: str
@@ -40,26 +40,31 @@ class ExportOutcome:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--otlp", "url", metavar="URL", help="Send it to the collector there: http://localhost:4318.")
+@click.option(
+    "--otlp",
+    "url",
+    metavar="URL",
+    help="Send the trace to the collector at this URL, such as http://localhost:4318.",
+)
 @click.option(
     "--header",
     "headers",
     multiple=True,
     metavar="NAME=env:VARIABLE",
-    help="A header for the collector, with the value of an environment variable; may be repeated.",
+    help="Send this header, with the value of an environment variable, to the collector; may be repeated.",
 )
-@click.option("--content", is_flag=True, help="With arguments, results and the texts of errors.")
+@click.option("--content", is_flag=True, help="Include arguments, results and error texts.")
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write it as OTLP in JSON, a line for each signal.",
+    help="Write the trace as OTLP JSON, a line per signal.",
 )
 @click.option(
     "--prov",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write what each value came from as PROV-JSON.",
+    help="Write the lineage of values as PROV-JSON.",
 )
 @journals.journal_path
 @options.as_json
@@ -73,19 +78,25 @@ def export(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Give RUN, an id, the beginning of one, or `last`, to tools that show traces.
+    """Export RUN to tracing tools.
 
-    It is made from the journal, with ids that follow from the run: sent again, it adds nothing. Arguments,
-    results and the texts of errors stay here without --content. Without --otlp, --file and --prov it only
-    says what there is. The exit status is 1 where the chain of the run's events is broken: nothing leaves
-    then; and where the collector cannot be reached, or refuses.
+    RUN is a run id, a unique prefix of one, or `last`. The trace is computed from the journal, with ids
+    derived from the run, so sending it again adds nothing. Arguments, results and error texts are exported
+    only with --content. Without --otlp, --file and --prov only a summary is printed.
+
+    The exit status is 1 if the hash chain of the events is broken, in which case nothing is exported, or if
+    the collector cannot be reached or rejects the trace.
+
+    \b
+    Example:
+      callsheet trace export last --otlp http://localhost:4318
     """
     from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - not for --help
     from callsheet.runtime.telemetry.conversion import provenance_of, telemetry_of  # noqa: PLC0415 - as above
     from callsheet.runtime.telemetry.target import headers_of, target_of  # noqa: PLC0415 - as above
 
     if headers and url is None:
-        raise click.UsageError("--header belongs to --otlp")
+        raise click.UsageError("--header needs --otlp")
     target = None if url is None else target_of(url, headers_of(headers))
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
@@ -156,13 +167,13 @@ def _print(outcome: ExportOutcome) -> None:
     if outcome.sent is not None:
         print_text(f"sent   to {outcome.url}")
         for signal, why in outcome.sent.not_taken.items():
-            print_text(f"       without {signal}: the collector takes none ({why})")
+            print_text(f"       without {signal}: not accepted by the collector ({why})")
     if outcome.file is not None:
         print_text(f"wrote  {outcome.file}")
     if outcome.prov is not None:
         print_text(f"wrote  {outcome.prov}: PROV-JSON with {outcome.relations:,} relations")
     if outcome.is_running:
-        print_text("the run is going on: what is under way is not in it yet")
+        print_text("the run is still running: pending calls are not exported yet")
 
 
 def _json(outcome: ExportOutcome) -> dict[str, Any]:

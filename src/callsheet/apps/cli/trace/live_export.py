@@ -1,4 +1,4 @@
-"""Sends the trace of a run to a collector while the command runs it."""
+"""Sends the trace of a run to a collector while the run executes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ otlp = click.option(
     "--otlp",
     default="",
     metavar="URL",
-    help="Send the run as OpenTelemetry to this collector while it goes on; default: [otel] in config.toml.",
+    help="Send the trace of the run to this OpenTelemetry collector; default: [otel] in config.toml.",
 )
 
 
 def with_collector(setup: Setup, url: str) -> Setup:
-    """The setup with the collector of `--otlp`; raises CallsheetError (TRC003) for what is none."""
+    """The setup with the collector of `--otlp`. Raises CallsheetError (TRC003) for an invalid URL."""
     if not url:
         return setup
     from callsheet.runtime.telemetry.target import checked_url  # noqa: PLC0415 - only where it is named
@@ -39,9 +39,9 @@ def with_collector(setup: Setup, url: str) -> Setup:
 def export_while_running(
     otel: OtelSettings, target: Target | None, journal: Path | None, run_id: str, hint: str, *, quiet: bool
 ) -> Generator[None]:
-    """Send a run while it goes on, and say at the end what has arrived; without a target, nothing.
+    """Send the trace of a run while it executes, and print the result at the end; nothing without a target.
 
-    What could not be sent is said with the command that sends it later, also where all else is quiet.
+    If it could not be sent, the command that sends it later is printed, even with `quiet`.
     """
     if target is None or journal is None:
         yield
@@ -58,13 +58,15 @@ def export_while_running(
             headers = "".join(f" --header {name}={value}" for name, value in otel.headers.items())
             content = " --content" if otel.content else ""
             command = f"callsheet trace export {run_id} --otlp {done.url}{headers}{content}{hint}"
-            to_stderr(f"trace not sent: {done.failure}\n  nothing is lost; send it with: {command}")
+            to_stderr(
+                f"trace not sent: {done.failure}\n  help: the run is recorded; send its trace with: {command}"
+            )
         elif done.spans and not quiet:
             to_stderr(f"trace sent to {done.url}, {done.spans:,} spans")
 
 
 def target_or_warning(otel: OtelSettings) -> Target | None:
-    """The collector that a run was started with; what keeps it from being used now is said, and no more."""
+    """The collector that a run was started with; None, with a warning, if it cannot be used."""
     try:
         return otel.target()
     except CallsheetError as error:

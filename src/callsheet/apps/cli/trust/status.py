@@ -1,4 +1,6 @@
-"""`callsheet trust list|diff`: compares the pinned declarations of server tools with the current ones."""
+"""`callsheet trust list|diff`: lists the stored declarations of tools, or compares them with the current
+ones.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import Diagnostic
 
 _SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
-_WORDS = {"same": "", "changed": "  changed", "new": "  not known so far", "gone": "  no longer offered"}
+_WORDS = {"same": "", "changed": "  changed", "new": "  new", "gone": "  no longer offered"}
 
 
 @click.command("list")
 @click.argument("servers", metavar="[SERVER]...", nargs=-1)
 @options.as_json
 def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
-    """List the servers and tools that are known; ✓ marks those that a person has approved.
+    """List the known servers and tools; ✓ marks approved tools.
 
-    Nothing is started: it is what the file holds.
+    No server is started: the list is that of the file.
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -45,12 +47,12 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
     for server in pins.servers:
         click.echo(
             f"{visible(server.identity.name)}  {visible(server.identity.place)}"
-            f"  (calls itself {visible(str(server.reported))[:80]})"
+            f"  (reports the name {visible(str(server.reported))[:80]})"
         )
         for name, tool in server.tools.items():
             mark = "✓" if tool.reason is RecordReason.APPROVED else "·"
             click.echo(f"  {mark} {visible(name)}  {tool.reason} {tool.since}  {tool.pin}")
-    to_stderr(f"the file is {file.path}")
+    to_stderr(f"file: {file.path}")
     return Exit.OK
 
 
@@ -59,9 +61,9 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
 @options.mcp_configs
 @options.as_json
 def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) -> int:
-    """Say what servers declare differently than what is kept; exit 1 if anything differs.
+    """Compare the stored declarations of tools with the current ones; the exit status is 1 if any differ.
 
-    The servers are started to be asked. All that cannot be seen is shown as an escape.
+    The servers are started for this. Invisible characters are shown as escapes.
     """
     setup = options.setup_from(mcp_configs=mcp_configs)
     servers, diagnostics = compare_servers(setup, targets)
@@ -78,22 +80,22 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
 def compare_servers(
     setup: Setup, targets: tuple[str, ...]
 ) -> tuple[tuple[ServerTrust, ...], tuple[Diagnostic, ...]]:
-    """The servers that are meant, asked now, and what was wrong with some."""
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - brings asyncio
+    """The selected servers with their current declarations, and diagnostics of servers that failed."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.trusting import look  # noqa: PLC0415 - as above
 
     return run_async(look(setup, targets))
 
 
 def print_server(server: ServerTrust, *, hides_settled: bool) -> None:
-    """How the tools of a server stand to what is kept, those in which nothing differs last and short."""
+    """Print the differences of a server, and the number of unchanged tools."""
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - not for --help
 
     name = visible(server.identity.name)
     click.echo(f"{name}  {visible(server.identity.place)}")
     if server.is_renamed:
         reported, before = visible(str(server.seen.reported)), visible(str(server.before))
-        click.echo(f"  ~ calls itself {reported[:80]}, was {before[:80]}")
+        click.echo(f"  ~ reports the name {reported[:80]}, was {before[:80]}")
     elif server.before is not None and server.before.version != server.seen.reported.version:
         now = visible(server.seen.reported.version)[:40]
         click.echo(f"    version {now}, was {visible(server.before.version)[:40]}")
