@@ -234,7 +234,7 @@ def test_reading_makes_no_journal(machine):
         assert result.exit_code == 1
         assert result.stderr.startswith("error JRN010: there is no journal ")
     assert machine("show", "last").exit_code == 1
-    assert machine("runs").stdout == "there are no runs in this journal\n"
+    assert machine("runs").stdout == "no runs in this journal\n"
     assert not (machine.folder / "absent").exists()
     assert not machine.journal.exists()
     machine.write("other", "x" * 5000)

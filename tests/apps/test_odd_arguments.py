@@ -132,7 +132,7 @@ def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
     result = machine(*command)
 
     assert result.exit_code == Exit.WRONG
-    assert "error CFG021: the working folder is gone" in result.stderr
+    assert "error CFG021: the working folder has been deleted" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("runs",), ("inbox",), ("labels", "list"), ("runs", "verify")])

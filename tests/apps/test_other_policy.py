@@ -51,4 +51,4 @@ def test_what_is_left_is_refused_with_status_3_and_the_run_stays(waiting: Machin
 def test_acceptance_without_a_policy_is_a_mistake(machine: Machine) -> None:
     result = machine("resume", "r", "--accept-changed-policy")
     assert result.exit_code == 2
-    assert "add --policy" in result.stderr
+    assert "--accept-changed-policy needs --policy" in result.stderr

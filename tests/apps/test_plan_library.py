@@ -294,14 +294,14 @@ def test_what_another_program_has_done_of_a_plan_is_not_run_again(home):
     home.write("state.json", json.dumps({"plan_id": "two", "completed_steps": ["1"], "variables": done}))
     result = home("plan", "run", "two", "--state", "state.json")
     assert (result.exit_code, (home.folder / "out.txt").read_text()) == (0, "from before, Ada")
-    assert "1 step already done, continuing" in result.stderr
+    assert "resuming, 1 step completed" in result.stderr
     assert "started  @READ_FILE" not in result.stderr
     assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
     assert (home.folder / "out.txt").read_text() == "from before, Bo"
     for told, why in (
         ("{", "no JSON"),
         (json.dumps({"plan_id": "x"}), "of the plan x"),
-        ("\udcff", "no UTF-8"),
+        ("\udcff", "not UTF-8"),
     ):
         (home.folder / "state.json").write_text(told, "utf-8", "surrogateescape")
         (refused,) = home.json("plan", "run", "two", "--state", "state.json")["diagnostics"]

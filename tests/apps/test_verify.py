@@ -264,7 +264,7 @@ def test_what_is_known_only_while_it_runs_is_refused_then_and_on_fail_does_not_c
 def test_steps_are_approved_only_under_a_policy(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
     assert result.exit_code == 2
-    assert "add --policy" in result.stderr
+    assert "--approved needs --policy" in result.stderr
     for command in ("run", "verify", "explain-policy"):
         wrong = machine(command, machine.plan(*FINE), "--policy", "workspace", "--approved", "S22")
         assert wrong.exit_code == 2

@@ -28,6 +28,6 @@ def read_state(path: Path, plan: Plan) -> Checkpoint:
 def _unreadable(path: Path, reason: str) -> CallsheetError:
     return CallsheetError.single(
         "PLN028",
-        f"the state cannot be loaded: {path} cannot be read: {reason}",
+        f"the run cannot be taken over: {path} cannot be read: {reason}",
         help="--state takes the ID_state.json that another program has written",
     )

@@ -59,7 +59,7 @@ def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> No
     width = max(map(len, names), default=0)
     for name, record in zip(names, records, strict=True):
         params = f"  ({', '.join(map(str, record.params))})" if record.params else ""
-        by_hand = "  edited" if record.is_by_hand else ""
+        by_hand = "  changed by hand" if record.is_by_hand else ""
         goal = preview(record.goal or "", _MAX_TITLE)
         line = (
             f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {goal}{params}{by_hand}"

@@ -68,7 +68,7 @@ def running_steps(done: Mapping[str, Note]) -> list[str]:
 def _earlier_progress(done: Mapping[str, Note]) -> str:
     """The progress before the run was resumed."""
     count = ended_steps(done)
-    return f"{count or 'no'} step{'s' if count != 1 else ''} already done, continuing"
+    return f"resuming, {count or 'no'} step{'s' if count != 1 else ''} completed"
 
 
 class PlainLines:
