@@ -55,7 +55,7 @@ def test_a_plan_that_looks_into_a_secret_is_not_given_to_temporal(machine: Machi
 
 def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) -> None:
     assert "need --engine temporal" in machine("run", plan, "--detach").stderr
-    assert "contradict" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
+    assert "exclude each other" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
 
 
 def test_nobody_goes_on_here_from_the_copy_of_a_run(machine: Machine, plan: str) -> None:

@@ -167,7 +167,10 @@ def test_plans_go_from_one_library_to_another_as_one_file(home):
     assert home("plan", "export", "triage", "-o", "plans.json").exit_code == 0
     taken = home("plan", "import", "plans.json", "--plans", "team")
     assert (taken.exit_code, taken.stdout) == (0, "triage  2 new versions, 2 in all\n")
-    assert home("plan", "import", "plans.json", "--plans", "team").stdout == "triage  nothing new, 2 in all\n"
+    assert (
+        home("plan", "import", "plans.json", "--plans", "team").stdout
+        == "triage  no new versions, 2 in all\n"
+    )
     assert run(home, "triage@1", "--plans", "team", "--var", "first=1").stdout == "sum: 3\n"
     home("save", "source.ltp", "--as", "triage", "--plans", "team")
     home("save", "source.ltp", "--as", "triage", "--goal", "Another")

@@ -77,25 +77,25 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         check_plan_id(save_as)
     if only_prompt:
         return _print_prompt(run_async(prompt_of(goal, context, setup)), as_json=as_json)
-    declared = open_library(plans_folder)
+    plan_library = open_library(plans_folder)
     matches: list[LibraryMatch] = []
 
-    def accept_match(kept: LibraryMatch) -> bool:
-        matches.append(kept)
-        return not as_json and _confirm_reuse(kept)
+    def accept_match(match: LibraryMatch) -> bool:
+        matches.append(match)
+        return not as_json and _confirm_reuse(match)
 
     resolved_policy = options.resolve_policy(policy, setup)
-    library = None if no_library else declared
+    library = None if no_library else plan_library
     outcome = run_async(compiled_for(goal, context, setup, library, accept_match, resolved_policy, to_stderr))
     if not as_json:
         print_diagnostics(outcome.doubts, None)
         _print(outcome, out)
     path = _write_plan(outcome, out) if as_json else None
-    saved = None if save_as is None else saved_as(save_as, goal, outcome, declared)
+    saved = None if save_as is None else saved_as(save_as, goal, outcome, plan_library)
     if as_json:
-        kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
+        stored = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
         written = {} if path is None else {"path": str(path)}
-        print_json(Compilation(goal, outcome, matches).to_json() | written | kept)
+        print_json(Compilation(goal, outcome, matches).to_json() | written | stored)
     elif saved is not None:
         to_stderr(f"saved as {saved.name}; run it with: callsheet run {saved.id}")
     return Exit.OK if outcome.text is not None else Exit.WRONG

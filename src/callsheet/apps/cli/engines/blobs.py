@@ -112,8 +112,8 @@ async def _prune(
 def _report(done: _PruneOutcome, *, dry_run: bool) -> None:
     swept, would = done.swept, "would be deleted" if dry_run else "deleted"
     count = len(swept.removed)
-    asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
-    to_stderr(f"histories read: {asked}")
+    histories = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
+    to_stderr(f"histories read: {histories}")
     to_stderr(
         f"{count} large value{'s' * (count != 1)} ({amount(swept.bytes)}) of {done.place} {would};"
         f" {swept.needed} are referenced, {swept.young} are too young"
