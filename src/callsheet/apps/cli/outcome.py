@@ -20,7 +20,7 @@ from callsheet.store.errors import JournalWriteFailed
 _ENDED = {
     Status.REFUSED: "the plan was refused",
     Status.FAILED: "the plan failed",
-    Status.CANCELLED: "the run was cancelled",
+    Status.CANCELLED: "the run is cancelled",
 }
 
 

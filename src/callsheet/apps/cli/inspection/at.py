@@ -91,7 +91,7 @@ def _describe_command(command: object) -> str:
 
 
 _OTHERS = {
-    "Ask": "question to a person",
+    "Ask": "request to a person",
     "AgentTurn": "model call of an agent",
     "Sleep": "delay before the next attempt",
     "Compile": "new plan from a model",
