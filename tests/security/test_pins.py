@@ -196,7 +196,7 @@ def test_a_person_is_asked_and_may_say_no(user, monkeypatch):
     monkeypatch.setattr("callsheet.apps.cli.trust.decide._is_interactive", lambda: True)
     said = user("trust", "approve", "hall", typed="n\n")
     assert said.exit_code == 1
-    assert "+ look  not known so far" in said.stdout
+    assert "+ look  new" in said.stdout
     assert 'description: added "Looks a thing up."' in said.stdout
     assert not user.pins.exists()
     assert user("trust", "approve", "hall", typed="y\n").exit_code == 0
