@@ -18,7 +18,7 @@ from subprocess import TimeoutExpired
 from typing import NoReturn
 
 _TICK = 0.0005
-_MODULES = ("run", "resume", "loop", "outcome")
+_MODULES = ("run", "resume", "event_loop", "outcome")
 
 
 class Forked:

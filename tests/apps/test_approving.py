@@ -90,7 +90,7 @@ def test_the_inbox_tells_of_all_runs(machine, waiting):
 
 
 def test_an_empty_inbox_says_so(machine):
-    assert machine("inbox").stdout == "nobody is asked anything\n"
+    assert machine("inbox").stdout == "no pending requests\n"
 
 
 def test_a_question_takes_an_answer_that_fits(machine):
@@ -169,7 +169,7 @@ def test_with_wait_the_process_stays_until_somebody_answers(machine):
             assert time.monotonic() < deadline
             time.sleep(0.05)
         said = machine("approve", "r1")
-        assert "its process goes on" in said.stderr
+        assert "its process continues" in said.stderr
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "wrote hello Ada")
 

@@ -56,14 +56,14 @@ def test_why_in_json_has_the_nearest_thousand_places_unless_all_are_asked_for(ma
 def test_why_forward_says_that_it_has_not_looked_further(machine):
     done_run(machine)
     near = machine("why", "r1", "n", "--forward", "--depth", "1").stdout
-    assert "took it along up to there; a greater --depth looks further" in near
-    assert "a greater --depth" not in machine("why", "r1", "n", "--forward").stdout
+    assert "received it up to this depth; increase --depth for more" in near
+    assert "increase --depth" not in machine("why", "r1", "n", "--forward").stdout
 
 
 def test_why_forward_ends_at_effects(machine):
     done_run(machine)
     text = machine("why", "r1", "n", "--forward").stdout
-    assert "took it along" in text
+    assert "received it" in text
     assert "S3.0.1 @NOTE (unsafe)" in text
     keys = [call["key"] for call in machine.json("why", "r1", "n", "--forward")["calls"]]
     assert keys == ["S1.0.1", "S2.0.1", "S3.0.1"]  # the guard of S3 reads $a, which was made of $n
@@ -94,7 +94,7 @@ def test_at_shows_the_run_after_an_event(machine):
     assert last["status"] == "done"
     assert last["response"] == "12 17 kept"
     text = machine("at", "r1", str(answered)).stdout
-    assert "is     running, at S2" in text
+    assert "status   running, at S2" in text
     assert "$a = 2" in text
 
 

@@ -56,8 +56,8 @@ def test_a_run_that_had_ended_says_that_nothing_was_called(machine):
     again = machine("resume", "r", "--max-calls", "10")
     assert again.exit_code == 1
     assert "its limit is 1" in again.stdout
-    assert "run r had ended before: nothing was called" in again.stderr
-    assert "in a new run: callsheet rerun r --from STEP" in again.stderr
+    assert "run r had already ended: no call was made" in again.stderr
+    assert "as a new run: callsheet rerun r --from STEP" in again.stderr
 
 
 @pytest.mark.parametrize("bad", [["--max-calls", "add=x"], ["--max-time", "soon"], ["--max-cost", "-1"]])

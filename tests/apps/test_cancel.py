@@ -135,7 +135,7 @@ def test_a_process_that_does_not_hear_leaves_it_to_the_next_resumption(machine, 
     process.send_signal(signal.SIGSTOP)
     done = machine("cancel", "r", "--patience", "0.2")
     assert done.exit_code == 1
-    assert "has been asked to cancel it and has not done so yet" in done.stderr
+    assert "was asked to cancel it and has not done so yet" in done.stderr
     assert machine.json("cancel", "r", "--patience", "0")["status"] == "asked"
     process.kill()
     process.communicate(timeout=50)

@@ -181,7 +181,7 @@ def test_the_library_can_be_passed_over(home):
 def test_a_plan_for_a_near_goal_is_shown_and_not_taken_unasked(home):
     keep(home, "Add one and two and three")
     done = home(*LINE, *KEPT)
-    assert "a goal that is near" in done.stderr
+    assert "a similar goal" in done.stderr
     assert "Add one and two and three" in done.stderr
     assert done.stdout == TEXT
     assert len(asked(home)) == 1

@@ -43,7 +43,7 @@ def test_independent_steps_finish_after_a_failure_and_resume_continues_the_rest(
     assert "4     skipped  2 failed" in failed.stderr
     assert "5     skipped  2 failed" in failed.stderr
     assert "6     skipped  the condition does not hold" in failed.stderr
-    assert "what failed starts again with: callsheet resume r" in failed.stderr
+    assert "retry the failed steps with: callsheet resume r" in failed.stderr
     machine.write("missing.txt", "now")
     done = machine("resume", "r")
     assert done.exit_code == 0

@@ -132,12 +132,12 @@ def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
     terminal.press("h", "variables after event 6")
     assert "first   S1" in terminal.press("dfine\r", "B fine")
     terminal.press("dnobody\r", "there is no run")
-    terminal.press("/abuot\x7f\x7f\x7fout 80\r", "(event 7; 4 in all)")
+    terminal.press("/abuot\x7f\x7f\x7fout 80\r", "(event 7; 4 matches)")
     terminal.press("n", "(event 8; ")
-    terminal.press("x", "no such key; ? shows the keys")
+    terminal.press("x", "unknown key; ? shows the keys")
     assert "j k    next, previous step" in terminal.press("?", "J K    scroll this part")
     terminal.press("e" + "\x7f" * 20 + "bill.txt\r", "neither .html nor .yaml")
-    terminal.press("e" + "\x7f" * 20 + "bill.yaml\r", "bill.yaml is written")
+    terminal.press("e" + "\x7f" * 20 + "bill.yaml\r", "wrote bill.yaml")
     terminal.press("q", "")
     assert terminal.end() == 0
     assert read((bills.folder / "bill.yaml").read_text()).document.chain.failed_at_step == 4
@@ -146,7 +146,7 @@ def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
 def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, terminal):
     terminal.shows("q quit")
     terminal.press("\x1b[A\x1b[A\x1bOC", "event 4 of 10")
-    terminal.press("jjke\r", "bill.html is written")
+    terminal.press("jjke\r", "wrote bill.html")
     terminal.press("\x03", "")
     assert terminal.end() == 0
     assert "<html" in (bills.folder / "bill.html").read_text()

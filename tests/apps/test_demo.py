@@ -69,7 +69,7 @@ def test_a_goal_becomes_a_plan_by_a_model_and_runs_on_the_same_servers(tmp_path:
     assert done.returncode == 0, done.stderr
     for command in ("compile", "graph", "run", "show"):
         assert f"$ callsheet {command}" in done.stderr
-    assert "not be what was meant" in done.stderr
+    assert "can still be wrong" in done.stderr
     assert "decisions" in done.stdout
     assert "chain verified" in done.stdout
 

@@ -104,7 +104,7 @@ def test_a_signal_leaves_a_run_that_goes_on_and_no_server(with_server, wait_for,
         process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == status, err
-    assert "interrupted; it goes on with: callsheet resume r" in err
+    assert "interrupted; continue with: callsheet resume r" in err
     assert "Traceback" not in err
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -148,8 +148,8 @@ def test_the_live_view_ends_before_the_hint(machine, wait_for):
         machine, *line, until=lambda: wait_for(machine.folder / "here"), number=signal.SIGINT
     )
     assert status == 130
-    assert "\x1b" not in said[said.index("interrupted; it goes on") :]
-    assert said.rindex("\x1b[?25h") < said.index("interrupted; it goes on")
+    assert "\x1b" not in said[said.index("interrupted; continue") :]
+    assert said.rindex("\x1b[?25h") < said.index("interrupted; continue")
 
 
 # ---------------------------------------------------------------- what an answer may hold
@@ -234,7 +234,7 @@ def test_reading_makes_no_journal(machine):
         assert result.exit_code == 1
         assert result.stderr.startswith("error JRN010: there is no journal ")
     assert machine("show", "last").exit_code == 1
-    assert machine("runs").stdout == "there are no runs in this journal\n"
+    assert machine("runs").stdout == "no runs in this journal\n"
     assert not (machine.folder / "absent").exists()
     assert not machine.journal.exists()
     machine.write("other", "x" * 5000)

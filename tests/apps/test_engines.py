@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.apps.conftest import Machine
 
-from callsheet.apps.cli.journals import interrupted
+from callsheet.apps.cli.journals import report_interrupt
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
 from callsheet.store.external_runs import ENGINE
@@ -50,12 +50,12 @@ def test_a_run_on_temporal_takes_secrets_by_the_name_of_a_variable_alone(
 def test_a_plan_that_looks_into_a_secret_is_not_given_to_temporal(machine: Machine) -> None:
     plan = machine.plan('S1: ?IF ($x == "a") THEN @RESPOND ("yes")', "S2: @RESPOND ($x)")
     said = machine("run", plan, *_NOWHERE, "--secret", "x=env:HOME")
-    assert (said.exit_code, "S1 decides by what $x says" in said.stderr) == (2, True)
+    assert (said.exit_code, "S1 has a condition on the secret $x" in said.stderr) == (2, True)
 
 
 def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) -> None:
-    assert "belong to --engine temporal" in machine("run", plan, "--detach").stderr
-    assert "contradict" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
+    assert "need --engine temporal" in machine("run", plan, "--detach").stderr
+    assert "exclude each other" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
 
 
 def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, plan: str) -> None:
@@ -74,7 +74,7 @@ def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, pl
     assert shown.exit_code == 0
     assert ", 1 event, chain verified" in shown.stdout
     assert "there                  1 event saved" in machine("runs", "salvage", "-o", "saved.jsonl").stderr
-    assert "this is what the journal has" in shown.stderr
+    assert "the output may be out of date" in shown.stderr
     assert shown.stderr.count("TMP002") == 1
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
 
@@ -82,6 +82,8 @@ def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, pl
 def test_interrupting_the_wait_for_a_remote_run_prints_that_it_continues(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert interrupted(KeyboardInterrupt(), "r", " --journal j.db", is_there=True) == 130
+    assert report_interrupt(KeyboardInterrupt(), "r", " --journal j.db", on_server=True) == 130
     told = capsys.readouterr().err
-    assert told == "it goes on without you; it is waited for again by: callsheet resume r --journal j.db\n"
+    assert (
+        told == "the run continues on the server; wait for it again with: callsheet resume r --journal j.db\n"
+    )

@@ -57,7 +57,7 @@ def test_diff_shows_the_lines(machine):
 def test_diff_tells_of_line_ends_that_nobody_sees(machine):
     (machine.folder / "p.ltp").write_bytes(TIDY.replace("\n", "\r\n").encode())
     result = machine("fmt", "--diff", "p.ltp")
-    assert "p.ltp: 5 lines end with CR LF, and would with LF alone; nothing else differs\n" in result.stderr
+    assert "p.ltp: 5 lines end with CR LF, which would become LF; nothing else differs\n" in result.stderr
     (machine.folder / "p.ltp").write_bytes(TIDY.rstrip().encode())
     result = machine("fmt", "--diff", "p.ltp")
     assert "-PLAN_END\n\\ No newline at end of file\n+PLAN_END\n" in result.stdout

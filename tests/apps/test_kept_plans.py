@@ -68,9 +68,7 @@ def test_a_file_of_that_name_comes_first_and_it_is_said(home):
     home.write("triage", 'PLAN_START\nS1: @RESPOND ("the file")\nPLAN_END\n')
     done = run(home)
     assert done.stdout == "the file\n"
-    assert (
-        "triage is a file here; the plan of the library is run with: callsheet plan run triage" in done.stderr
-    )
+    assert "triage is a file; to run the plan of the library: callsheet plan run triage" in done.stderr
     (home.folder / "triage").unlink()
     (home.folder / "triage").mkdir()
     assert run(home, "triage", "--var", "first=1").stdout == "sum: 3\n"
@@ -85,7 +83,7 @@ def test_a_name_that_is_neither_a_file_nor_kept_is_told(home):
     assert codes(home, "run", "triage", "--syntax", "ltp") == ["CFG012"]
     home("plan", "rename", "triage", "triage-a")
     home("save", "source.ltp", "--as", "triage-b")
-    assert "CFG012: tri is no file, and more than one plan begins with tri" in run(home, "tri").stderr
+    assert "CFG012: tri is not a file, and more than one plan begins with tri" in run(home, "tri").stderr
 
 
 def test_versions_are_listed_run_shown_and_compared(home):
@@ -134,7 +132,7 @@ def test_a_plan_whose_tools_nobody_knows_is_kept_and_that_is_said(home):
     home.write("far.ltp", "PLAN_START\nS1: @FAR_AWAY ($where)\nPLAN_END\n")
     saved = home("save", "far.ltp", "--as", "far")
     assert saved.exit_code == 0
-    assert "nothing is known of @FAR_AWAY: no tool of that name is reachable here" in saved.stderr
+    assert "unknown tools, which are not reachable here: @FAR_AWAY" in saved.stderr
     assert "save it with --params where" in saved.stderr
     assert home.json("plan", "show", "far")["tools"] == {"FAR_AWAY": None}
 
@@ -169,7 +167,10 @@ def test_plans_go_from_one_library_to_another_as_one_file(home):
     assert home("plan", "export", "triage", "-o", "plans.json").exit_code == 0
     taken = home("plan", "import", "plans.json", "--plans", "team")
     assert (taken.exit_code, taken.stdout) == (0, "triage  2 new versions, 2 in all\n")
-    assert home("plan", "import", "plans.json", "--plans", "team").stdout == "triage  nothing new, 2 in all\n"
+    assert (
+        home("plan", "import", "plans.json", "--plans", "team").stdout
+        == "triage  no new versions, 2 in all\n"
+    )
     assert run(home, "triage@1", "--plans", "team", "--var", "first=1").stdout == "sum: 3\n"
     home("save", "source.ltp", "--as", "triage", "--plans", "team")
     home("save", "source.ltp", "--as", "triage", "--goal", "Another")

@@ -63,7 +63,7 @@ def test_a_run_that_is_not_recorded_is_held_to_what_recorded_ones_have_left(
 def test_a_reader_that_looks_like_another_word_is_told(left: Machine) -> None:
     slip = left("labels", "set", "public/copy.txt", "U/prvi")
     assert slip.exit_code == 0
-    assert "prvi is taken for an audience of a policy; did you mean priv?" in slip.stderr
+    assert "prvi is read as an audience of a policy; did you mean priv?" in slip.stderr
     assert "did you mean" not in left("labels", "set", "public/copy.txt", "U/books+user").stderr
 
 
@@ -127,7 +127,7 @@ def test_prune_lets_go_of_labels_of_files_and_runs_that_are_gone(left: Machine) 
     assert [(row["name"], row["label"]) for row in told] == [("public/copy.txt", "U/priv")]
     assert len(labels(left)) == 3
     told = left("runs", "prune", "--done", "0h")
-    assert "2 labels of files and notes that are not there any more" in told.stderr
+    assert "2 labels of deleted files and notes" in told.stderr
     (kept,) = labels(left)
     assert kept.startswith("fact ")
 

@@ -177,7 +177,7 @@ def test_branches_that_use_one_id_for_two_facts_are_refused_unless_one_is_rename
     assert "--rename" in refused.stderr
     done = parted("lctl", "merge", *branches, "--rename", "-o", "all.yaml", "--action", "joined")
     assert done.exit_code == 0
-    assert "api.yaml: F2 is F3 in the merge" in done.stderr
+    assert "api.yaml: renamed F2 to F3" in done.stderr
     assert parted("lctl", "check", "all.yaml").exit_code == 0
     merged = parted.json("lctl", "merge", *branches, "--rename")
     assert merged["handoff"]["critical_facts"] == ["F1", "F2", "F3"]

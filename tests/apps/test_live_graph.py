@@ -70,7 +70,7 @@ def test_a_long_plan_shows_what_goes_on_and_counts_the_rest() -> None:
     assert len(lines) <= 14
     assert [line[:6].rstrip(" .") for line in lines if line[0] in "◉✗"] == ["◉ 20", "✗ 70", "◉ 120"]
     assert lines[0] == "⋮ 19 more"
-    assert lines[-1] == "200 steps: 2 under way, 1 failed, 197 to go"
+    assert lines[-1] == "200 steps: 2 running, 1 failed, 197 pending"
 
 
 def test_steps_of_a_new_plan_stand_below() -> None:

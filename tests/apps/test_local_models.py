@@ -70,7 +70,7 @@ def test_removing_a_missing_model_is_an_error(machine, folder):
     assert machine("models", "remove", "smollm2-135m").exit_code == 0
     assert not (folder / "smollm2-135m.gguf").exists()
     again = machine("models", "remove", "smollm2-135m")
-    assert (again.exit_code, again.stderr) == (1, "smollm2-135m was not here\n")
+    assert (again.exit_code, again.stderr) == (1, "smollm2-135m was not downloaded\n")
 
 
 def test_doctor_says_which_models_are_here(machine, folder):

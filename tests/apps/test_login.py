@@ -41,7 +41,7 @@ def test_a_browser_elsewhere_gives_the_address_that_it_was_sent_to(
     listed = machine.json("login")
     assert listed["logins"] == [told]
     shown = machine("login")
-    assert shown.stdout.startswith(f"wiki  {wiki.url}  by {authority.origin}  read, renewed by itself")
+    assert shown.stdout.startswith(f"wiki  {wiki.url}  by {authority.origin}  read, renewed automatically")
     assert machine.json("logout", "wiki", *where) == {"server": "wiki", "forgotten": True, "revoked": True}
     assert machine("logout", "wiki", *where).exit_code == 1
     assert machine.json("login")["logins"] == []

@@ -23,7 +23,7 @@ def done_run(machine, run_id="r1"):
 
 
 def test_runs_are_listed_the_newest_first(machine):
-    assert machine("runs").stdout == "there are no runs in this journal\n"
+    assert machine("runs").stdout == "no runs in this journal\n"
     done_run(machine, "r1")
     done_run(machine, "r2")
     rows = machine.json("runs")

@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 LONG = "a" * 5_000
 FILES = "resource.setrlimit(resource.RLIMIT_NOFILE"
@@ -116,7 +116,7 @@ def test_too_many_open_files_is_a_diagnostic(machine, monkeypatch, error):
     def refuse(*_given, **_named):
         raise error
 
-    monkeypatch.setattr("callsheet.apps.cli.check.read_or_tell", refuse)
+    monkeypatch.setattr("callsheet.apps.cli.check.try_read_plan", refuse)
     result = machine("check", "p.ltp")
 
     assert result.exit_code == Exit.FAILED
@@ -141,7 +141,7 @@ def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
     result = machine(*command)
 
     assert result.exit_code == Exit.WRONG
-    assert "error CFG021: the working folder is gone" in result.stderr
+    assert "error CFG021: the working folder has been deleted" in result.stderr
 
 
 @pytest.mark.parametrize("command", [("runs",), ("inbox",), ("labels", "list"), ("runs", "verify")])

@@ -37,7 +37,7 @@ def test_another_policy_is_shown_and_used_once_it_is_accepted(waiting: Machine) 
     assert "  help: tools.ADD.returns: T/pub → U/priv\n    --accept-changed-policy" in result.stderr
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
-    assert "another policy from here on: tools.ADD.returns: T/pub → U/priv" in result.stderr
+    assert "the policy changes: tools.ADD.returns: T/pub → U/priv" in result.stderr
 
 
 def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine) -> None:
@@ -51,4 +51,4 @@ def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine
 def test_acceptance_without_a_policy_is_a_mistake(machine: Machine) -> None:
     result = machine("resume", "r", "--accept-changed-policy")
     assert result.exit_code == 2
-    assert "add --policy" in result.stderr
+    assert "--accept-changed-policy needs --policy" in result.stderr

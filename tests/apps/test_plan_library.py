@@ -294,7 +294,7 @@ def test_steps_completed_by_another_program_are_not_run_again(home):
     home.write("state.json", json.dumps({"plan_id": "two", "completed_steps": ["1"], "variables": done}))
     result = home("plan", "run", "two", "--state", "state.json")
     assert (result.exit_code, (home.folder / "out.txt").read_text()) == (0, "from before, Ada")
-    assert "1 step done before, going on" in result.stderr
+    assert "resuming, 1 step completed" in result.stderr
     assert "started  @READ_FILE" not in result.stderr
     assert home.json("run", "p.json", "--state", "state.json", "--var", "who=Bo")["status"] == "done"
     assert (home.folder / "out.txt").read_text() == "from before, Bo"

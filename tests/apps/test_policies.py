@@ -53,7 +53,7 @@ def test_init_writes_over_nothing_unasked(machine: Machine) -> None:
     machine.write("policy.toml", "mine")
     result = machine("policy", "init")
     assert result.exit_code == 2
-    assert "error CFG014: policy.toml is there already" in result.stderr
+    assert "error CFG014: policy.toml already exists" in result.stderr
     assert (machine.folder / "policy.toml").read_text() == "mine"
     assert machine("policy", "init", "--force", "--base", "strict").exit_code == 0
     assert load_policy("policy.toml").implicit == "strict"

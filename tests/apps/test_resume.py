@@ -93,14 +93,14 @@ def test_a_call_that_only_reads_is_made_again_unasked(machine):
     machine.shell("run", plan, "--tools", "ro.py", "--run-id", "r")
     result = machine("resume", "last")
     assert result.stdout == "read\n"
-    assert "going on" in result.stderr
+    assert "resuming," in result.stderr
 
 
 def test_a_run_that_goes_on_names_the_step_that_is_under_way(machine):
     machine.write("ro.py", FLAKY)
     machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
     lines = machine("resume", "last").stderr.splitlines()
-    assert lines[:2] == ["no steps done before, going on", "S1    started  @FLAKY"]
+    assert lines[:2] == ["resuming, no steps completed", "S1    started  @FLAKY"]
     assert lines[2].split()[:2] == ["S1", "ok"]
 
 
@@ -115,10 +115,10 @@ def test_steps_after_a_decision_are_printed_like_those_of_a_run(machine):
     plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @DIE (marker="died") > $b', "S3: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
     lines = machine("resume", "r", "--in-doubt", "skip").stderr.splitlines()
-    assert lines[0] == "1 step done before, going on"
+    assert lines[0] == "resuming, 1 step completed"
     told = [["S2", "started"], ["S2", "ok"], ["S3", "started"], ["S3", "ok"]]
     assert [line.split()[:2] for line in lines[1:5]] == told
-    assert "going on" not in machine("resume", "r").stderr
+    assert "resuming," not in machine("resume", "r").stderr
 
 
 def test_a_finished_run_gives_its_answer_again(killed):

@@ -66,8 +66,8 @@ def test_events_are_shown_without_their_boxes(
     ("options", "said"),
     [
         (["token=s3cr3t"], "neither env:VARIABLE nor file:PATH nor -"),
-        (["token"], "does not say where it is"),
-        (["token=env:NOT_THERE"], "no variable NOT_THERE"),
+        (["token"], "has no source"),
+        (["token=env:NOT_THERE"], "variable NOT_THERE is not set"),
         (["token=env:EMPTY"], "is empty"),
         (["token=file:missing"], "cannot be read"),
         (["token=env:TOKEN", "token=env:TOKEN"], "given twice"),

@@ -83,8 +83,8 @@ def test_a_run_of_another_process_is_watched_to_its_end(machine, wait_for):
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
         with screen("top", "r1") as top:
-            top.until("run r1 · 4 steps: 1 done, 1 under way")
-            top.until("run r1 · done · 4 steps: 3 done, 1 left out")
+            top.until("run r1 · 4 steps: 1 done, 1 running")
+            top.until("run r1 · done · 4 steps: 3 done, 1 skipped")
             top.until("ended: done at S4")
             assert top.ends() == 0
         assert run.wait(60) == 0
@@ -96,9 +96,9 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(machine, wait_for):
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
         with screen("top") as top:
-            top.until("1 under way")
+            top.until("1 running")
             os.kill(top.child, signal.SIGINT)
-            top.until("callsheet top r1 watches it again")
+            top.until("watch it again with: callsheet top r1")
             assert top.ends() == 130
         assert run.wait(60) == 0
 

@@ -139,7 +139,7 @@ def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_tol
     line = ("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
     said = machine(*line)
     assert (said.exit_code, said.stdout) == (0, "b=3\n")
-    assert f"send it with: callsheet trace export r1 --otlp {collector.url}\n" in said.stderr
+    assert f"send its trace with: callsheet trace export r1 --otlp {collector.url}\n" in said.stderr
 
 
 def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine, collector, monkeypatch):

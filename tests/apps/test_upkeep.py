@@ -51,7 +51,7 @@ def test_all_runs_are_verified(machine):
     result = machine("runs", "verify")
     assert result.exit_code == 0
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["one", "two"]
-    assert "2 runs, all whole" in result.stderr
+    assert "2 runs, all intact" in result.stderr
     said = machine.json("runs", "verify", "two")
     assert (said["ok"], [r["run_id"] for r in said["runs"]]) == (True, ["two"])
 
@@ -84,7 +84,7 @@ def test_heads_are_anchored_and_proved(machine):
     assert len(Path("heads.jsonl").read_text().splitlines()) == 3
     result = machine("runs", "verify", "--anchor", "heads.jsonl")
     assert result.exit_code == 0
-    assert "3 anchors, all there" in result.stderr
+    assert "3 anchors, all found" in result.stderr
 
 
 def test_a_chain_that_was_made_anew_breaks_its_anchor(machine):

@@ -264,7 +264,7 @@ def test_runtime_refusals_are_not_caught_by_on_fail(machine):
 def test_steps_are_approved_only_under_a_policy(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
     assert result.exit_code == 2
-    assert "add --policy" in result.stderr
+    assert "--approved needs --policy" in result.stderr
     for command in ("run", "verify", "explain-policy"):
         wrong = machine(command, machine.plan(*FINE), "--policy", "workspace", "--approved", "S22")
         assert wrong.exit_code == 2

@@ -88,10 +88,10 @@ def test_a_bug_is_a_short_message_and_with_debug_a_traceback(machine, monkeypatc
     def broken(*_args, **_options):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr("callsheet.apps.cli.reading.read_plan", broken)
+    monkeypatch.setattr("callsheet.apps.cli.plan_input.read_plan", broken)
     result = machine("graph", "p.ltp")
     assert result.exit_code == 70
-    assert result.stderr.startswith("callsheet has a bug: ZeroDivisionError: oh\n")
+    assert result.stderr.startswith("internal error: ZeroDivisionError: oh\n")
     assert "Traceback" not in result.stderr
     assert isinstance(machine("--debug", "graph", "p.ltp").exception, ZeroDivisionError)
 

@@ -109,7 +109,7 @@ def test_a_server_that_calls_itself_something_else_is_not_called(user, changelin
     said = user("run", user.plan(PLAN))
     assert said.exit_code == 3
     assert "now reports another name" in said.stderr
-    assert "~ calls itself impostor 1, was changeling 1" in user("trust", "diff").stdout
+    assert "~ reports the name impostor 1, was changeling 1" in user("trust", "diff").stdout
 
 
 def test_another_version_is_said_once_and_kept(user, changeling, tools):
@@ -193,10 +193,10 @@ def test_what_is_revoked_is_not_called_until_it_is_approved_again(user, changeli
 def test_a_person_is_asked_and_may_say_no(user, monkeypatch):
     assert user("trust", "approve", "hall").exit_code == 2  # nobody sits there
     monkeypatch.setattr("sys.stdin", None, raising=False)
-    monkeypatch.setattr("callsheet.apps.cli.trust.decide._somebody_is_there", lambda: True)
+    monkeypatch.setattr("callsheet.apps.cli.trust.decide._is_interactive", lambda: True)
     said = user("trust", "approve", "hall", typed="n\n")
     assert said.exit_code == 1
-    assert "+ look  not known so far" in said.stdout
+    assert "+ look  new" in said.stdout
     assert 'description: added "Looks a thing up."' in said.stdout
     assert not user.pins.exists()
     assert user("trust", "approve", "hall", typed="y\n").exit_code == 0

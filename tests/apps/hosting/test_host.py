@@ -16,7 +16,7 @@ from tests.apps.waiting_tools import TOOLS
 from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
-from callsheet.apps.cli.reading import text_of
+from callsheet.apps.cli.plan_input import text_of
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run

@@ -1,7 +1,7 @@
 """`callsheet approve`: answers a question of a run, or approves or denies a call.
 
-The answer is left in the journal's inbox: a process that carries the run takes it, or the next
-`callsheet resume`.
+The answer is stored in the inbox of the journal. The process that executes the run reads it there, otherwise
+the next `callsheet resume`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApproveArguments:
-    """What was said on the command line."""
+    """The options that make up an answer."""
 
     deny: bool
     text: str | None
     by: str | None
     note: str
 
-    def to(self, ask: PendingAsk) -> Answer:
-        """The answer that this is to what is asked."""
-        from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - brings the runtime
+    def answer_to(self, ask: PendingAsk) -> Answer:
+        """The answer to a request. Raises CallsheetError for a text that does not answer it."""
+        from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - imports the runtime
 
         by = _user() if self.by is None else self.by
         if self.deny:
@@ -41,13 +41,15 @@ class ApproveArguments:
         return Answer.of(read_answer(ask, self.text), by=by, note=self.note)
 
 
-_answer_options = options.folded(
+_answer_options = options.grouped(
     "arguments",
     ApproveArguments,
-    deny=click.option("--deny", is_flag=True, help="No: the call is not made, the step fails."),
+    deny=click.option("--deny", is_flag=True, help="Deny the call: it is not made, and the step fails."),
     text=click.option("--answer", "text", metavar="JSON|TEXT", help="The answer to a question."),
-    by=click.option("--by", metavar="NAME", help="Who answers; default: the user of this machine."),
-    note=click.option("--note", default="", metavar="TEXT", help="What is to be known beside the answer."),
+    by=click.option(
+        "--by", metavar="NAME", help="The name of the person who answers; default: the current user."
+    ),
+    note=click.option("--note", default="", metavar="TEXT", help="A note that is recorded with the answer."),
 )
 
 
@@ -55,7 +57,7 @@ _answer_options = options.folded(
 @click.argument("run", metavar="RUN")
 @click.argument("which", metavar="[STEP|KEY]", required=False)
 @_answer_options
-@click.option("--digest", metavar="HASH", help="Answer only if still that is asked which has this digest.")
+@click.option("--digest", metavar="HASH", help="Answer only if the pending request has this digest.")
 @journals.journal_path
 @options.as_json
 def approve(
@@ -66,41 +68,48 @@ def approve(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Answer what RUN asks: say yes to a call, or to a question with --answer; or no with --deny.
+    """Approve a call that RUN waits for, or answer a question with --answer; --deny refuses.
 
-    RUN is an id, the beginning of one, or `last`. STEP or KEY (see `callsheet inbox`) may be left
-    out where the run asks one thing. An answer counts once, and only for exactly what is asked.
+    RUN is a run id, a unique prefix of one, or `last`. STEP or KEY (see `callsheet inbox`) selects the
+    request; it is optional if only one is pending. An answer is used once, and only for the request that was
+    shown.
+
+    \b
+    Examples:
+      callsheet approve last
+      callsheet approve last S3 --answer yes --note "checked with Ada"
+      callsheet approve last --deny
     """
-    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.operations.outcomes import ask_json  # noqa: PLC0415 - as above
-    from callsheet.apps.rendering import questions  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering import questions  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:
-        raise click.UsageError("--deny and --answer contradict each other")
-    is_elsewhere = running.is_elsewhere(journal, run)
+        raise click.UsageError("--deny and --answer exclude each other")
+    is_elsewhere = temporal_runs.runs_on_temporal(journal, run)
     if is_elsewhere:
-        ask, owned = running.approve_there(journal, run, arguments.to, which, digest), True
+        ask, owned = temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest), True
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            ask = answer_run(opened, run_id, arguments.to, which, digest=digest)
+            ask = answer_run(opened, run_id, arguments.answer_to, which, digest=digest)
             owned = _is_owned(opened.path, run_id)
     if as_json:
         print_json({**ask_json(ask), "run_goes_on": owned})
         return
-    *shown, _ = questions.question_lines(ask)
-    for line in shown:
+    *lines, _ = questions.question_lines(ask)
+    for line in lines:
         print_text(line)
     word = "denied" if arguments.deny else "approved" if arguments.text is None else "answered"
-    way_on = (
-        "it goes on there"
+    next_step = (
+        "it continues there"
         if is_elsewhere
-        else "its process goes on"
+        else "its process continues"
         if owned
         else f"continue the run: callsheet resume {ask.run_id}"
     )
-    to_stderr(f"{word}; {way_on}{'' if owned else journals.journal_hint(journal)}")
+    to_stderr(f"{word}; {next_step}{'' if owned else journals.journal_hint(journal)}")
 
 
 def _user() -> str:

@@ -1,4 +1,4 @@
-"""`callsheet cancel`: ends a run for good, through the process that runs it if there is one."""
+"""`callsheet cancel`: cancels a run, in the process that executes it if there is one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.numbers import FiniteRange
-from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import RunOutcome
@@ -18,45 +18,49 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--reason", default="cancelled", metavar="TEXT", help="Why; it is kept with the run.")
+@click.option(
+    "--reason", default="cancelled", metavar="TEXT", help="The reason, which is recorded in the journal."
+)
 @click.option(
     "--patience",
     type=FiniteRange(min=0),
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to wait for the process that carries the run on.",
+    help="How long to wait for the process that executes the run.",
 )
 @journals.journal_path
 @options.as_json
 def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json: bool) -> int:
-    """End RUN for good: its status becomes `cancelled`, and none of its calls is made any more.
+    """Cancel RUN: its status becomes `cancelled`, and no further call is made.
 
-    RUN is an id, the beginning of one, or `last`. It may wait for people, be in doubt, have been
-    interrupted, or be under way: then its process gives up its calls and ends it, within a second as a
-    rule. What had been done stays done; calls that left and gave no answer are listed, since they may
-    have taken place. The exit status is 1 if the process has not ended the run in time: it will,
-    or else the next `callsheet resume` does.
+    RUN is a run id, a unique prefix of one, or `last`. It may be running, waiting for people, in doubt or
+    interrupted. If it is running, its process stops the pending calls and ends the run, usually within a
+    second. Completed calls are not undone. Calls that were sent without an answer are listed, since they may
+    have taken place.
+
+    The exit status is 1 if the process has not ended the run within --patience. It still will, or the next
+    `callsheet resume` does.
     """
-    from callsheet.apps.cli.engines import running  # noqa: PLC0415 - brings the store
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as below
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - imports the store
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
-    if running.is_elsewhere(journal, run):
-        outcome, run_id = running.cancel_there(journal, run, reason, patience)
+    if temporal_runs.runs_on_temporal(journal, run):
+        outcome, run_id = temporal_runs.cancel_on_temporal(journal, run, reason, patience)
     else:
         with journals.open_journal(journal) as opened:
             run_id = opened.find_run(run).run_id
-            outcome = run_to_end(cancel_run(opened, run_id, reason, patience))
+            outcome = run_async(cancel_run(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         return _report(run_id, outcome, hint, as_json=as_json)
 
 
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
-    """Print what has become of the run, and give the exit status."""
+    """Print the outcome and return the exit status."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
-    from callsheet.apps.rendering.in_doubt import pending_call_lines  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.rendering.in_doubt import pending_call_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 
     result = None if outcome is None else outcome.result
@@ -67,11 +71,11 @@ def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool
         print_json({"run_id": run_id, "status": status, "in_doubt": [doubt_json(c) for c in left]})
     elif result is None:
         to_stderr(
-            "the process that carries the run on has been asked to cancel it and has not done so yet;"
-            f" if it ends before, this does: callsheet resume {run_id}{hint}"
+            "the process that executes the run was asked to cancel it and has not done so yet;"
+            f" if that process ends first, run: callsheet resume {run_id}{hint}"
         )
     elif not is_cancelled:
-        to_stderr(f"the run came to its end before it could be cancelled: {result.status}")
+        to_stderr(f"the run ended before it could be cancelled: {result.status}")
     else:
         for line in pending_call_lines(left):
             to_stderr(line)

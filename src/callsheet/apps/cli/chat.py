@@ -1,7 +1,7 @@
 """`callsheet chat`: a conversation with a model and the available tools.
 
-What is answered goes to standard output, everything else to standard error. Lines come from the terminal,
-with a history, or from standard input.
+Answers go to standard output, everything else to standard error. Lines are read from the terminal, with a
+history, or from standard input.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_text, to_stderr
-from callsheet.apps.cli.progress.lines import PlainLines, said_of, word_of
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.progress.lines import PlainLines, label_of, message_of
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.store.journal import Journal
 
-_TOLD = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
+_SHOWN_NOTES = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
 _PROMPT = "> "
 
 
@@ -40,12 +40,12 @@ _PROMPT = "> "
 @options.tool_sources
 @options.plans_folder
 @journals.recording
-@limiting.limits
+@limit_options.limits
 @click.option(
-    "--plan-tools", is_flag=True, help="Let the model make plans and run them, beside single calls."
+    "--plan-tools", is_flag=True, help="Let the model create and run plans, in addition to single calls."
 )
 @click.option(
-    "--yes", "-y", is_flag=True, help="Ask nobody before calls that may change something, and plans."
+    "--yes", "-y", is_flag=True, help="Do not ask before plans and calls that may change something."
 )
 @options.policy_if_any
 def chat(
@@ -57,61 +57,66 @@ def chat(
     yes: bool,
     policy: str,
 ) -> int:
-    """Talk with a model that calls the tools that are there.
+    """Chat with a model that calls the available tools.
 
-    Each message is answered by a run of the journal: `callsheet show last` tells what happened. `/help` lists
-    the commands, among them /plan create, list, show, run, resume and delete. Ctrl-C stops what is under way
-    and not the conversation; Ctrl-D, or the end of standard input, ends it.
+    Each message is answered by a recorded run: `callsheet show last` shows what happened. `/help` lists the
+    commands of the conversation, such as /plan create, list, show, run, resume and delete. Ctrl-C stops the
+    current answer, not the conversation. Ctrl-D, or the end of standard input, ends it.
     """
-    from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - brings the runtime
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if recording.no_journal:
-        raise click.UsageError("a conversation is recorded: leave --no-journal out")
+        raise click.UsageError("chat needs a journal: remove --no-journal")
     setup = with_local_model(setup, to_stderr)
     if not setup.names_model:
         raise no_model()
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
-    held = options.policy_named(policy, setup)
+    resolved_policy = options.resolve_policy(policy, setup)
     try:
-        run_to_end(_held(setup, plans_folder, journal, limits, ConversationOptions(plan_tools, yes), held))
+        run_async(
+            _open_chat(
+                setup, plans_folder, journal, limits, ConversationOptions(plan_tools, yes), resolved_policy
+            )
+        )
     finally:
         journal.close()
     return Exit.OK
 
 
-async def _held(
+async def _open_chat(
     setup: Setup,
     plans_folder: Path | None,
     journal: Journal,
     limits: Limits,
-    manner: ConversationOptions,
+    chat_options: ConversationOptions,
     policy: Policy | None,
 ) -> None:
     from callsheet.apps.chat.chat_session import ChatSession  # noqa: PLC0415 - as above
     from callsheet.apps.chat.plan_tools import plan_tools, with_plan_tools  # noqa: PLC0415
-    from callsheet.apps.cli.plan.named import open_library  # noqa: PLC0415
+    from callsheet.apps.cli.plan.resolve import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
-    desks: list[ChatSession] = []
-    tools = plan_tools(lambda: desks[0]) if manner.plan_tools else []
-    if policy is not None and manner.plan_tools:
+    dialogues: list[ChatSession] = []
+    tools = plan_tools(lambda: dialogues[0]) if chat_options.plan_tools else []
+    if policy is not None and chat_options.plan_tools:
         policy = with_plan_tools(policy)
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
-        desks.append(ChatSession(host, open_library(plans_folder), _Terminal(reader), manner, policy))
+        dialogues.append(
+            ChatSession(host, open_library(plans_folder), _Terminal(reader), chat_options, policy)
+        )
         if is_terminal(sys.stdin):
-            to_stderr(
-                f"{setup.model or 'the model of config.toml'} listens; /help lists commands, Ctrl-D leaves"
-            )
-        await _converse(desks[0], reader)
+            name = setup.model or "the model of config.toml"
+            to_stderr(f"{name} is ready; /help lists the commands, Ctrl-D exits")
+        await _converse(dialogues[0], reader)
 
 
-async def _converse(requests: ChatSession, reader: Reader) -> None:
-    """Read and carry out commands until there are no more."""
+async def _converse(dialogue: ChatSession, reader: Reader) -> None:
+    """Read and execute commands until the end of input."""
     from callsheet.apps.chat.commands import SimpleCommand, parse_command  # noqa: PLC0415 - as above
 
     while (line := await reader.read(_PROMPT)) is not None:
@@ -120,12 +125,12 @@ async def _converse(requests: ChatSession, reader: Reader) -> None:
             if command == SimpleCommand("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(requests.execute(command))
+                work = asyncio.create_task(dialogue.execute(command))
                 try:
-                    with _stopping(work):
+                    with _cancel_on_sigint(work):
                         await asyncio.wait({work})
-                except asyncio.CancelledError:  # the program ends; the host, after this, interrupts its runs
-                    requests.close()
+                except asyncio.CancelledError:  # the program ends; afterwards the host interrupts its runs
+                    dialogue.close()
                     work.cancel()
                     await asyncio.wait({work})
                     raise
@@ -138,9 +143,9 @@ async def _converse(requests: ChatSession, reader: Reader) -> None:
 
 
 @contextmanager
-def _stopping(work: asyncio.Task[None]) -> Generator[None]:
-    """Ctrl-C ends this work, and not the program."""
-    loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+def _cancel_on_sigint(work: asyncio.Task[None]) -> Generator[None]:
+    """Let Ctrl-C cancel this task instead of the program."""
+    loop, previous_handler = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
     with suppress(ValueError, RuntimeError):
         loop.add_signal_handler(signal.SIGINT, work.cancel)
     try:
@@ -148,28 +153,28 @@ def _stopping(work: asyncio.Task[None]) -> Generator[None]:
     finally:
         with suppress(ValueError, RuntimeError):
             loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, previous_handler)
 
 
 # ---------------------------------------------------------------- the terminal
 
 
 class Reader(Protocol):
-    """Where lines come from."""
+    """A source of input lines."""
 
     async def read(self, prompt: str) -> str | None:
-        """The next line, None at the end."""
+        """The next line; None at the end."""
         ...
 
 
-class _Lines:
-    """Lines of standard input, one after another."""
+class _LineReader:
+    """Reads lines from standard input."""
 
     def __init__(self, *, is_terminal: bool = False) -> None:
         self._is_terminal = is_terminal
 
     async def read(self, prompt: str) -> str | None:
-        """The next line; a question is shown, so that a log tells what was answered."""
+        """The next line. Questions are printed, so that a log shows what was answered."""
         if self._is_terminal:
             click.echo(prompt, nl=False, err=True)
         elif prompt != _PROMPT:
@@ -178,8 +183,8 @@ class _Lines:
         return line.rstrip("\n") if line else None
 
 
-class _Keys:
-    """Lines that somebody types, with a history that is kept."""
+class _PromptReader:
+    """Reads lines that a person types, with a history on disk."""
 
     def __init__(self, history: Path) -> None:
         from prompt_toolkit import PromptSession  # noqa: PLC0415 - only on a terminal
@@ -190,7 +195,7 @@ class _Keys:
         self._asking: PromptSession[str] = PromptSession()
 
     async def read(self, prompt: str) -> str | None:
-        """The next line; Ctrl-C empties it, Ctrl-D ends."""
+        """The next line; Ctrl-C clears it, Ctrl-D ends the input."""
         session = self._session if prompt == _PROMPT else self._asking
         while True:
             try:
@@ -204,16 +209,16 @@ class _Keys:
 
 def _reader(setup: Setup) -> Reader:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return _Lines()
+        return _LineReader()
     try:
-        return _Keys(setup.data / "chat-history")
+        return _PromptReader(setup.data / "chat-history")
     except ImportError:
-        to_stderr("arrow keys and a history come with: pip install 'callsheet[chat]'")
-        return _Lines(is_terminal=True)
+        to_stderr("for arrow keys and a history: pip install 'callsheet[chat]'")
+        return _LineReader(is_terminal=True)
 
 
 class _Terminal:
-    """The screen of a terminal, or of a pipe."""
+    """The display of a conversation on a terminal or a pipe."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -224,23 +229,23 @@ class _Terminal:
         print_text(text)
 
     def show(self, text: str) -> None:
-        """Print beside it."""
+        """Print a message on standard error."""
         to_stderr(text)
 
     def draw(self, plan: Plan) -> None:
-        """Draw a plan; its steps are then told with what they do."""
+        """Draw a plan. Progress lines then describe its steps."""
         from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where plans are drawn
 
         self._lines = PlainLines(plan)
         to_stderr(terminal_graph(plan).rstrip())
 
     def note(self, note: Note, *, of_plan: bool) -> None:
-        """One line for what happens."""
+        """Print a progress line."""
         if of_plan and self._lines is not None:
             self._lines.show(note, None)
-        elif note.kind in _TOLD:
-            to_stderr(f"  {word_of(note) or ''}  {said_of(note)}".rstrip())
+        elif note.kind in _SHOWN_NOTES:
+            to_stderr(f"  {label_of(note) or ''}  {message_of(note)}".rstrip())
 
     async def ask(self, question: str) -> str | None:
-        """Ask, where somebody is there."""
+        """Ask a question; None if there is no input."""
         return await self._reader.read(question)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.diagnostics import CallsheetError
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from callsheet.authoring.compiler.result import Accounting
 
 _REJECTED = ".rejected"
-"""What the name of a file gets for an answer that is no plan."""
+"""The suffix of the file for a model answer that is not a plan."""
 
 
 @click.command("compile")
 @click.argument("goal", metavar="GOAL")
 @options.planning_tools
-@click.option("--context", default="", metavar="TEXT", help="Data about the goal that the model is told.")
+@click.option("--context", default="", metavar="TEXT", help="Additional data about the goal for the model.")
 @click.option(
     "-o", "--out", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
     help="Write the plan to FILE.",
 )  # fmt: skip
-@click.option("--prompt", "only_prompt", is_flag=True, help="Print what the model would be asked, and stop.")
+@click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt for the model and stop.")
 @click.option(
     "--no-library", is_flag=True, help="Ask the model even if the plan library has a plan for GOAL."
 )
 @click.option(
     "--save-as",
     metavar="ID",
-    help="Keep the plan in the plan library; an ID that is there gets a new version.",
+    help="Save the plan in the plan library; an existing ID gets a new version.",
 )
 @options.plans_folder
 @options.policy_if_any
@@ -57,12 +57,18 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     policy: str,
     as_json: bool,
 ) -> int:
-    """Make a plan for GOAL, check it on the tools that there are, and print it. Nothing is run.
+    """Compile GOAL into a plan, check it against the available tools, and print it. Nothing is executed.
 
-    A plan of the library for the same goal is taken as it is, without asking a model; for near goals you are
-    asked. Else the model is asked once, and once more if its plan is wrong.
+    If the plan library has a plan for the same goal, that plan is printed and no model is asked. For a plan
+    of a similar goal you are asked whether to use it. Otherwise the model is asked once, and once more if its
+    plan has errors.
+
+    \b
+    Examples:
+      callsheet compile "Summarize the open issues" --mcp-config mcp.json
+      callsheet compile "Greet Ada" --tools tools.py --out greet.ltp
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import compile_for_setup, prompt_of, save_compiled  # noqa: PLC0415 - as above
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
@@ -70,29 +76,31 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     if save_as is not None:
         check_plan_id(save_as)
     if only_prompt:
-        return _print_prompt(run_to_end(prompt_of(goal, context, setup)), as_json=as_json)
-    declared = open_library(plans_folder)
-    near: list[LibraryMatch] = []
+        return _print_prompt(run_async(prompt_of(goal, context, setup)), as_json=as_json)
+    plan_library = open_library(plans_folder)
+    matches: list[LibraryMatch] = []
 
-    def takes(kept: LibraryMatch) -> bool:
-        near.append(kept)
-        return not as_json and _is_taken(kept)
+    def accept_match(match: LibraryMatch) -> bool:
+        matches.append(match)
+        return not as_json and _confirm_reuse(match)
 
-    held = options.policy_named(policy, setup)
-    library = None if no_library else declared
-    made = run_to_end(compile_for_setup(goal, context, setup, library, takes, held, to_stderr))
+    resolved_policy = options.resolve_policy(policy, setup)
+    library = None if no_library else plan_library
+    outcome = run_async(
+        compile_for_setup(goal, context, setup, library, accept_match, resolved_policy, to_stderr)
+    )
     if not as_json:
-        print_diagnostics(made.tool_diagnostics, None)
-        _print(made, out)
-    path = _written(made, out) if as_json else None
-    saved = None if save_as is None else save_compiled(save_as, goal, made, declared)
+        print_diagnostics(outcome.tool_diagnostics, None)
+        _print(outcome, out)
+    path = _write_plan(outcome, out) if as_json else None
+    saved = None if save_as is None else save_compiled(save_as, goal, outcome, plan_library)
     if as_json:
-        kept = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
+        stored = {} if saved is None else {"saved": {"id": saved.id, "version": saved.version}}
         written = {} if path is None else {"path": str(path)}
-        print_json(Compilation(goal, made, near).to_json() | written | kept)
+        print_json(Compilation(goal, outcome, matches).to_json() | written | stored)
     elif saved is not None:
-        to_stderr(f"kept as {saved.name}; run it with: callsheet run {saved.id}")
-    return Exit.OK if made.text is not None else Exit.WRONG
+        to_stderr(f"saved as {saved.name}; run it with: callsheet run {saved.id}")
+    return Exit.OK if outcome.text is not None else Exit.WRONG
 
 
 def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
@@ -100,48 +108,50 @@ def _print_prompt(messages: list[dict[str, str]], *, as_json: bool) -> Exit:
         print_json({"messages": messages})
     else:
         print_text("\n\n".join(message["content"] for message in messages))
-        to_stderr("look at the answer with: callsheet check -")
+        to_stderr("check the answer with: callsheet check -")
     return Exit.OK
 
 
-def _is_taken(kept: LibraryMatch) -> bool:
-    """Show a plan for a goal that is near, and ask whether it is the one that is meant."""
-    to_stderr(f"the plan library has a plan for a goal that is near:\n  {kept.description}\n{kept.text}")
+def _confirm_reuse(match: LibraryMatch) -> bool:
+    """Show a plan for a similar goal and ask whether to use it."""
+    to_stderr(f"the plan library has a plan for a similar goal:\n  {match.description}\n{match.text}")
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        to_stderr(f"a new plan is made; to use the kept one: callsheet run {kept.id}")
+        to_stderr(f"a new plan is compiled; to use the stored plan: callsheet run {match.id}")
         return False
-    return click.confirm("use it?", default=False, err=True)
+    return click.confirm("Use it?", default=False, err=True)
 
 
-def _print(made: CompileOutcome, out: Path | None) -> None:
-    """Print the plan on standard output, or write it; all that is said of it goes to standard error."""
-    path = _written(made, out)
-    if made.from_library is not None:
-        message = "for the same goal" if made.from_library.is_exact else "for a goal that is near"
-        to_stderr(f"kept in the plan library {message}, no model was asked: {made.from_library.description}")
-    if made.result is not None:
-        print_diagnostics(made.result.findings.diagnostics, made.result.findings.source)
-    if made.text is None:
-        assert made.result is not None
+def _print(outcome: CompileOutcome, out: Path | None) -> None:
+    """Print the plan on standard output or write it to `out`; messages go to standard error."""
+    path = _write_plan(outcome, out)
+    if outcome.from_library is not None:
+        message = "for the same goal" if outcome.from_library.is_exact else "for a similar goal"
+        to_stderr(
+            f"found in the plan library {message}, no model was asked: {outcome.from_library.description}"
+        )
+    if outcome.result is not None:
+        print_diagnostics(outcome.result.findings.diagnostics, outcome.result.findings.source)
+    if outcome.text is None:
+        assert outcome.result is not None
         if path is not None:
             to_stderr(f"the model's answer is in {path}")
-        elif made.result.text.strip():
-            to_stderr(f"the model's answer was:\n{made.result.text.rstrip()}")
+        elif outcome.result.text.strip():
+            to_stderr(f"the model's answer was:\n{outcome.result.text.rstrip()}")
     elif path is None:
-        print_text(made.text.rstrip("\n"))
+        print_text(outcome.text.rstrip("\n"))
     else:
-        to_stderr(f"written to {path}; look at it with: callsheet graph {path}")
-    if made.result is not None:
-        to_stderr(_in_words(made.result.accounting))
+        to_stderr(f"written to {path}; draw it with: callsheet graph {path}")
+    if outcome.result is not None:
+        to_stderr(_usage_line(outcome.result.accounting))
 
 
-def _written(made: CompileOutcome, out: Path | None) -> Path | None:
-    """Where the plan was written, or beside it the answer that is none; None where nothing was to be."""
+def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
+    """Write the plan, or the rejected answer, and return the path; None if nothing is to be written."""
     if out is None:
         return None
-    text = made.text
+    text = outcome.text
     if text is None:
-        answer = made.result.text if made.result is not None else ""
+        answer = outcome.result.text if outcome.result is not None else ""
         if not answer.strip():
             return None
         out, text = Path(f"{out}{_REJECTED}"), answer
@@ -152,22 +162,22 @@ def _written(made: CompileOutcome, out: Path | None) -> Path | None:
         wrong = CallsheetError.single(
             "CFG014", f"{out} cannot be written: {reason}", help="name a file that can be written"
         )
-        to_stderr(text.rstrip())  # an answer that was paid for is not lost
+        to_stderr(text.rstrip())  # the answer has cost tokens: print it instead
         raise wrong from error
     return out
 
 
-def _in_words(accounting: Accounting) -> str:
-    """What compiling took, on a line."""
+def _usage_line(accounting: Accounting) -> str:
+    """The model calls, tokens, time and cost of compiling, in one line."""
     from callsheet.machine.remarks import describe_remark  # noqa: PLC0415 - not for --help
 
     usage = accounting.usage
     calls = f"{accounting.calls} call{'s' if accounting.calls != 1 else ''}"
     parts = [
-        f"{calls} of {accounting.model}" + (", the second to repair the plan" if accounting.repaired else ""),
-        f"{usage.input_tokens:,} tokens read"
+        f"{calls} of {accounting.model}" + (", the second one a repair" if accounting.repaired else ""),
+        f"{usage.input_tokens:,} input tokens"
         + (f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""),
-        f"{usage.output_tokens:,} written",
+        f"{usage.output_tokens:,} output tokens",
         format_seconds(usage.seconds),
     ]
     if usage.cost:

@@ -11,8 +11,10 @@ from click.shell_completion import get_completion_class
 def completion(shell: str) -> None:
     """Print the completion script of SHELL.
 
-    bash: eval "$(callsheet completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc; fish:
-    callsheet completion fish > ~/.config/fish/completions/callsheet.fish
+    \b
+    bash: add to ~/.bashrc   eval "$(callsheet completion bash)"
+    zsh:  add to ~/.zshrc    eval "$(callsheet completion zsh)"
+    fish: callsheet completion fish > ~/.config/fish/completions/callsheet.fish
     """
     group = click.get_current_context().find_root().command
     kind = get_completion_class(shell)

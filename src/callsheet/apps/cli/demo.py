@@ -1,6 +1,6 @@
-"""`callsheet demo`: a complete example on real MCP servers, with the commands that a user would type.
+"""`callsheet demo`: runs a complete example on real MCP servers, and prints each command before it runs.
 
-The plan comes with the sample, or with `--goal` from a model.
+The plan is part of the sample, or with `--goal` compiled by a model.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 if TYPE_CHECKING:
     from callsheet.apps.demo.sample import Sample
 
 GOAL = "List the tables of the database, get the time in Asia/Tokyo and tell me both."
-"""What is asked where --goal says nothing: short enough for a small model."""
+"""The goal of `--goal` without a text: short enough for a small model."""
 _WHAT_TO_EXPECT = (
-    "a model makes the plan now. Large ones mostly succeed; small ones call the right tools for most goals of"
-    " one to three parts and fail at longer ones. What they write can run and not be what was meant"
+    "a model compiles the plan. Large models mostly succeed; small ones call the right tools for most goals"
+    " of one to three parts and fail at longer ones. A plan that runs without errors can still be wrong"
 )
 
 
@@ -32,15 +32,15 @@ _WHAT_TO_EXPECT = (
     "folder",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the sample is made; default: the user's data folder.",
+    help="The folder of the sample; default: in the user's data folder.",
 )
-@click.option("--prepare", is_flag=True, help="Make the sample and print the commands, but run nothing.")
+@click.option("--prepare", is_flag=True, help="Create the sample and print the commands, but run nothing.")
 @click.option(
     "--goal",
     is_flag=False,
     flag_value=GOAL,
     metavar="[TEXT]",
-    help="Have a model make the plan, for TEXT or for a goal that fits the sample, and run that.",
+    help="Compile the plan with a model, for TEXT or for a goal that fits the sample.",
 )
 @options.model
 @journals.journal_path
@@ -55,25 +55,27 @@ def demo(
 ) -> int:
     """Run a plan on three real MCP servers, with a sample repository and database.
 
-    Needs git, no key, and the network only once, to install the servers. With --goal a model makes the plan:
-    the one that is configured, else a local one that was fetched.
+    This needs git, no API key, and the network only the first time, to install the servers. With --goal a
+    model compiles the plan: the configured one, otherwise a downloaded local one.
     """
-    from platformdirs import user_cache_path  # noqa: PLC0415 - only here
+    from platformdirs import user_cache_path  # noqa: PLC0415 - only for this command
 
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.demo.sample import create_sample  # noqa: PLC0415 - brings sqlite3 and subprocess
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.demo.sample import create_sample  # noqa: PLC0415 - imports sqlite3 and subprocess
     from callsheet.apps.demo.servers import install_servers  # noqa: PLC0415 - as above
 
-    asked = "" if goal is None else _model_for(model)
+    chosen_model = "" if goal is None else _choose_model(model)
     folder = (folder or default_data() / "demo").absolute()
     cache = user_cache_path("callsheet", appauthor=False) / "servers"
-    servers = run_to_end(install_servers(cache, _print))
+    servers = run_async(install_servers(cache, _print))
     sample = create_sample(folder, servers)
-    _know_anew(sample.config)
-    _print(f"made a repository, a database and a list of offices in {sample.workspace}")
+    _forget_pins(sample.config)
+    _print(f"created a repository, a database and a list of offices in {sample.workspace}")
     record = [] if journal is None else ["--journal", str(journal)]
-    lines = _of_plan(sample, record) if goal is None else _of_goal(goal, asked, sample, record)
+    lines = (
+        _plan_commands(sample, record) if goal is None else _goal_commands(goal, chosen_model, sample, record)
+    )
     if prepare:
         for line in lines:
             click.echo(f"callsheet {shlex.join(line)}")
@@ -81,17 +83,17 @@ def demo(
     if goal is not None:
         _print(_WHAT_TO_EXPECT)
     for line in lines:
-        status = _carry_out(context, line)
+        status = _invoke(context, line)
         if status:
             return status
     if goal is None:
         _print(f"\nthe plan is {sample.plan}, the report {sample.workspace / 'report.md'}")
-    _print(f"the journal is {_journal_path(journal)}; `callsheet runs` lists what is in it")
+    _print(f"the journal is {_journal_path(journal)}; `callsheet runs` lists its runs")
     return Exit.OK
 
 
-def _of_plan(sample: Sample, record: list[str]) -> list[list[str]]:
-    """The commands that draw, check, run and explain the plan that comes with the sample."""
+def _plan_commands(sample: Sample, record: list[str]) -> list[list[str]]:
+    """The commands that draw, check, run and show the plan of the sample."""
     tools = ["--mcp-config", str(sample.config)]
     values = ["--var", f"repo={sample.repository}"]
     plan = str(sample.plan)
@@ -103,8 +105,8 @@ def _of_plan(sample: Sample, record: list[str]) -> list[list[str]]:
     ]
 
 
-def _of_goal(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
-    """The commands that make a plan for a goal, draw, run and explain it."""
+def _goal_commands(goal: str, model: str, sample: Sample, record: list[str]) -> list[list[str]]:
+    """The commands that compile a plan for a goal, and draw, run and show it."""
     tools = ["--mcp-config", str(sample.config), "--model", model]
     plan = str(sample.plan.with_name("goal.ltp"))
     about = ["--context", sample.about]
@@ -116,27 +118,27 @@ def _of_goal(goal: str, model: str, sample: Sample, record: list[str]) -> list[l
     ]
 
 
-def _model_for(given: str) -> str:
-    """The model that makes the plan: the one that is named or configured, else a local one that was fetched.
+def _choose_model(option: str) -> str:
+    """The model that compiles the plan: the named or configured one, otherwise a downloaded local one.
 
-    Raises CallsheetError (CMP001) where there is none.
+    Raises CallsheetError (CMP001) if there is none.
     """
-    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - brings the compiler
+    from callsheet.apps.compiling import no_model  # noqa: PLC0415 - imports the compiler
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - only with --goal
     from callsheet.ports.models.local import detect  # noqa: PLC0415 - as above
 
-    named = options.model_named(given) or load_settings().model.spec
-    if named:
-        return named
+    configured = options.resolve_model(option) or load_settings().model.spec
+    if configured:
+        return configured
     local = detect().default
     if local is None:
         raise no_model()
-    _print(f"no model is configured; {local} is on this machine and is used")
+    _print(f"no model is configured; using {local}, which is on this machine")
     return local
 
 
-def _know_anew(config: Path) -> None:
-    """Forget what is kept of the demonstration's servers: it has just installed them itself."""
+def _forget_pins(config: Path) -> None:
+    """Remove the pins of the servers of the demo, which were just installed."""
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.ports.mcp import load_config  # noqa: PLC0415 - as above
@@ -149,7 +151,7 @@ def _know_anew(config: Path) -> None:
             pins = pins if known is None else pins.without(known)
         return pins
 
-    with suppress(OSError):  # nothing can be kept there, so nothing is
+    with suppress(OSError):  # if the file cannot be written, it has no pins
         pin_file(load_settings()).change(forget)
 
 
@@ -157,19 +159,19 @@ def _print(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _journal_path(given: Path | None) -> Path:
-    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - brings sqlite3
+def _journal_path(option: Path | None) -> Path:
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - imports sqlite3
 
-    return given or default_journal_path()
+    return option or default_journal_path()
 
 
-def _carry_out(context: click.Context, line: list[str]) -> int:
-    """Carry out a command line as if it had been typed, and show it first."""
+def _invoke(context: click.Context, line: list[str]) -> int:
+    """Print a command line and execute it."""
     click.secho(f"\n$ callsheet {shlex.join(line)}", bold=True, err=True)
     parent = context.parent
     assert parent is not None
     assert isinstance(parent.command, click.Group)
     command = parent.command.get_command(parent, line[0])
     assert command is not None
-    with command.make_context(line[0], line[1:], parent=parent) as made:
-        return command.invoke(made) or Exit.OK
+    with command.make_context(line[0], line[1:], parent=parent) as command_context:
+        return command.invoke(command_context) or Exit.OK

@@ -1,4 +1,4 @@
-"""`callsheet doctor`: checks that everything callsheet needs is present and working."""
+"""`callsheet doctor`: checks that everything callsheet needs is installed and working."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -23,15 +23,14 @@ _MARKS = {"ok": "✓", "note": "·", "bad": "✗"}
 @journals.journal_path
 @options.as_json
 def doctor(mcp_configs: tuple[Path, ...], model: str, journal: Path | None, as_json: bool) -> int:
-    """Look whether everything needed is in order; exit 1 if something is not.
+    """Check the installation; the exit status is 1 if something is broken.
 
-    MCP servers are started only if their configuration is named with --mcp-config. A model that is configured
-    is asked for a few words.
+    MCP servers are started only if --mcp-config is given. A configured model is sent a short request.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.health_checks import run_checks  # noqa: PLC0415 - brings the whole program
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.health_checks import run_checks  # noqa: PLC0415 - imports the whole program
 
-    items = run_to_end(run_checks(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
+    items = run_async(run_checks(options.setup_from(mcp_configs=mcp_configs, model=model), journal))
     broken = any(item.state == "bad" for item in items)
     if as_json:
         print_json({"ok": not broken, "items": [_json(item) for item in items]})

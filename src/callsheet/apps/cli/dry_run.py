@@ -1,7 +1,6 @@
-"""`callsheet dry-run`, and `run --dry-run`: predicts what a plan would do, without doing it.
+"""`callsheet dry-run` and `run --dry-run`: predict what a plan would do, without doing it.
 
-The plan is checked as `run` checks it. No server is started unless it is asked for, and no
-journal is opened.
+The plan is checked as by `run`. No server is started unless --ask-servers is given, and no journal is opened.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.given import parse_variables, read_value
-from callsheet.apps.cli.numbers import FiniteRange
+from callsheet.apps.cli.assignments import parse_value, parse_variables
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
-from callsheet.apps.cli.screen import columns
+from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
@@ -29,23 +28,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a dry run is told besides the plan: results, a price, and whether servers are asked."""
+    """The inputs of a dry run besides the plan: results of steps, a price, and whether servers are asked."""
 
     assumed: tuple[str, ...] = ()
     price: float | None = None
     ask_servers: bool = False
 
     @property
-    def are_given(self) -> bool:
-        """Whether anything is said that makes sense in a dry run alone."""
+    def is_given(self) -> bool:
+        """Whether any option was given that applies only to a dry run."""
         return bool(self.assumed) or self.price is not None or self.ask_servers
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What the run would be held to: tools before which a person is asked, a policy, and the steps approved.
+class DryRunRules:
+    """The rules of the run: tools that need approval, a policy, and approved steps.
 
-    `is_recorded` says that it would have a journal.
+    `is_recorded` states that the run would have a journal.
     """
 
     approve: tuple[str, ...] = ()
@@ -55,10 +54,10 @@ class Rules:
     """The names of variables whose values are secret."""
     is_recorded: bool = True
     journal: Path | None = None
-    """Where, if not in the usual place."""
+    """The path of the journal; None for the default one."""
 
 
-assumptions = options.folded(
+assumptions = options.grouped(
     "assumptions",
     Assumptions,
     assumed=click.option(
@@ -66,16 +65,16 @@ assumptions = options.folded(
         "assumed",
         multiple=True,
         metavar="STEP=VALUE",
-        help="Dry run: take the step's result as given; VALUE is JSON, or else text. May be repeated.",
+        help="Dry run: assume this result of a step; VALUE is JSON, otherwise text. May be repeated.",
     ),
     price=click.option(
         "--price",
         type=FiniteRange(0),
         metavar="N",
-        help="Dry run: what a million tokens of prompts cost, in any currency.",
+        help="Dry run: the price of a million prompt tokens, in any currency.",
     ),
     ask_servers=click.option(
-        "--ask-servers", is_flag=True, help="Dry run: start MCP servers to ask what their tools are."
+        "--ask-servers", is_flag=True, help="Dry run: start MCP servers to list their tools."
     ),
 )
 """The options of a dry run, as `assumptions`."""
@@ -90,7 +89,7 @@ assumptions = options.folded(
     "--approve",
     multiple=True,
     metavar="TOOL",
-    help="As with `run`: a person is asked before each call of this tool; may be repeated.",
+    help="As for `run`: require approval of each call of this tool; may be repeated.",
 )
 @options.policy_if_any
 @options.approved
@@ -105,36 +104,42 @@ def dry_run(
     approved: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Say what PLAN, a file or - for standard input, would do, and do nothing of it.
+    """Show what PLAN, a file or - for standard input, would do. Nothing is executed.
 
-    Every argument that can be resolved is; what only a run will know stands in <…>. Both sides of a
-    guard that cannot be decided are followed. Under a policy each step says what it refuses, what a
-    person is asked, and what is seen to; the exit status is 3 where the plan is refused.
+    Arguments are shown resolved as far as they are known; values that only a run can know are shown as <…>.
+    If a condition cannot be decided, both branches are followed. With --policy, each step shows what the
+    policy refuses, what needs approval, and what is enforced at run time. The exit status is 3 if the plan is
+    refused.
+
+    \b
+    Examples:
+      callsheet dry-run plan.ltp --tools tools.py
+      callsheet dry-run plan.ltp --assume 'S1=[1, 2]' --policy workspace
     """
-    rules = Rules(approve, policy, approved)
-    return tell_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
+    rules = DryRunRules(approve, policy, approved)
+    return print_dry_run(plan, setup, variables, assumptions, rules, as_json=as_json)
 
 
-def tell_dry_run(
+def print_dry_run(
     plan: options.NamedPlan,
     setup: Setup,
     variables: Iterable[str],
     assumptions: Assumptions,
-    rules: Rules,
+    rules: DryRunRules,
     *,
     as_json: bool,
 ) -> Exit:
-    """Check a plan and print its dry run; raises CallsheetError for one that would not be run.
+    """Check a plan and print its dry run. Raises CallsheetError for a plan that would not be run.
 
-    A person is asked before the calls of the tools that `rules` or the settings name.
+    Calls of the tools that `rules` or the settings name need approval.
     """
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - not for --help
 
     inputs = parse_variables(variables)
-    assumed = parse_assumed(assumptions.assumed)
+    assumed = parse_assumptions(assumptions.assumed)
     text = plan.read(inputs)
     inputs = bound(text, inputs, variables)
-    policy = options.policy_named(rules.policy, setup, rules.approved)
+    policy = options.resolve_policy(rules.policy, setup, rules.approved)
     if policy is not None:
         options.check_approved(text.require(), rules.approved)
     dry_run_options = DryRunOptions(
@@ -153,26 +158,26 @@ def tell_dry_run(
     else:
         print_diagnostics(ran.remarks, text.source)
         if ran.absent:
-            to_stderr(f"{ran.absent}: --ask-servers starts the servers")
+            to_stderr(f"{ran.absent}: use --ask-servers to start the servers")
         click.echo(ran.to_text(columns()).encode("utf-8", "backslashreplace"))
     return Exit.OK if ran.ok else Exit.REFUSED
 
 
-def parse_assumed(given: Iterable[str]) -> dict[str, Any]:
-    """The results of `--assume` by step id; raises CallsheetError (RUN040) for what is none.
+def parse_assumptions(texts: Iterable[str]) -> dict[str, Any]:
+    """The results of `--assume` by step id. Raises CallsheetError (RUN040) for an invalid one.
 
-    >>> parse_assumed(['S1={"n": 3}', "S2=some text"])
+    >>> parse_assumptions(['S1={"n": 3}', "S2=some text"])
     {'S1': {'n': 3}, 'S2': 'some text'}
     """
-    found: dict[str, Any] = {}
-    for assumption in given:
+    results: dict[str, Any] = {}
+    for assumption in texts:
         step_id, equals, value = assumption.partition("=")
         step_id = step_id.strip()
         if not equals:
             message = f"--assume {assumption[:60]!r} has no ="
             raise CallsheetError.single("RUN040", message, help="write --assume STEP=VALUE")
-        if step_id in found:
+        if step_id in results:
             message = f"--assume gives a result of {step_id[:60]} twice"
             raise CallsheetError.single("RUN040", message, help="give each step one result")
-        found[step_id] = read_value(f"--assume {step_id[:60]}", value)
-    return found
+        results[step_id] = parse_value(f"--assume {step_id[:60]}", value)
+    return results

@@ -12,9 +12,14 @@ from callsheet.apps.operations.explaining import explain_code
 @click.argument("code")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 def explain(code: str, as_json: bool) -> None:
-    """Explain a diagnostic CODE, such as LTP012: what it means, an example, the repair."""
-    found = explain_code(code)
+    """Explain the diagnostic CODE or LCTL rule: its meaning, an example and the fix.
+
+    \b
+    Example:
+      callsheet explain LTP012
+    """
+    explanation = explain_code(code)
     if as_json:
-        print_json(found.to_json())
+        print_json(explanation.to_json())
     else:
-        click.echo(found.page.rstrip())
+        click.echo(explanation.page.rstrip())

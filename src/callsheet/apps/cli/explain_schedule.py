@@ -1,6 +1,6 @@
-"""`callsheet explain-schedule`: what each step of a plan waits for, and why; nothing is run.
+"""`callsheet explain-schedule`: shows what each step of a plan waits for, and why. Nothing is executed.
 
-Servers are reached only if their configuration is named: a tool that is not known may write.
+Servers are started only if --mcp-config is given. An unknown tool is assumed to write.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     "--approve",
     multiple=True,
     metavar="TOOL",
-    help="As if a person were asked before each call of this tool; may be repeated.",
+    help="Assume that each call of this tool needs approval; may be repeated.",
 )
 @options.as_json
 def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
-    """Say what each step of PLAN waits for on the schedule `auto`, and why.
+    """Show what each step of PLAN, a file or - for standard input, waits for with `--schedule auto`, and why.
 
-    A step that only reads, or computes, starts as soon as what it reads is settled and nothing before it
-    can still lead elsewhere; what may write starts in its turn. PLAN is a file or - for standard input.
+    A step that only reads or computes starts as soon as its inputs are known and no earlier step can still
+    change the control flow. A step that may write starts in its turn.
     """
     text = plan.read()
     rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
@@ -46,13 +46,13 @@ def explain_schedule(plan: options.NamedPlan, setup: Setup, approve: tuple[str, 
     if absent:
         names = ", ".join(f"@{name}" for name in absent)
         to_stderr(
-            f"nothing is known of {names}, so they may write: name their files with --tools, or their servers"
-            " with --mcp-config"
+            f"unknown tools, which are assumed to write: {names}; give their files with --tools,"
+            " or their servers with --mcp-config"
         )
 
 
 def _schedule(plan: Plan, setup: Setup, rules: tuple[str, ...]) -> tuple[list[StepSchedule], tuple[str, ...]]:
-    """The schedule, and the names of the tools of which nothing is known."""
+    """The schedule, and the names of unknown tools."""
     from callsheet.api.requirements import absent_tools, facts_of  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above

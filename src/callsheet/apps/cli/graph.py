@@ -6,7 +6,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.screen import columns, is_coloured
+from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.drawing import DrawingFormat, draw
 
 _PIPED_COLUMNS = 120
@@ -20,13 +20,22 @@ _PIPED_COLUMNS = 120
     type=click.Choice([str(shape) for shape in DrawingFormat]),
     default="terminal",
     show_default=True,
-    help="Lines for a terminal, or a Mermaid flow chart.",
+    help="The output format: text for a terminal, a Mermaid flow chart, or the layout as JSON.",
 )
 @options.as_json
 def graph(plan: options.NamedPlan, shape: str, as_json: bool) -> None:
-    """Draw PLAN, a file or - for standard input. Tools are not looked at."""
-    drawn = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
+    """Draw PLAN as a graph.
+
+    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. Tools are
+    not checked.
+
+    \b
+    Examples:
+      callsheet graph plan.ltp
+      callsheet graph plan.ltp --format mermaid > plan.mmd
+    """
+    drawing = draw(plan.read(), DrawingFormat(shape), ansi=is_coloured(), columns=columns(_PIPED_COLUMNS))
     if as_json:
-        print_json({"plan": drawn.text.source.name, "format": shape, "graph": drawn.drawn})
+        print_json({"plan": drawing.text.source.name, "format": shape, "graph": drawing.drawn})
     else:
-        click.echo(drawn.drawn.rstrip("\n"))
+        click.echo(drawing.drawn.rstrip("\n"))

@@ -1,7 +1,7 @@
-"""The top-level click group: loads commands on demand, and reports every error.
+"""The top-level click group: loads commands on demand and reports their errors.
 
-In: the command line. Out: an exit status. A user's mistake is printed as diagnostics, a bug as
-a short message that says how to report it; a traceback is shown only with `--debug`.
+Input: the command line. Output: an exit status. A user's mistake is printed as diagnostics. An internal error
+is printed as a short message that says how to report it; its traceback is shown only with `--debug`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
 
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _EPILOG = (
-    "`callsheet COMMAND --help` tells more. Exit status: 0 ok, 1 plan failed, 2 plan or usage wrong,"
-    " 3 refused by policy, 4 needs a decision."
+    "Run `callsheet COMMAND --help` for details of a command. Exit status: 0 success, 1 failure,"
+    " 2 invalid plan or usage, 3 refused by a policy, 4 decision needed."
 )
 
 
-class Entry(NamedTuple):
-    """Where a command is, and what `--help` says of it without loading it."""
+class CommandEntry(NamedTuple):
+    """The location of a command, and the summary that `--help` shows without importing it."""
 
-    place: str
+    target: str
     """`module:attribute`."""
     summary: str
     section: str
@@ -38,34 +38,34 @@ class Entry(NamedTuple):
 class LazyCommands(click.Group):
     """A click group whose commands are imported when they are invoked, not before."""
 
-    def __init__(self, *args: Any, entries: Mapping[str, Entry], **options: Any) -> None:
+    def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **options: Any) -> None:
         super().__init__(*args, **{"epilog": _EPILOG, **options})
         self._entries = dict(entries)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, in the order in which the help shows them."""
+        """The names of all commands, in the order of the help."""
         return list(self._entries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """The command of this name, imported now; None if there is none."""
         entry = self._entries.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
+        module, _, attribute = entry.target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, with the nearest names where there is no such command."""
+        """As in click; an unknown command is reported with the nearest names."""
         if args and not args[0].startswith("-") and args[0] not in self._entries:
-            from callsheet.apps.cli.mistakes import unknown_command  # noqa: PLC0415 - as in `main`
+            from callsheet.apps.cli.error_report import unknown_command  # noqa: PLC0415 - as in `main`
 
             raise unknown_command(args[0], self._entries, ctx.command_path)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands by section, from the table alone."""
+        """Write the commands by section, without importing them."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, entry in self._entries.items():
             sections.setdefault(entry.section, []).append((name, entry.summary))
@@ -75,7 +75,7 @@ class LazyCommands(click.Group):
                 formatter.write_dl([(name.ljust(width), summary) for name, summary in rows])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The commands that begin so, without loading them, and the options."""
+        """The commands with this prefix, without importing them, and the options."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for completion
 
         commands = [
@@ -86,33 +86,33 @@ class LazyCommands(click.Group):
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
-def _print_whatever_is_said() -> None:
-    """Let standard output and error escape characters that their encoding does not have, as in Latin-1."""
+def _escape_unencodable() -> None:
+    """Escape characters that the encoding of standard output or error lacks, such as Latin-1."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
-class LazyGroup(LazyCommands):
-    """The group of all commands, at which a command line begins and ends."""
+class RootGroup(LazyCommands):
+    """The group of all commands, where the command line is parsed and errors are reported."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; that a reader has gone, as `head` does, is no error."""
+        """Run the command. A closed pipe, as behind `head`, is not an error."""
         from callsheet.apps.config_file import store_from_config  # noqa: PLC0415 - not for --help
 
         try:
             with store_from_config():
                 return super().invoke(ctx)
         except click.UsageError as error:
-            if error.ctx is None and ctx.invoked_subcommand:  # click's parser of options names no command
+            if error.ctx is None and ctx.invoked_subcommand:  # the option parser of click sets no command
                 error.ctx = click.Context(self, parent=ctx, info_name=ctx.invoked_subcommand)
             raise
         except BrokenPipeError as error:
             from callsheet.apps.cli import output  # noqa: PLC0415 - as in `main`
 
-            if not output.was_printing(error):
+            if not output.raised_while_printing(error):
                 raise
-            output.drop_output()
+            output.discard_output()
             return Exit.OK
 
     def main(
@@ -127,26 +127,26 @@ class LazyGroup(LazyCommands):
         if args is None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         line = list(sys.argv[1:] if args is None else args)
-        _print_whatever_is_said()
-        asked = line[: line.index("--")] if "--" in line else line
+        _escape_unencodable()
+        arguments_before_dashes = line[: line.index("--")] if "--" in line else line
         try:
             status = super().main(
                 line, prog_name or "callsheet", complete_var, standalone_mode=False, **extra
             )
         except (click.Abort, KeyboardInterrupt) as error:
-            # click makes an Abort of whatever signal has ended a command, which is its cause
+            # click raises Abort from the signal's exception, which has the status
             status = getattr(error.__cause__ or error, "status", Exit.INTERRUPTED)
         except Exception as error:
-            from callsheet.apps.cli.mistakes import report  # noqa: PLC0415 - not where all goes well
+            from callsheet.apps.cli.error_report import report_error  # noqa: PLC0415 - only for errors
 
-            exit_status = report(error, as_json="--json" in asked)
-            if exit_status is Exit.BUG and "--debug" in asked:
+            exit_status = report_error(error, as_json="--json" in arguments_before_dashes)
+            if exit_status is Exit.BUG and "--debug" in arguments_before_dashes:
                 raise
             status = exit_status
-        if args is None:  # the status stands: Ctrl-C could only print a traceback now
+        if args is None:  # the status is known: Ctrl-C would only print a traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if args is None and "asyncio" in sys.modules:
-            from callsheet.apps.cli.loop import leave  # noqa: PLC0415 - only where something ran
+            from callsheet.apps.cli.event_loop import exit_process  # noqa: PLC0415 - only where something ran
 
-            leave(status or 0)
+            exit_process(status or 0)
         sys.exit(status or 0)

@@ -1,7 +1,7 @@
-"""Starts a run from the command line: checks its plan against the tools, proves it, and launches it.
+"""Starts a run from the command line: checks its plan against the tools, verifies it, and launches it.
 
-In: a job, all that the command line says. Out: an exit status; how the run stands is printed. What is
-needed to open the same tools again is kept with the run, so that `resume` needs no options.
+Input: a job with all arguments of the command line. Output: an exit status; the outcome is printed. The setup
+of the tools is recorded with the run, so that `resume` needs no options.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress
 from callsheet.apps.operations.library import other_tools
@@ -41,7 +41,7 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run that is about to begin. `journal` is None where nothing is to be recorded."""
+    """A run that is about to start. `journal` is None if nothing is recorded."""
 
     text: PlanText
     plan: Plan
@@ -60,37 +60,37 @@ class Job:
     policy: Policy | None
     approved: tuple[str, ...]
     secrets: dict[str, str]
-    """The inputs that are secret, which `inputs` has as well."""
+    """The secret inputs, which are also in `inputs`."""
     masker: Masker
     engine: TemporalSettings | None
-    """Where the run is carried out, None for here."""
+    """The engine that executes the run; None for this process."""
     detaches: bool
-    done: Mapping[str, Any] | None
-    """What each step gave that is done elsewhere, None for a run that begins at the beginning."""
-    named: Mapping[str, str]
-    """Variables of the environment of workers elsewhere by the text in their place."""
+    completed_steps: Mapping[str, Any] | None
+    """The results of steps that were completed by another program; None for a run from the start."""
+    worker_secrets: Mapping[str, str]
+    """Environment variables of remote workers, by the placeholders of their values."""
 
 
 def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of tools as plans have them, each once."""
+    """The canonical names of tools, without duplicates."""
     from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
 
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
-def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
-    """Check the plan on the tools that are there, run it, and tell how it stands; gives the exit status."""
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
+    """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
         with job.masker.masking_output(), job.progress:
-            outcome, diagnostics = run_to_end(_run(job))
+            outcome, diagnostics = run_async(_run(job))
     except KeyboardInterrupt as stop:
-        return journals.interrupted(stop, _recorded(job), hint, is_there=job.engine is not None)
+        return journals.report_interrupt(stop, _recorded_run_id(job), hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
-        raise with_way_on(error, _recorded(job), hint) from error
+        raise with_recovery_help(error, _recorded_run_id(job), hint) from error
     except CallsheetError as error:
         raise job.masker.error(error) from None
     finally:
@@ -98,9 +98,9 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
             job.journal.close()
     place = None if job.journal is None else job.journal.path
     if outcome is None:
-        from callsheet.apps.cli.engines.running import detached  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.engines.temporal_runs import report_detached  # noqa: PLC0415 - as above
 
-        return detached(job.run_id, hint, as_json=as_json)
+        return report_detached(job.run_id, hint, as_json=as_json)
     warnings = to_json(job.masker.diagnostics(diagnostics), job.text.source)
     reopens = job.plan.order is Order.DAG
     outcome = job.masker.outcome(outcome)
@@ -115,8 +115,8 @@ def carry_out_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     )
 
 
-def _recorded(job: Job) -> str | None:
-    """The id of the run, if it is in the journal, or if nobody can tell."""
+def _recorded_run_id(job: Job) -> str | None:
+    """The id of the run if it is in the journal, or if the journal cannot be read."""
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
 
     if job.journal is None:
@@ -136,49 +136,49 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
     from callsheet.store.label_transfer import noted_before  # noqa: PLC0415
 
-    present = Respondents(waits=job.waits)
-    asked = models_for_plan(job.setup, job.plan, job.limits)
-    plan = None if asked.may_call_any_tool(job.plan) else job.plan
-    async with open_toolbox(job.setup, plan, asked.agents) as toolbox:
+    respondents = Respondents(waits=job.waits)
+    models = models_for_plan(job.setup, job.plan, job.limits)
+    plan = None if models.may_call_any_tool(job.plan) else job.plan
+    async with open_toolbox(job.setup, plan, models.agents) as toolbox:
         job.masker.add_secrets(toolbox.known)
-        diagnostics = _check(job, toolbox, asked)
-        compiler = asked.compiler(toolbox.registry, job.on_in_doubt)
-        policy = _proved(job, toolbox)
-        launch = _launch(job, toolbox, asked, policy)
-        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        diagnostics = _check(job, toolbox, models)
+        compiler = models.compiler(toolbox.registry, job.on_in_doubt)
+        policy = _prove(job, toolbox)
+        launch = _launch(job, toolbox, models, policy)
+        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
         watch = Watch(observer=job.masker.masked_observer(job.progress.note))
-        if job.done is None:
+        if job.completed_steps is None:
             job.progress.begin()
         outcome: RunOutcome | None
         if job.engine is not None and job.journal is not None:
-            from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+            from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
-            running.check_blind(job.plan, job.secrets)
-            outcome = await running.run_there(
+            temporal_runs.check_secret_conditions(job.plan, job.secrets)
+            outcome = await temporal_runs.run_on_temporal(
                 job.plan,
                 launch,
                 job.journal,
                 job.run_id,
                 job.engine,
                 waits=job.waits,
-                secrets=job.named,
+                secrets=job.worker_secrets,
                 observer=None if job.detaches else watch.observer,
             )
         elif job.journal is None:
-            noted = () if policy is None else noted_before(_labels_beside(job))
+            noted = () if policy is None else noted_before(_journal_of_labels(job))
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id, noted=noted)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
-        elif job.done is not None:
-            outcome = await _taken_over(
-                job, job.journal, job.done, launch, ports, toolbox.known, watch, present
+        elif job.completed_steps is not None:
+            outcome = await _resume_adopted(
+                job, job.journal, job.completed_steps, launch, ports, toolbox.known, watch, respondents
             )
         else:
-            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, present)
+            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, respondents)
         job.progress.end()
     return outcome, diagnostics
 
 
-async def _taken_over(
+async def _resume_adopted(
     job: Job,
     journal: Journal,
     done: Mapping[str, Any],
@@ -186,36 +186,40 @@ async def _taken_over(
     ports: Ports,
     known: Known,
     watch: Watch,
-    present: Respondents,
+    respondents: Respondents,
 ) -> RunOutcome:
-    """Put the run into the journal as it stands elsewhere, and carry it on from there."""
+    """Record the run with the completed steps of another program, and continue it."""
     from callsheet.runtime.adopting import adopt_run  # noqa: PLC0415 - as above
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
     adopt_run(job.plan, known, launch, journal, job.run_id, done, ports.workspace)
     watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
-    return await resume_run(journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, present)
+    return await resume_run(
+        journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, respondents
+    )
 
 
-def _check(job: Job, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ...]:
-    """Refuse a plan with errors; else print the warnings, and which servers were opened."""
+def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, ...]:
+    """Raise CallsheetError for a plan with errors; otherwise print the warnings and the opened servers."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.secret_inputs import short_ones  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
 
-    usual = set(canonical_names(job.setup.settings.approve))
-    found = (
+    configured = set(canonical_names(job.setup.settings.approve))
+    diagnostics = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=asked.means),
-        *wrong_tools(job.plan, toolbox.registry, asked.agents),
+        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=models.means),
+        *wrong_tools(job.plan, toolbox.registry, models.agents),
         *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
-        *idle_rules(job.plan, set(job.approve) - usual, _limited(job)),
-        *short_ones(job.secrets),
+        *idle_rules(job.plan, set(job.approve) - configured, _tools_with_limits(job)),
+        *short_secret_warnings(job.secrets),
     )
-    if any(d.is_error for d in found):
-        raise CallsheetError(found, job.text.source)
+    if any(d.is_error for d in diagnostics):
+        raise CallsheetError(diagnostics, job.text.source)
     warnings = tuple(
-        d for d in (*job.text.diagnostics, *found) if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
+        d
+        for d in (*job.text.diagnostics, *diagnostics)
+        if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
     )
     if not job.quiet:
         print_diagnostics(job.masker.diagnostics(warnings), job.text.source)
@@ -225,15 +229,17 @@ def _check(job: Job, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ..
     return warnings
 
 
-def _limited(job: Job) -> list[str]:
-    """The tools whose calls the command limits; those of the configuration are meant for other plans too."""
-    own, usual = job.limits, job.setup.settings.limits
-    named = {**own.max_calls_by_tool, **own.max_concurrency_by_tool}
-    return sorted(named.keys() - usual.max_calls_by_tool.keys() - usual.max_concurrency_by_tool.keys())
+def _tools_with_limits(job: Job) -> list[str]:
+    """The tools that options of this command limit; limits of the configuration may be for other plans."""
+    limits, configured = job.limits, job.setup.settings.limits
+    limited = {**limits.max_calls_by_tool, **limits.max_concurrency_by_tool}
+    return sorted(
+        limited.keys() - configured.max_calls_by_tool.keys() - configured.max_concurrency_by_tool.keys()
+    )
 
 
-def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
-    """The policy on the tools that there are, once the plan has been proved; raises PolicyRefused."""
+def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
+    """The policy bound to the available tools, after the plan was verified. Raises PolicyRefused."""
     if job.policy is None:
         return None
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
@@ -251,7 +257,7 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
-        left=left_before(_labels_beside(job), job.setup.folder),
+        left=left_before(_journal_of_labels(job), job.setup.folder),
     )
     proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
@@ -260,24 +266,24 @@ def _proved(job: Job, toolbox: Toolbox) -> Policy | None:
     return proof.policy
 
 
-def _labels_beside(job: Job) -> Path:
-    """The journal beside which labels are kept; one that is not written to has them too."""
+def _journal_of_labels(job: Job) -> Path:
+    """The journal beside which labels are stored, also for a run that is not recorded."""
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
     return default_journal_path() if job.journal is None else job.journal.path
 
 
-def _launch(job: Job, toolbox: Toolbox, asked: RunModels, policy: Policy | None) -> Launch:
+def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None) -> Launch:
     from callsheet.api.requirements import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
     from callsheet.apps.session import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.launch import Launch  # noqa: PLC0415
 
     opened = toolbox.servers
-    servers = servers_of(job.plan, toolbox.registry, opened, asked.agents, policy) if opened else {}
+    servers = servers_of(job.plan, toolbox.registry, opened, models.agents, policy) if opened else {}
     return Launch(
-        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), asked.agents),
-        pins=pins_of(job.plan, toolbox.registry, asked.agents),
+        facts=facts_of(job.plan, toolbox.registry, OnInDoubt(job.on_in_doubt), models.agents),
+        pins=pins_of(job.plan, toolbox.registry, models.agents),
         inputs=job.inputs,
         limits=job.limits,
         source=job.text.source.text,

@@ -1,7 +1,6 @@
-"""The options that name a journal, and opening it for a command.
+"""The options that name a journal, and opening the journal for a command.
 
-In: what the command line says. Out: a journal, of which whoever has typed the command hears what they should
-know; or a JournalError that says why there is none.
+Input: values of options. Output: a journal whose warnings are printed, or a JournalError.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
 
 if TYPE_CHECKING:
@@ -25,22 +24,22 @@ journal_path = click.option(
     "--journal",
     type=click.Path(path_type=Path),
     metavar="PATH",
-    help="The journal; default: $CALLSHEET_JOURNAL, else in the user's data folder.",
+    help="The journal; default: $CALLSHEET_JOURNAL, otherwise in the user's data folder.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Where a run is recorded, if it is, and how durably."""
+    """Whether and where a run is recorded, and how durably."""
 
     journal: Path | None
     durability: str
     no_journal: bool = False
 
     def open(self, shapes: Shapes | None) -> Journal | None:
-        """The journal, None where nothing is to be recorded; raises JournalError.
+        """The journal, None if nothing is recorded. Raises JournalError.
 
-        `shapes` are those of credentials that are sealed in it, None for none.
+        `shapes` are the patterns of credentials that are sealed in it, None for none.
         """
         return None if self.no_journal else open_journal(self.journal, self.durability, shapes)
 
@@ -50,30 +49,30 @@ _durability = click.option(
     type=click.Choice(["full", "normal", "off"]),
     default="full",
     show_default=True,
-    help="What is safe from what: full from a loss of power, normal from a crash of the system, "
-    "off from one of the process.",
+    help="How durably events are recorded: full survives a loss of power, normal a crash of the system, "
+    "off a crash of the process.",
 )
-recording = options.folded(
+recording = options.grouped(
     "recording",
     Recording,
     journal=journal_path,
     durability=_durability,
     no_journal=click.option("--no-journal", is_flag=True, help="Record nothing; the run cannot be resumed."),
 )
-"""Where a run is recorded, as `recording`."""
-recording_in_journal = options.folded("recording", Recording, journal=journal_path, durability=_durability)
+"""The options of recording, as `recording`."""
+recording_in_journal = options.grouped("recording", Recording, journal=journal_path, durability=_durability)
 """The same for commands that need a journal."""
 
 
 def open_journal(
     path: Path | None, durability: str = "full", shapes: Shapes | Literal["configured"] | None = "configured"
 ) -> Journal:
-    """The journal at a path, or the default one; raises JournalError where there cannot be one.
+    """Open the journal at a path, or the default one. Raises JournalError if it cannot be opened.
 
-    `shapes` are those of credentials that are sealed in it, by default those of the configuration.
+    `shapes` are the patterns of credentials that are sealed in it, by default those of the configuration.
     """
     from callsheet.sealing.finder import Finder  # noqa: PLC0415 - as below
-    from callsheet.store.journal import Journal  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.journal import Journal  # noqa: PLC0415 - imports sqlite3
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.schema import Durability  # noqa: PLC0415 - as above
 
@@ -82,37 +81,39 @@ def open_journal(
 
         shapes = load_settings().secrets.shapes
     finder = Finder(shapes=shapes)
-    return _telling(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
+    return _with_warnings(Journal.open(path or default_journal_path(), Durability(durability), finder=finder))
 
 
 def open_to_read(path: Path | None) -> Journal:
-    """The journal at a path, or the default one, for reading alone; raises JournalError if there is none."""
+    """Open the journal at a path, or the default one, read-only. Raises JournalError if there is none."""
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    return _telling(Journal.open_to_read(path or default_journal_path()))
+    return _with_warnings(Journal.open_to_read(path or default_journal_path()))
 
 
-def _telling(journal: Journal) -> Journal:
-    """The journal, of which whoever has typed the command hears what they should know."""
+def _with_warnings(journal: Journal) -> Journal:
+    """The journal, whose warnings are printed on standard error."""
     journal.warn = lambda text: to_stderr(f"warning {text}")
     return journal
 
 
 def journal_hint(path: Path | None) -> str:
-    """What a further command needs to find this journal again."""
+    """The option that a further command needs to use the same journal; empty for the default one."""
     return "" if path is None else f" --journal {shlex.quote(str(path))}"
 
 
-def interrupted(stop: KeyboardInterrupt, run_id: str | None, hint: str, *, is_there: bool = False) -> Exit:
-    """Say how a run goes on that Ctrl-C or another signal has stopped, and give the exit status.
+def report_interrupt(
+    stop: KeyboardInterrupt, run_id: str | None, hint: str, *, on_server: bool = False
+) -> Exit:
+    """Print how to continue a run that a signal has interrupted, and return the exit status.
 
-    A run that `is_there`, on an engine's server, goes on by itself: only the waiting for it has ended.
+    A run that `on_server`, on the server of an engine, continues by itself: only the waiting has ended.
     """
     if not run_id:
         to_stderr("interrupted; nothing was recorded")
-    elif is_there:
-        to_stderr(f"it goes on without you; it is waited for again by: callsheet resume {run_id}{hint}")
+    elif on_server:
+        to_stderr(f"the run continues on the server; wait for it again with: callsheet resume {run_id}{hint}")
     else:
-        to_stderr(f"interrupted; it goes on with: callsheet resume {run_id}{hint}")
+        to_stderr(f"interrupted; continue with: callsheet resume {run_id}{hint}")
     return getattr(stop, "status", Exit.INTERRUPTED)

@@ -1,4 +1,4 @@
-"""`callsheet login|logout`: logs a person in to an MCP server, and out."""
+"""`callsheet login` and `callsheet logout`: log in to an MCP server with OAuth, and out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.rendering.values import without_controls
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callsheet.ports.mcp.oauth.authorize import PendingLogin
     from callsheet.ports.mcp.oauth.records import Login
 
-_MOST_CHARACTERS = 20_000
+_MAX_CHARACTERS = 20_000
 
 
 @click.command()
@@ -27,46 +27,53 @@ _MOST_CHARACTERS = 20_000
     "--browser/--no-browser",
     "opens",
     default=None,
-    help="Open the address in a browser; or, for a browser on another machine, take the address that it was "
-    "sent back to. Default: print the address and wait.",
+    help="Open the address in a browser, or (--no-browser) read the address that a browser on another "
+    "machine was redirected to. Default: print the address and wait.",
 )
-@click.option("--scope", default="", metavar="SCOPE", help="Ask for this in place of what the server says.")
+@click.option(
+    "--scope",
+    default="",
+    metavar="SCOPE",
+    help="Request this scope instead of the one that the server names.",
+)
 @options.as_json
 def login(
     server: str | None, mcp_configs: tuple[Any, ...], opens: bool | None, scope: str, as_json: bool
 ) -> int:
-    """Log in to an MCP server that asks for it; without SERVER, list the logins that are kept.
+    """Log in to an MCP server that requires it; without SERVER, list the stored logins.
 
-    The tokens are kept sealed, beside the seal key and outside of every journal; runs use and renew them. A
-    run never logs in by itself.
+    The tokens are stored encrypted, outside of all journals. Runs use and renew them. A run never logs in by
+    itself.
     """
     if server is None:
         return _list(as_json)
     import asyncio  # noqa: PLC0415 - not for --help
 
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
-    from callsheet.apps.login import log_in  # noqa: PLC0415 - brings the SDK
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
+    from callsheet.apps.login import log_in  # noqa: PLC0415 - imports the SDK
 
-    def show(begun: PendingLogin) -> None:
-        to_stderr(f"log in to {server} at {without_controls(begun.issuer)}: open this address in a browser")
-        click.echo(f"\n  {begun.address}\n", err=True)
+    def show(pending: PendingLogin) -> None:
+        to_stderr(f"log in to {server} at {without_controls(pending.issuer)}: open this address in a browser")
+        click.echo(f"\n  {pending.address}\n", err=True)
         if opens:
-            click.launch(begun.address)
+            click.launch(pending.address)
         if opens is not False:
-            to_stderr("waiting for the browser to come back (Ctrl-C ends it)")
+            to_stderr("waiting for the login in the browser (Ctrl-C cancels)")
 
     async def ask(_begun: PendingLogin) -> str:
         to_stderr(
-            "then paste here the whole address that the browser was sent to; the page itself need not load:"
+            "then paste here the full address that the browser was redirected to; the page need not load:"
         )
-        return await asyncio.to_thread(sys.stdin.readline, _MOST_CHARACTERS)  # Ctrl-C is heard meanwhile
+        return await asyncio.to_thread(
+            sys.stdin.readline, _MAX_CHARACTERS
+        )  # in a thread, so that Ctrl-C still works
 
     setup = options.setup_from(mcp_configs=mcp_configs)
-    made = run_to_end(log_in(setup, server, show, ask if opens is False else None, scope=scope))
+    record = run_async(log_in(setup, server, show, ask if opens is False else None, scope=scope))
     if as_json:
-        print_json(_json(made))
+        print_json(_json(record))
     else:
-        to_stderr(f"logged in to {server}{_until(made)}")
+        to_stderr(f"logged in to {server}{_expiry(record)}")
     return Exit.OK
 
 
@@ -75,41 +82,43 @@ def login(
 @options.mcp_configs
 @options.as_json
 def logout(server: str, mcp_configs: tuple[Any, ...], as_json: bool) -> int:
-    """Forget the login with an MCP server, and tell its authorization server so; exit 1 if there is none."""
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
-    from callsheet.apps.login import log_out  # noqa: PLC0415 - brings the SDK
+    """Remove the login of SERVER and revoke its tokens; the exit status is 1 if there is none."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.apps.login import log_out  # noqa: PLC0415 - imports the SDK
 
-    done = run_to_end(log_out(options.setup_from(mcp_configs=mcp_configs), server))
+    done = run_async(log_out(options.setup_from(mcp_configs=mcp_configs), server))
     if as_json:
         print_json({"server": server, "forgotten": done.existed, "revoked": done.is_revoked})
     elif not done.existed:
-        to_stderr(f"there is no login with {server}")
+        to_stderr(f"there is no login for {server}")
     else:
-        ended = "its authorization server has ended it" if done.is_revoked else "its tokens end by themselves"
-        to_stderr(f"the login with {server} is forgotten; {ended}")
+        ended = "its tokens were revoked" if done.is_revoked else "its tokens expire by themselves"
+        to_stderr(f"removed the login for {server}; {ended}")
     return Exit.OK if done.existed else Exit.FAILED
 
 
 def _list(as_json: bool) -> int:
-    from callsheet.apps.login import stored_logins  # noqa: PLC0415 - brings the SDK
+    from callsheet.apps.login import stored_logins  # noqa: PLC0415 - imports the SDK
 
     file, logins = stored_logins()
     if as_json:
         print_json({"path": str(file.path), "logins": [_json(login) for login in logins]})
         return Exit.OK
-    for one in logins:
-        scope = f"  {one.tokens.scope}" if one.tokens.scope else ""
-        click.echo(without_controls(f"{one.server}  {one.url}  by {one.issuer}{scope}{_until(one)}"))
+    for record in logins:
+        scope = f"  {record.tokens.scope}" if record.tokens.scope else ""
+        click.echo(
+            without_controls(f"{record.server}  {record.url}  by {record.issuer}{scope}{_expiry(record)}")
+        )
     if not logins:
         to_stderr("there is no login")
-    to_stderr(f"the file is {file.path}")
+    to_stderr(f"file: {file.path}")
     return Exit.OK
 
 
-def _until(login: Login) -> str:
-    """Until when a login counts, as far as anybody knows."""
+def _expiry(login: Login) -> str:
+    """How long a login is valid, as far as known."""
     if login.tokens.refresh:
-        return ", renewed by itself"
+        return ", renewed automatically"
     if login.tokens.ends is None:
         return ""
     return f", until {datetime.fromtimestamp(login.tokens.ends, UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,4 +1,4 @@
-"""`callsheet lsp`: the language server for plans in editors."""
+"""`callsheet lsp`: the language server for plans and policies in editors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.given import parse_variables
+from callsheet.apps.cli.assignments import parse_variables
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -17,52 +17,56 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--stdio", is_flag=True, help="Talk over standard input and output; the default.")
+@click.option("--stdio", is_flag=True, help="Communicate over standard input and output; the default.")
 @click.option(
     "--tcp",
     "port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="Listen on this port of 127.0.0.1 instead; 0 takes a free one, which is printed.",
+    help="Listen on this port of 127.0.0.1 instead; 0 selects a free port, which is printed.",
 )
 @options.policy_if_any
 @options.checked_tools
 @options.variables
 def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tuple[str, ...]) -> None:
-    """Answer an editor: findings, completion, hovers, renaming, formatting of plans and policies.
+    """Start the language server: diagnostics, completion, hover, rename and formatting of plans and policies.
 
-    Servers are asked for their tools only if their configuration is named, once at the start. Nothing is run.
+    Servers are asked for their tools only if --mcp-config is given, once at the start. Nothing is executed.
     """
     if stdio and port is not None:
-        raise click.UsageError("--stdio and --tcp are two ways; give one")
+        raise click.UsageError("--stdio and --tcp exclude each other")
     if port is None:
         if sys.stdin is None or sys.stdout is None:
-            raise click.UsageError("no editor can be there: standard input or output is closed")
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # what waits for the editor's next line hears no Ctrl-C
-    given = parse_variables(variables)
+            raise click.UsageError(
+                "standard input or output is closed: an editor must start this command, or use --tcp"
+            )
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the blocking read would not be interrupted by Ctrl-C
+    inputs = parse_variables(variables)
     try:
         from callsheet.apps.lsp.transports import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise CallsheetError.single(
-            "LSP001", "this needs the package pygls", help="pip install 'callsheet[lsp]'"
+            "LSP001",
+            "the language server needs pygls, which is not installed",
+            help="pip install 'callsheet[lsp]'",
         ) from error
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.analysis import AnalysisContext  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.tools import local_tools_of  # noqa: PLC0415 - as above
 
     out = reserve_stdout() if port is None else None
-    here = AnalysisContext(
-        setup, local_tools_of(setup), options.policy_named(policy, setup), tuple(given), setup.means
+    context = AnalysisContext(
+        setup, local_tools_of(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.means
     )
     if out is not None:
-        serve_stdio(make_server(here), out)
+        serve_stdio(make_server(context), out)
     else:
-        run_to_end(
+        run_async(
             serve_tcp(
-                lambda: make_server(here), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
+                lambda: make_server(context), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
             )
         )

@@ -1,89 +1,99 @@
-"""The entry point of `callsheet`: the table of commands. Imports nothing but click."""
+"""The entry point of `callsheet`: the table of its commands. Imports nothing but click."""
 
 from __future__ import annotations
 
 import click
 
 from callsheet import __version__
-from callsheet.apps.cli.group import Entry, LazyGroup
+from callsheet.apps.cli.group import CommandEntry, RootGroup
 
-_HERE = "callsheet.apps.cli"
+_PACKAGE = "callsheet.apps.cli"
 _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
 
-COMMANDS: dict[str, Entry] = {
-    "compile": Entry(f"{_HERE}.compile:compile_goal", "Make a plan for a goal.", _PLANS),
-    "chat": Entry(f"{_HERE}.chat:chat", "Talk with a model that calls tools and makes plans.", _PLANS),
-    "check": Entry(f"{_HERE}.check:check", "Say what is wrong with plans.", _PLANS),
-    "fmt": Entry(f"{_HERE}.fmt:fmt", "Write plans in their canonical form.", _PLANS),
-    "graph": Entry(f"{_HERE}.graph:graph", "Draw a plan.", _PLANS),
-    "explain-schedule": Entry(
-        f"{_HERE}.explain_schedule:explain_schedule", "Say what each step of a plan waits for.", _PLANS
+COMMANDS: dict[str, CommandEntry] = {
+    "compile": CommandEntry(f"{_PACKAGE}.compile:compile_goal", "Compile a goal into a plan.", _PLANS),
+    "chat": CommandEntry(f"{_PACKAGE}.chat:chat", "Chat with a model that calls tools.", _PLANS),
+    "check": CommandEntry(f"{_PACKAGE}.check:check", "Report errors in plans.", _PLANS),
+    "fmt": CommandEntry(f"{_PACKAGE}.fmt:fmt", "Format plans.", _PLANS),
+    "graph": CommandEntry(f"{_PACKAGE}.graph:graph", "Draw a plan as a graph.", _PLANS),
+    "explain-schedule": CommandEntry(
+        f"{_PACKAGE}.explain_schedule:explain_schedule", "Show what each step of a plan waits for.", _PLANS
     ),
-    "compare-react": Entry(
-        f"{_HERE}.compare_react:compare_react", "Reach a goal as a plan and as a ReAct loop.", _PLANS
+    "compare-react": CommandEntry(
+        f"{_PACKAGE}.compare_react:compare_react", "Compare a plan with a ReAct loop.", _PLANS
     ),
-    "plan": Entry(f"{_HERE}.plan.group:plan", "Make, keep, run and compare plans: plan create.", _PLANS),
-    "save": Entry(f"{_HERE}.plan.keep:save", "Put a plan into the plan library.", _PLANS),
-    "verify": Entry(f"{_HERE}.verify:verify", "Prove plans against a policy.", _PLANS),
-    "explain-policy": Entry(
-        f"{_HERE}.verify:explain_policy", "Say whose data each step takes and gives.", _PLANS
+    "plan": CommandEntry(f"{_PACKAGE}.plan.group:plan", "Create, store, run and compare plans.", _PLANS),
+    "save": CommandEntry(f"{_PACKAGE}.plan.manage:save", "Save a plan in the plan library.", _PLANS),
+    "verify": CommandEntry(f"{_PACKAGE}.verify:verify", "Verify plans against a policy.", _PLANS),
+    "explain-policy": CommandEntry(
+        f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
     ),
-    "policy": Entry(f"{_HERE}.policy.group:policy", "Say what plans may do: policy init.", _PLANS),
-    "run": Entry(f"{_HERE}.run:run", "Check a plan and run it on real tools.", _RUNS),
-    "dry-run": Entry(f"{_HERE}.dry_run:dry_run", "Say what a plan would do, and do nothing.", _RUNS),
-    "resume": Entry(f"{_HERE}.resume:resume", "Carry on a run where its journal ends.", _RUNS),
-    "decide": Entry(f"{_HERE}.decide:decide", "Decide about calls that gave no answer.", _RUNS),
-    "cancel": Entry(f"{_HERE}.cancel:cancel", "End a run for good.", _RUNS),
-    "inbox": Entry(f"{_HERE}.inbox:inbox", "List what runs wait for from people.", _RUNS),
-    "approve": Entry(f"{_HERE}.approve:approve", "Answer what a run asks: yes, no, or a value.", _RUNS),
-    "runs": Entry(f"{_HERE}.runs:runs", "List the runs, the newest first.", _RUNS),
-    "show": Entry(f"{_HERE}.show:show", "Tell what happened in a run.", _RUNS),
-    "tail": Entry(f"{_HERE}.tail:tail", "Print the events of a run as they come.", _RUNS),
-    "top": Entry(f"{_HERE}.top:top", "Watch a run while it goes.", _RUNS),
-    "search": Entry(f"{_HERE}.search:search", "Find a text in what runs have handled.", _RUNS),
-    "why": Entry(f"{_HERE}.asking.why:why", "Say what a value of a run was made of.", _RUNS),
-    "at": Entry(f"{_HERE}.asking.at:at", "Show a run as it was after one of its events.", _RUNS),
-    "diff": Entry(f"{_HERE}.asking.diff:diff_of_runs", "Say where two runs first part, and why.", _RUNS),
-    "blame": Entry(
-        f"{_HERE}.asking.blame:blame", "Say where a run failed, and what likely led to it.", _RUNS
+    "policy": CommandEntry(f"{_PACKAGE}.policy.group:policy", "Create, check and share policies.", _PLANS),
+    "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
+    "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
+    "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
+    "decide": CommandEntry(f"{_PACKAGE}.decide:decide", "Resolve calls in doubt.", _RUNS),
+    "cancel": CommandEntry(f"{_PACKAGE}.cancel:cancel", "Cancel a run.", _RUNS),
+    "inbox": CommandEntry(f"{_PACKAGE}.inbox:inbox", "List pending questions and approvals.", _RUNS),
+    "approve": CommandEntry(
+        f"{_PACKAGE}.approve:approve", "Approve, deny or answer a request of a run.", _RUNS
     ),
-    "debug": Entry(f"{_HERE}.debugger.command:debug", "Look at a run step by step, with keys.", _RUNS),
-    "trace": Entry(f"{_HERE}.trace.group:trace", "Give runs to tools that show traces: trace export.", _RUNS),
-    "playback": Entry(f"{_HERE}.travel.playback:playback", "Show a run as it went; nothing is run.", _RUNS),
-    "rerun": Entry(f"{_HERE}.travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS),
-    "fork": Entry(
-        f"{_HERE}.travel.fork:fork", "Go on from an event in a new run, with something edited.", _RUNS
+    "runs": CommandEntry(f"{_PACKAGE}.runs:runs", "List runs, newest first.", _RUNS),
+    "show": CommandEntry(f"{_PACKAGE}.show:show", "Show what happened in a run.", _RUNS),
+    "tail": CommandEntry(f"{_PACKAGE}.tail:tail", "Print the events of a run.", _RUNS),
+    "top": CommandEntry(f"{_PACKAGE}.top:top", "Watch a run live.", _RUNS),
+    "search": CommandEntry(f"{_PACKAGE}.search:search", "Search the data of runs.", _RUNS),
+    "why": CommandEntry(f"{_PACKAGE}.inspection.why:why", "Show where a value of a run came from.", _RUNS),
+    "at": CommandEntry(f"{_PACKAGE}.inspection.at:at", "Show the state of a run after an event.", _RUNS),
+    "diff": CommandEntry(f"{_PACKAGE}.inspection.diff:diff_of_runs", "Compare two runs.", _RUNS),
+    "blame": CommandEntry(
+        f"{_PACKAGE}.inspection.blame:blame", "Show where a run failed and the likely cause.", _RUNS
     ),
-    "report": Entry(f"{_HERE}.report:report", "Write a run as one HTML file.", _RUNS),
-    "serve": Entry(f"{_HERE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
-    "lctl": Entry(f"{_HERE}.lctl.group:lctl", "Check and draw what agents hand to one another.", _RUNS),
-    "worker": Entry(f"{_HERE}.engines.worker:worker", "Carry runs on for a Temporal server.", _RUNS),
-    "blobs": Entry(
-        f"{_HERE}.engines.blobs:blobs", "Let go of large values of runs on Temporal: blobs prune.", _RUNS
+    "debug": CommandEntry(f"{_PACKAGE}.debugger.command:debug", "Step through a recorded run.", _RUNS),
+    "trace": CommandEntry(f"{_PACKAGE}.trace.group:trace", "Export runs to tracing tools.", _RUNS),
+    "playback": CommandEntry(
+        f"{_PACKAGE}.time_travel.playback:playback", "Replay the recording of a run.", _RUNS
     ),
-    "labels": Entry(
-        f"{_HERE}.labels.group:labels", "Say whose data runs have left in files and facts.", _MORE
+    "rerun": CommandEntry(
+        f"{_PACKAGE}.time_travel.rerun:rerun", "Run a plan again from a step, as a new run.", _RUNS
     ),
-    "tools": Entry(f"{_HERE}.tools:tools", "List the tools that a plan can call.", _MORE),
-    "trust": Entry(f"{_HERE}.trust.group:trust", "Say which tools of MCP servers are trusted.", _MORE),
-    "login": Entry(f"{_HERE}.login:login", "Log in to an MCP server that asks for it.", _MORE),
-    "logout": Entry(f"{_HERE}.login:logout", "Forget the login with an MCP server.", _MORE),
-    "models": Entry(f"{_HERE}.models.group:models", "Fetch models that run on this machine.", _MORE),
-    "mcp": Entry(f"{_HERE}.mcp:mcp", "Serve callsheet to MCP clients: stdio or HTTP.", _MORE),
-    "doctor": Entry(f"{_HERE}.doctor:doctor", "Look whether everything needed is in order.", _MORE),
-    "demo": Entry(f"{_HERE}.demo:demo", "See it work on real MCP servers.", _MORE),
-    "lsp": Entry(f"{_HERE}.lsp:lsp", "Answer an editor: plans as you write them.", _MORE),
-    "explain": Entry(f"{_HERE}.explain:explain", "Explain a diagnostic code.", _MORE),
-    "schema": Entry(f"{_HERE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
-    "completion": Entry(f"{_HERE}.completion:completion", "Print the completion script of a shell.", _MORE),
+    "fork": CommandEntry(
+        f"{_PACKAGE}.time_travel.fork:fork", "Branch a new run off an event, with edits.", _RUNS
+    ),
+    "report": CommandEntry(f"{_PACKAGE}.report:report", "Write a run as an HTML report.", _RUNS),
+    "serve": CommandEntry(f"{_PACKAGE}.serve:serve", "Serve the HTTP API and the web viewer.", _RUNS),
+    "lctl": CommandEntry(
+        f"{_PACKAGE}.lctl.group:lctl", "Write, check and compare hand-offs of agents.", _RUNS
+    ),
+    "worker": CommandEntry(f"{_PACKAGE}.engines.worker:worker", "Execute runs for a Temporal server.", _RUNS),
+    "blobs": CommandEntry(
+        f"{_PACKAGE}.engines.blobs:blobs", "Delete unused large values of runs on Temporal.", _RUNS
+    ),
+    "labels": CommandEntry(f"{_PACKAGE}.labels.group:labels", "Manage the labels of files and facts.", _MORE),
+    "tools": CommandEntry(f"{_PACKAGE}.tools:tools", "List the tools that a plan can call.", _MORE),
+    "trust": CommandEntry(f"{_PACKAGE}.trust.group:trust", "Manage trust in tools of MCP servers.", _MORE),
+    "login": CommandEntry(f"{_PACKAGE}.login:login", "Log in to an MCP server.", _MORE),
+    "logout": CommandEntry(f"{_PACKAGE}.login:logout", "Log out of an MCP server.", _MORE),
+    "models": CommandEntry(
+        f"{_PACKAGE}.models.group:models", "Manage models that run on this machine.", _MORE
+    ),
+    "mcp": CommandEntry(f"{_PACKAGE}.mcp:mcp", "Serve MCP clients over stdio or HTTP.", _MORE),
+    "doctor": CommandEntry(f"{_PACKAGE}.doctor:doctor", "Check the installation.", _MORE),
+    "demo": CommandEntry(f"{_PACKAGE}.demo:demo", "Run an example on real MCP servers.", _MORE),
+    "lsp": CommandEntry(f"{_PACKAGE}.lsp:lsp", "Start the language server for editors.", _MORE),
+    "explain": CommandEntry(f"{_PACKAGE}.explain:explain", "Explain a diagnostic code.", _MORE),
+    "schema": CommandEntry(f"{_PACKAGE}.schema:schema", "Print the JSON Schema of JSON plans.", _MORE),
+    "completion": CommandEntry(
+        f"{_PACKAGE}.completion:completion", "Print a shell completion script.", _MORE
+    ),
 }
 
 
 @click.group(
-    "callsheet", cls=LazyGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+    "callsheet", cls=RootGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, prog_name="callsheet", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show the traceback of a bug.")
+@click.option("--debug", is_flag=True, help="Print the traceback of an internal error.")
 def main(debug: bool) -> None:
-    """Plans of tool calls: check them, run them, resume them after a crash, see what happened."""
-    del debug  # the group looks for it on the command line, also where a command line cannot be read
+    """Check, run, resume and inspect plans of tool calls."""
+    del debug  # the group reads it from the command line, which also works if parsing fails

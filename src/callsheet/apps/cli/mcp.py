@@ -1,4 +1,4 @@
-"""`callsheet mcp`: runs the MCP server, over standard input and output or streamable HTTP."""
+"""`callsheet mcp`: starts the MCP server, over standard input and output or streamable HTTP."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 @click.option(
     "--http",
     metavar="[HOST:]PORT",
-    help="Serve streamable HTTP on this machine, not standard input and output; port 0 is any that is free.",
+    help="Serve streamable HTTP instead of standard input and output; port 0 selects a free port.",
 )
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --http: the token that clients have to show; default: $CALLSHEET_TOKEN, else a new one that "
-    "is printed.",
+    help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new token, "
+    "which is printed.",
 )
 @options.tool_sources
 @options.policy_if_any
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     "--approve",
     multiple=True,
     metavar="TOOL",
-    help="Ask a person before each call of this tool; may be repeated.",
+    help="Require approval of each call of this tool; may be repeated.",
 )
 @click.option(
     "--client-answers",
     is_flag=True,
-    help="Offer answer_run to clients that cannot ask a person: their model may then say yes by itself.",
+    help="Offer answer_run to clients that cannot ask a person: their model can then approve calls.",
 )
-@limiting.limits
+@limit_options.limits
 @options.plans_folder
 @journals.recording_in_journal
 def mcp(  # noqa: PLR0913 - an argument for each group of options
@@ -63,42 +63,42 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
     plans_folder: Path | None,
     recording: journals.Recording,
 ) -> int:
-    """Serve plans, runs and callsheet's tools to MCP clients.
+    """Serve plans, runs and the tools of callsheet to MCP clients.
 
-    Without --http the client starts this command and speaks over standard input and output. Policy, limits,
-    tools and MCP servers hold for every plan that a client runs; no client can widen them. Runs that are
-    under way when it ends are in the journal: `callsheet resume` carries them on.
+    Without --http, the client starts this command and communicates over standard input and output. Policy,
+    limits, tools and servers apply to every plan that a client runs, and no client can widen them. Runs that
+    are interrupted at the end are recorded: `callsheet resume` continues them.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.mcp.transports import ServerConfig, serve  # noqa: PLC0415
     from callsheet.store.library import open_library  # noqa: PLC0415
 
     if token_file is not None and http is None:
-        raise click.UsageError("--token-file is for --http: elsewhere nobody but the client can speak")
+        raise click.UsageError("--token-file needs --http")
     if http is None and (sys.stdin is None or sys.stdout is None):
-        message = "no client can be there: standard input or output is closed"
-        way_out = "let an MCP client start this command, or write --http 8321"
-        raise CallsheetError.single("CFG010", message, help=way_out)
+        message = "standard input or output is closed"
+        help_text = "let an MCP client start this command, or write --http 8321"
+        raise CallsheetError.single("CFG010", message, help=help_text)
     web = None if http is None else _web(http, token_file)
     settings = replace(setup.settings, approve=(*setup.settings.approve, *approve))
     setup = replace(setup, settings=settings)
     if http is None and is_terminal(sys.stdin):
         to_stderr(
-            "an MCP client starts this command and speaks to it here; Ctrl-D ends it (callsheet mcp --help)"
+            "this command is meant to be started by an MCP client; Ctrl-D stops it (callsheet mcp --help)"
         )
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     served = ServerConfig(
         setup=setup,
         limits=limits,
-        policy=options.policy_named(policy, setup),
+        policy=options.resolve_policy(policy, setup),
         library=open_library(plans_folder),
         journal=journal,
         clients_may_answer=client_answers,
         hint=journals.journal_hint(recording.journal),
     )
-    with journal, suppress(KeyboardInterrupt):  # the way in which a server ends
-        run_to_end(serve(served, web, to_stderr))
+    with journal, suppress(KeyboardInterrupt):  # Ctrl-C stops the server
+        run_async(serve(served, web, to_stderr))
     return Exit.OK
 
 

@@ -69,7 +69,7 @@ def with_way_out(error: CallsheetError) -> CallsheetError:
     )
 
 
-moved = options.folded(
+moved = options.grouped(
     "moved",
     Moved,
     tools_files=click.option(

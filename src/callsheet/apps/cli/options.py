@@ -1,7 +1,6 @@
-"""Options that several commands share; related ones are combined into one argument.
+"""Options that several commands share; related options are combined into one argument.
 
-A group of options such as `tool_sources` gives its command a single argument (`setup`), made of
-what was written on the command line.
+A group of options such as `tool_sources` passes a single argument (`setup`) to its command.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
-from callsheet.apps.cli.progress_mode import Stage
+from callsheet.apps.cli.progress_mode import ProgressMode
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
@@ -28,71 +27,71 @@ if TYPE_CHECKING:
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
 
 _ID = re.compile(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
-"""What may be a plan of the library: nothing with a slash or the suffix of a plan's file."""
+"""The syntax of a plan id: no slash, and no suffix of a plan file."""
 _PATH = click.Path(path_type=Path)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
 
-def _syntax(_context: click.Context, _option: click.Parameter, given: str | None) -> Syntax | None:
+def _syntax(_context: click.Context, _option: click.Parameter, value: str | None) -> Syntax | None:
     from callsheet.frontends.spelling import Syntax  # noqa: PLC0415 - not for --help
 
-    return None if given is None else Syntax(given)
+    return None if value is None else Syntax(value)
 
 
 syntax = click.option(
     "--syntax",
     type=click.Choice(["ltp", "micro", "dag"]),
     callback=_syntax,
-    help="How plans are written; default: as the file's suffix says (.ltp, .micro, .json, .yaml), else as "
-    "the text looks.",
+    help="The syntax of plans; default: from the suffix of the file (.ltp, .micro, .json, .yaml), otherwise "
+    "from the text.",
 )
 variables = click.option(
     "--var",
     "variables",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A variable of the plan; VALUE is JSON, or else text. May be repeated.",
+    help="Set a variable of the plan; VALUE is JSON, otherwise text. May be repeated.",
 )
 secrets = click.option(
     "--secret",
     "secrets",
     multiple=True,
     metavar="NAME=WHERE",
-    help="A variable that is a secret: env:VARIABLE, file:PATH, or - to be asked. It is sealed in the "
-    "journal and masked in what is shown. May be repeated.",
+    help="Set a secret variable from env:VARIABLE, file:PATH, or - for a prompt. It is encrypted in the "
+    "journal and masked in output. May be repeated.",
 )
 no_secret_patterns = click.option(
     "--no-secret-patterns",
     "no_secret_patterns",
     is_flag=True,
-    help="Seal and mask only secrets that are known, not what looks like a credential.",
+    help="Encrypt and mask only declared secrets, not texts that look like credentials.",
 )
 show_secrets = click.option(
-    "--show-secrets", "shows_secrets", is_flag=True, help="Print the answer as it is, secrets too."
+    "--show-secrets", "shows_secrets", is_flag=True, help="Do not mask secrets in the output."
 )
 progress = click.option(
     "--progress",
-    type=click.Choice([str(stage) for stage in Stage]),
-    default=str(Stage.AUTO),
-    help="How steps are shown on standard error: auto is live on a terminal, else plain; none with --json.",
+    type=click.Choice([str(stage) for stage in ProgressMode]),
+    default=str(ProgressMode.AUTO),
+    help="The progress display on standard error; auto: live on a terminal, else plain; none with --json.",
 )
 waits = click.option(
-    "--wait", "waits", is_flag=True, help="Stay until people have answered; default: stop and exit 4."
+    "--wait", "waits", is_flag=True, help="Wait for answers of people; default: stop with exit status 4."
 )
 
 
-def folded(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
-    """A decorator that gives a command `name=make(…)` in place of the values of these options.
+def grouped(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
+    """A decorator that passes `name=make(…)` to a command instead of the values of these options.
 
-    The options stand under the names of their own values, which `make` takes.
+    The keywords are the names of the options, with which `make` is called.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_one(**given: Any) -> Any:
-            own = {option: given.pop(option) for option in options}
-            return command(**given, **{name: make(**own)})
+        def with_one(**values: Any) -> Any:
+            group_values = {option: values.pop(option) for option in options}
+            return command(**values, **{name: make(**group_values)})
 
         declared: Callable[..., Any] = with_one
         for option in reversed(options.values()):
@@ -107,9 +106,9 @@ def folded(name: str, make: Callable[..., object], **options: Decorator) -> Deco
 
 @dataclass(frozen=True, slots=True)
 class NamedPlan:
-    """A plan as a command line names it: a file, `-`, or an id of the library in the folder.
+    """A plan named on the command line: a file, `-`, or an id of the library in the folder.
 
-    `syntax` is its spelling where that is said; then it is a file.
+    If `syntax` is set, the name is always that of a file.
     """
 
     plan: str
@@ -117,11 +116,11 @@ class NamedPlan:
     plans_folder: Path | None = None
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
-        """The text with its plan, if it has one; raises CallsheetError (CFG012) if it cannot be read."""
-        from callsheet.apps.cli.reading import read_plan  # noqa: PLC0415 - not for --help
+        """The text with its plan, if it is valid. Raises CallsheetError (CFG012) if it cannot be read."""
+        from callsheet.apps.cli.plan_input import read_plan  # noqa: PLC0415 - not for --help
 
         if self.syntax is None and _ID.match(self.plan):
-            from callsheet.apps.cli.plan.named import read_named  # noqa: PLC0415 - as above
+            from callsheet.apps.cli.plan.resolve import read_named  # noqa: PLC0415 - as above
 
             return read_named(self.plan, self.plans_folder, variables)
         return read_plan(self.plan, syntax=self.syntax, variables=variables)
@@ -132,13 +131,13 @@ plans_folder = click.option(
     "plans_folder",
     type=_PATH,
     metavar="DIR",
-    help="The folder of the plan library; default: $CALLSHEET_PLANS, else in the user's data folder.",
+    help="The folder of the plan library; default: $CALLSHEET_PLANS, otherwise in the user's data folder.",
 )
 _plan_argument = click.argument("plan", metavar="PLAN")
-plan = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
+plan = grouped("plan", NamedPlan, plan=_plan_argument, syntax=syntax, plans_folder=plans_folder)
 """The argument PLAN with `--syntax` and `--plans`, as `plan`."""
-plan_file = folded("plan", NamedPlan, plan=_plan_argument, syntax=syntax)
-"""The argument PLAN with `--syntax`, as `plan`, for commands whose `--plans` is where something goes."""
+plan_file = grouped("plan", NamedPlan, plan=_plan_argument, syntax=syntax)
+"""The argument PLAN with `--syntax`, as `plan`, for commands with another use of `--plans`."""
 
 
 # ---------------------------------------------------------------- tools
@@ -153,7 +152,7 @@ def setup_from(
     model: str = "",
     pinned: bool = False,
 ) -> Setup:
-    """The setup that these options describe, on top of the user's configuration file."""
+    """The setup that these options describe, based on the user's configuration file."""
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
     from callsheet.apps.session import Setup  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
@@ -171,22 +170,22 @@ def setup_from(
         tools_files=tuple(tools_files),
         mcp_configs=tuple(mcp_configs),
         settings=settings,
-        model=model_named(model),
+        model=resolve_model(model),
     )
 
 
-def model_named(given: str) -> str:
-    """The model that is to be asked in place of the configured one, a file with its whole path.
+def resolve_model(option: str) -> str:
+    """The model of the option or of CALLSHEET_MODEL, with an absolute path if it is a file.
 
-    It is that of the option, else that of CALLSHEET_MODEL; empty for none.
+    Empty if neither is set; the configured model applies then.
     """
     from callsheet.ports.models.settings import named_model  # noqa: PLC0415 - as above
 
-    named = named_model(given, os.environ)
-    if named.endswith(".py"):
-        raise click.UsageError(f"--model {named[:80]!r}: write FILE.py:FUNCTION")
-    path, _, name = named.rpartition(":")
-    return f"{os.path.abspath(path)}:{name}" if path.endswith(".py") else named
+    model_name = named_model(option, os.environ)
+    if model_name.endswith(".py"):
+        raise click.UsageError(f"--model {model_name[:80]!r}: write FILE.py:FUNCTION")
+    path, _, name = model_name.rpartition(":")
+    return f"{os.path.abspath(path)}:{name}" if path.endswith(".py") else model_name
 
 
 tools_files = click.option(
@@ -195,7 +194,7 @@ tools_files = click.option(
     multiple=True,
     type=_PATH,
     metavar="FILE.py",
-    help="Python functions as tools; may be repeated.",
+    help="A file whose Python functions are tools; may be repeated.",
 )
 mcp_configs = click.option(
     "--mcp-config",
@@ -203,36 +202,38 @@ mcp_configs = click.option(
     multiple=True,
     type=_PATH,
     metavar="FILE",
-    help="MCP servers (mcpServers JSON); may be repeated. Default: the conventional places, where needed.",
+    help="A JSON file with MCP servers; may be repeated. Default: the conventional places, if needed.",
 )
 _workspace = click.option(
     "--workspace",
     type=_PATH,
     metavar="DIR",
     default=Path(),
-    help="The folder of the file tools; default: here.",
+    help="The folder of the file tools; default: the current folder.",
 )
 _private_hosts = click.option(
     "--allow-private-hosts",
     multiple=True,
     metavar="HOST",
-    help="A private host, address or network (or *) that pages may be fetched from; may be repeated.",
+    help="Allow fetching pages from this private host, address or network, or * for all; may be repeated.",
 )
 _pinned = click.option(
-    "--pinned", is_flag=True, help="Call no tool of a server that was not approved with `callsheet trust`."
+    "--pinned", is_flag=True, help="Call only tools of servers that were approved with `callsheet trust`."
 )
 _unsandboxed = click.option(
-    "--allow-unsandboxed", is_flag=True, help="Let code run with limits alone where there is no sandbox."
+    "--allow-unsandboxed",
+    is_flag=True,
+    help="Allow code to run with resource limits only if no sandbox is available.",
 )
 
 model = click.option(
     "--model",
     default="",
     metavar="MODEL",
-    help="The model that is asked: provider:model, the address of a server, or FILE.py:FUNCTION; default: "
-    "$CALLSHEET_MODEL, else [model] in config.toml.",
+    help="The model: provider:model, the address of a server, or FILE.py:FUNCTION; default: "
+    "$CALLSHEET_MODEL, otherwise [model] in config.toml.",
 )
-tool_sources = folded(
+tool_sources = grouped(
     "setup",
     setup_from,
     tools_files=tools_files,
@@ -243,20 +244,20 @@ tool_sources = folded(
     model=model,
     pinned=_pinned,
 )
-"""Where tools come from and what they may do, as `setup`."""
-planning_tools = folded(
+"""The sources and permissions of tools, and the model, as `setup`."""
+planning_tools = grouped(
     "setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, model=model, pinned=_pinned
 )
-"""Where tools come from and who makes plans, as `setup`, for commands that call no tool."""
-checked_tools = folded("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
-"""Where tools come from, as `setup`, for commands that call none."""
+"""The sources of tools and the model, as `setup`, for commands that call no tool."""
+checked_tools = grouped("setup", setup_from, tools_files=tools_files, mcp_configs=mcp_configs, pinned=_pinned)
+"""The sources of tools, as `setup`, for commands that call no tool and no model."""
 
 
 policy_option = click.option(
     "--policy",
     required=True,
     metavar="POLICY",
-    help="What plans are held against: strict, workspace, open, or a file.",
+    help="The policy: strict, workspace, open, or a file.",
 )
 
 
@@ -264,8 +265,7 @@ policy_if_any = click.option(
     "--policy",
     default="",
     metavar="POLICY",
-    help="What plans are held against: strict, workspace, open, or a file; default: policy in config.toml, "
-    "else nothing.",
+    help="The policy: strict, workspace, open, or a file; default: policy in config.toml, otherwise none.",
 )
 
 
@@ -273,33 +273,33 @@ approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="With --policy: the id of a step to which you say yes; may be repeated.",
+    help="With --policy: the id of a step that you approve; may be repeated.",
 )
 
 
-def policy_named(given: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
-    """The policy of the option, else that of the configuration; None where neither names one.
+def resolve_policy(option: str, setup: Setup, approved: Iterable[str] = ()) -> Policy | None:
+    """The policy of the option, otherwise that of the configuration; None if neither is set.
 
-    Raises CallsheetError (POL001 to POL006) for one that is none, click.UsageError for steps that are
-    approved without one.
+    Raises CallsheetError (POL001 to POL006) for an invalid policy, click.UsageError for approved steps
+    without a policy.
     """
-    named = given or setup.settings.policy
-    if not named:
+    policy = option or setup.settings.policy
+    if not policy:
         if tuple(approved):
-            raise click.UsageError("--approved says yes to what a policy asks about: add --policy")
+            raise click.UsageError("--approved needs --policy")
         return None
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under a policy
 
-    return load_policy(named)
+    return load_policy(policy)
 
 
 def check_approved(plan: Plan, approved: Iterable[str]) -> None:
-    """Raise click.UsageError for a step that somebody says yes to and the plan does not have."""
+    """Raise click.UsageError for an approved step that the plan does not have."""
     from callsheet.diagnostics import did_you_mean  # noqa: PLC0415 - only where steps are approved
 
     ids = [step.id for step in plan.steps]
-    for given in approved:
-        if given not in ids:
-            near = did_you_mean(given, ids)
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise click.UsageError(f"--approved: the plan has no step {given[:40]!r}{meant}")
+    for step_id in approved:
+        if step_id not in ids:
+            suggestions = did_you_mean(step_id, ids)
+            meant = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
+            raise click.UsageError(f"--approved: the plan has no step {step_id[:40]!r}{meant}")

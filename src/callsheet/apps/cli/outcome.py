@@ -1,4 +1,4 @@
-"""Prints the outcome of `run` and `resume`: the answer on standard output, the rest on standard error."""
+"""Prints the outcome of `run` and `resume`: the answer on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.limiting import way_out
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.limit_options import option_for_limit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
@@ -36,15 +36,15 @@ def report(
     reopens: bool = False,
     failed: Sequence[str] = (),
 ) -> Exit:
-    """Print how the run stands and give the exit status.
+    """Print the outcome of a run and return the exit status.
 
-    `journal` is None where nothing was recorded; `hint` is what has to stand behind a further
-    command so that it finds the same journal (` --journal PATH`); `diagnostics` are the
-    warnings as JSON objects. `reopens` says that the plan, a graph, can be taken up where it failed;
+    `journal` is None if nothing was recorded. `hint` is the option that a further command needs to find the
+    journal (` --journal PATH`). `diagnostics` are the warnings as JSON objects. `reopens` states that the
+    plan is a graph, which can be resumed after a failure;
     `failed` are the steps that failed and did not end the plan.
     """
     result = outcome.result
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if as_json:
             print_json(outcome_json(outcome, journal, diagnostics))
         elif result is None:
@@ -63,7 +63,7 @@ def report(
             if journal is not None:
                 to_stderr(f"run {outcome.run_id} · callsheet show {outcome.run_id}{hint}")
                 if reopens and result.status is Status.FAILED:
-                    to_stderr(f"what failed starts again with: callsheet resume {outcome.run_id}{hint}")
+                    to_stderr(f"retry the failed steps with: callsheet resume {outcome.run_id}{hint}")
     if result is None:
         return Exit.UNDECIDED
     if result.status is Status.REFUSED:
@@ -71,9 +71,9 @@ def report(
     return Exit.OK if result.status is Status.DONE else Exit.FAILED
 
 
-def with_way_on(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
-    """The failure of the journal, with what to do when it is repaired: a run that it has goes on."""
-    way_on = "free space or repair the disk, then run the plan again: nothing of it has been called"
+def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
+    """The error of the journal, with instructions for continuing the run after a repair."""
+    way_on = "free space or repair the disk, then run the plan again: no call was made"
     if run_id is not None:
         way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
     return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
@@ -96,9 +96,8 @@ def _print_result(result: Result) -> None:
         for line in _objection_lines(result.objection):
             to_stderr(without_controls(line))
     if result.refusal is not None:
-        to_stderr(
-            f"limits are set by options of `callsheet run` and in config.toml: {way_out(result.refusal)}"
-        )
+        option = option_for_limit(result.refusal)
+        to_stderr(f"help: change the limit with an option of `callsheet run` or in config.toml: {option}")
 
 
 def _failed_line(failed: Sequence[str]) -> str:
@@ -110,13 +109,13 @@ def _failed_line(failed: Sequence[str]) -> str:
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
-    """What a policy refused, beside the message."""
+    """The details of a refusal by a policy."""
     what = "" if objection.argument is None else f" ({objection.argument})"
     decided = "" if objection.decided_by == "T/pub" else f", decided by {objection.decided_by}"
     label = "" if objection.argument is None and objection.label == "T/pub" else f": {objection.label}"
     yield f"rule {objection.rule}{what}{label}{decided}"
     if len(objection.flow) > 1:
-        yield f"the data came by {' → '.join(objection.flow)}"
+        yield f"data flow: {' → '.join(objection.flow)}"
     if objection.help is not None:
         yield f"help: {objection.help}"
 
@@ -130,4 +129,4 @@ def _print_asks(outcome: RunOutcome, hint: str) -> None:
         for line in question_lines(ask, hint):
             to_stderr(f"  {line}")
     if outcome.waiting:
-        to_stderr(f"then it goes on with: callsheet resume {outcome.run_id}{hint}")
+        to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

@@ -1,6 +1,6 @@
-"""Printing shared by all commands: diagnostics, JSON, texts.
+"""Prints texts, JSON and diagnostics for all commands.
 
-Results go to standard output, everything said about them to standard error.
+Results go to standard output, messages about them to standard error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, cast
 
 import click
 
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.rendering.values import escape_terminal_text, without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, render_all, to_json
 
 
 def print_json(value: object) -> None:
-    """One JSON value on standard output; characters that a terminal would obey are escaped in it."""
-    click.echo(escape_terminal_text(_laid_out(value)).encode("utf-8", "backslashreplace"))
+    """Print a JSON value on standard output; terminal control characters are escaped."""
+    click.echo(escape_terminal_text(_format_json(value)).encode("utf-8", "backslashreplace"))
 
 
-def _laid_out(value: object) -> str:
-    """A value as JSON of many lines; the items of an object's long lists have one each, which is faster."""
+def _format_json(value: object) -> str:
+    """A value as indented JSON; in an object, long lists have one line per item, which is faster."""
     fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     many = {name: items for name, item in fields.items() if len(items := _items(item)) > _MANY}
     if not many:
@@ -33,7 +33,7 @@ def _laid_out(value: object) -> str:
     parts: list[str] = []
     for name, item in fields.items():
         if name in many:
-            lines = ",\n    ".join([_on_a_line(each) for each in many[name]])
+            lines = ",\n    ".join([_on_a_line(entry) for entry in many[name]])
             text = f"[\n    {lines}\n  ]"
         else:
             text = json.dumps(item, ensure_ascii=False, indent=2, default=str).replace("\n", "\n  ")
@@ -45,44 +45,44 @@ def _items(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-MOST_SHOWN = 100
-"""How many findings in one text are printed."""
+MAX_SHOWN = 100
+"""The maximum number of printed diagnostics of one text."""
 _on_a_line = json.JSONEncoder(ensure_ascii=False, default=str).encode
 _MANY = 1_000
-"""Items of a list from which on each has a line."""
+"""The number of items above which a list has one line per item."""
 
 
 def print_text(text: str, *, nl: bool = True) -> None:
-    """A text on standard output as it is; what a terminal would obey is left out where one shows it."""
-    shown = without_controls(text) if is_terminal(sys.stdout) else text
-    click.echo(shown.encode("utf-8", "backslashreplace"), nl=nl)
+    """Print a text on standard output; on a terminal, control characters are removed."""
+    printed = without_controls(text) if is_terminal(sys.stdout) else text
+    click.echo(printed.encode("utf-8", "backslashreplace"), nl=nl)
 
 
 def to_stderr(text: str) -> None:
-    """A text on standard error; nothing depends on whether anybody can read it."""
+    """Print a text on standard error; a closed or full stream is ignored."""
     with suppress(OSError):
         click.echo(text, err=True)
 
 
 @contextmanager
-def may_stay_unread() -> Generator[None]:
-    """Print what a reader may leave unread, as `head` does; the rest is then left out."""
+def ignoring_broken_pipe() -> Generator[None]:
+    """Ignore that the reader has closed the pipe, as `head` does; the remaining output is dropped."""
     try:
         yield
     except BrokenPipeError:
-        drop_output()
+        discard_output()
 
 
-def drop_output() -> None:
-    """Send to nowhere what standard output still holds, so that the end of the process does not fail."""
+def discard_output() -> None:
+    """Redirect standard output to the null device, so that flushing it at exit does not fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
-def was_printing(error: OSError) -> bool:
-    """Whether an error came about while something was printed."""
+def raised_while_printing(error: OSError) -> bool:
+    """Whether an error was raised while printing."""
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is click.echo.__code__:
@@ -92,36 +92,36 @@ def was_printing(error: OSError) -> bool:
 
 
 def print_error(error: CallsheetError, *, as_json: bool) -> None:
-    """What ended a command: text on standard error, or a JSON object on standard output."""
+    """Print the error that ended a command: text on standard error, or JSON on standard output."""
     if as_json:
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        to_stderr(rendered(error.diagnostics, error.source))
+        to_stderr(format_diagnostics(error.diagnostics, error.source))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:
-    """Findings as text on standard error."""
+    """Print diagnostics as text on standard error."""
     if diagnostics:
-        to_stderr(rendered(diagnostics, source))
+        to_stderr(format_diagnostics(diagnostics, source))
 
 
-def rendered(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
-    """Findings as text: of more than `MOST_SHOWN` the worst, in their order, and how many more there are."""
+def format_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> str:
+    """Diagnostics as text: the `MAX_SHOWN` most severe ones, and the number of the others."""
     order = list(Severity)
     worst = sorted(diagnostics, key=lambda d: (order.index(d.severity), d.span.start if d.span else -1))
-    text = render_all(worst[:MOST_SHOWN], source)
-    return "\n".join(filter(None, [text, left_out(worst[MOST_SHOWN:])]))
+    text = render_all(worst[:MAX_SHOWN], source)
+    return "\n".join(filter(None, [text, omitted_line(worst[MAX_SHOWN:])]))
 
 
-def left_out(diagnostics: Sequence[Diagnostic]) -> str:
-    """The line about findings that are not printed; empty if there are none."""
-    return f"… and {count_of(diagnostics)} more; --json lists all" if diagnostics else ""
+def omitted_line(diagnostics: Sequence[Diagnostic]) -> str:
+    """The line about diagnostics that are not printed; empty if there are none."""
+    return f"… and {count_by_severity(diagnostics)} more; --json lists all" if diagnostics else ""
 
 
-def count_of(diagnostics: Sequence[Diagnostic]) -> str:
-    """How many findings of each severity, in words.
+def count_by_severity(diagnostics: Sequence[Diagnostic]) -> str:
+    """The number of diagnostics of each severity, in words.
 
-    >>> count_of([Diagnostic("CHK001", Severity.WARNING, "x")])
+    >>> count_by_severity([Diagnostic("CHK001", Severity.WARNING, "x")])
     '1 warning'
     """
     counts = [(severity, sum(d.severity is severity for d in diagnostics)) for severity in Severity]
@@ -130,5 +130,5 @@ def count_of(diagnostics: Sequence[Diagnostic]) -> str:
 
 
 def json_rows(diagnostics: Sequence[Diagnostic], source: Source) -> list[dict[str, Any]]:
-    """The findings as JSON objects, each with the name of its text."""
+    """The diagnostics as JSON objects, each with the name of its source."""
     return [{"source": source.name, **row} for row in to_json(diagnostics, source)]

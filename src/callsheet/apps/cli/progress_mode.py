@@ -1,15 +1,15 @@
-"""The kinds of progress display, in a module of its own so that parsing options imports nothing else."""
+"""The modes of the progress display, in a separate module so that parsing options imports nothing else."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 
-class Stage(StrEnum):
-    """How progress is shown."""
+class ProgressMode(StrEnum):
+    """How progress is displayed."""
 
     AUTO = "auto"
-    """Live on a terminal, else plain."""
+    """Live on a terminal, otherwise plain."""
     LIVE = "live"
     PLAIN = "plain"
     JSON = "json"

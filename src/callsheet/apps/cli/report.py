@@ -8,31 +8,31 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.views.report.preview import Preview
 
-_MOST_BYTES = 16_384
+_MAX_BYTES = 16_384
 
 
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="Write to FILE, `-` for standard output; default: RUN.html here.",
+    help="The file to write, `-` for standard output; default: RUN.html in the current folder.",
 )  # fmt: skip
-@click.option("--diff", "other", metavar="OTHER", help="Show what differs from the run OTHER as well.")
+@click.option("--diff", "other", metavar="OTHER", help="Include a comparison with the run OTHER.")
 @click.option(
-    "--max-value", "most", type=click.IntRange(0), default=_MOST_BYTES, show_default=True, metavar="BYTES",
-    help="Shorten values that are longer.",
+    "--max-value", "most", type=click.IntRange(0), default=_MAX_BYTES, show_default=True, metavar="BYTES",
+    help="The size above which values are shortened.",
 )  # fmt: skip
-@click.option("--redact", is_flag=True, help="Leave values out; names, kinds and sizes are kept.")
+@click.option("--redact", is_flag=True, help="Omit values; names, kinds and sizes are kept.")
 @click.option(
     "--preview-redaction", "only_preview", is_flag=True,
-    help="Only say what would be shown, shortened, sealed and left out; nothing is written.",
+    help="Print what would be shown, shortened, encrypted and omitted; write nothing.",
 )  # fmt: skip
 @journals.journal_path
 @options.as_json
@@ -46,21 +46,28 @@ def report(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Write RUN, an id, the beginning of one, or `last`, as one HTML file: everything is in it.
+    """Write RUN as one self-contained HTML file.
 
-    It shows the plan as a graph, the calls in time, every event, where values came from, what they are worth,
-    what rules find, and what the run cost. Whoever gets the file gets the values in it: look with
-    --preview-redaction, and leave them out with --redact. The exit status is 1 where the chain of the run's
-    events is broken, which the report tells as well.
+    RUN is a run id, a unique prefix of one, or `last`. The report shows the plan as a graph, the calls over
+    time, every event, the lineage and confidence of values, the findings of rules, and the cost of the run.
+
+    The file contains the values of the run. Check it with --preview-redaction before you share it; --redact
+    omits the values. The exit status is 1 if the hash chain of the events is broken, which the report shows
+    as well.
+
+    \b
+    Examples:
+      callsheet report last
+      callsheet report last --redact -o public.html
     """
-    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - brings the store
-    from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - imports the store
+    from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - imports the runtime
     from callsheet.views.report.build import Showing  # noqa: PLC0415 - as above
     from callsheet.views.report.preview import preview_of  # noqa: PLC0415 - as above
 
     if as_json and output is not None and str(output) == "-":
-        raise click.UsageError("--json and the page cannot both go to standard output: name a file")
-    refresh(journal, run)
+        raise click.UsageError("--json and the report cannot both be written to standard output: name a file")
+    refresh_copies(journal, run)
     with journals.open_to_read(journal) as opened:
         document = report_document(opened, run, MADE_BY, Showing(most, redact), other)
     preview = preview_of(document)
@@ -73,7 +80,7 @@ def report(
         return status
     page = report_page(document)
     path = output or Path(f"{document.run['id']}.html")
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if str(path) == "-":
             print_text(page, nl=False)
             return status
@@ -93,7 +100,7 @@ def report(
 
 
 def _show_preview(preview: Preview, *, as_json: bool) -> None:
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if as_json:
             print_json(preview.to_json())
         else:

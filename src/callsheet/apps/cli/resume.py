@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.doubts import DECISIONS, ResolutionType
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.moved import Moved, moved, with_way_out
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
-from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.trace import beside
+from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.apps.cli.resolutions import DECISIONS, ResolutionType
+from callsheet.apps.cli.trace import live_export
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumption:
-    """A run that is about to go on."""
+class ResumeJob:
+    """A run that is about to continue."""
 
     run_id: str
     journal: Journal
@@ -63,38 +63,43 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         "--in-doubt",
         type=ResolutionType(),
         metavar=DECISIONS,
-        help="What becomes of all calls that may or may not have taken place.",
+        help="The decision about all calls in doubt, which may or may not have taken place.",
     ),
     click.option(
-        "--accept-changed-tools", is_flag=True, help="Go on although a tool's declaration has changed."
+        "--accept-changed-tools",
+        is_flag=True,
+        help="Continue although the declaration of a tool has changed.",
     ),
     moved,
     click.option(
-        "--model", default="", metavar="MODEL", help="Another model than that of the start; as for `run`."
+        "--model",
+        default="",
+        metavar="MODEL",
+        help="Continue with this model; as for `run`. Default: the original one.",
     ),
     click.option(
         "--policy",
         default="",
         metavar="POLICY",
-        help="Go on under this policy: strict, workspace, open, or a file; default: the one of the start.",
+        help="Continue under this policy: strict, workspace, open, or a file; default: the original one.",
     ),
     click.option(
         "--accept-changed-policy",
         is_flag=True,
-        help="Go on although --policy differs from the one of the start, if what is left of the plan passes.",
+        help="Continue although --policy differs from the original one, if the remaining plan satisfies it.",
     ),
-    beside.otlp,
+    live_export.otlp,
     options.waits,
     options.show_secrets,
     journals.journal_path,
-    limiting.changes,
+    limit_options.changes,
     options.progress,
     options.as_json,
 )
 
 
 def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of `resume`, as `carry_on` takes them."""
+    """Decorate a command with the options of `resume`, which `execute_resume` takes."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -103,20 +108,27 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("run", metavar="RUN")
 @resume_options
-def resume(run: str, **given: Any) -> int:
-    """Carry on RUN, an id, the beginning of one, or `last`.
+def resume(run: str, **arguments: Any) -> int:
+    """Continue RUN where its journal ends, with the tools it was started with.
 
-    No finished call is made again. A call that was under way and may have changed something is
-    in doubt: it is decided by `callsheet decide` or --in-doubt. What is decided goes on; what is
-    not is shown, and the exit status is 4. So it is where the run waits for people and nobody has
-    answered (`callsheet inbox`). The limits are those of the start, unless one is given anew; what
-    has been used counts against them. So it is with the policy, and what is left of the plan is
-    held against another one before it goes on.
+    RUN is a run id, a unique prefix of one, or `last`. Completed calls are not repeated. A call that was
+    pending and may have changed something is in doubt: decide about it with `callsheet decide` or --in-doubt.
+
+    The exit status is 4 if calls remain undecided, or if the run waits for answers of people (`callsheet
+    inbox`).
+
+    Limits are those of the start unless options change them, and earlier usage counts. A different --policy
+    is checked against the remaining plan first.
+
+    \b
+    Examples:
+      callsheet resume last
+      callsheet resume last --in-doubt retry --max-time 1h
     """
-    return carry_on(lambda journal: journal.find_run(run), **given)
+    return execute_resume(lambda journal: journal.find_run(run), **arguments)
 
 
-def carry_on(  # noqa: PLR0913 - an argument for each option
+def execute_resume(  # noqa: PLR0913 - an argument for each option
     find: Callable[[Journal], RunInfo],
     *,
     in_doubt: Resolution | None,
@@ -133,54 +145,54 @@ def carry_on(  # noqa: PLR0913 - an argument for each option
     progress: str,
     as_json: bool,
 ) -> int:
-    """Carry on the run that `find` finds in the journal; gives the exit status."""
+    """Continue the run that `find` returns. Returns the exit status."""
     if accept_changed_policy and not policy:
-        raise click.UsageError("--accept-changed-policy is about another policy: add --policy")
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
+        raise click.UsageError("--accept-changed-policy needs --policy")
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
     with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
-        from callsheet.apps.cli.engines import running  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
-        there = running.settings_of(opened, info.run_id)
-        if there is not None:
+        engine = temporal_runs.temporal_settings_of(opened, info.run_id)
+        if engine is not None:
             others = bool(model or policy or otlp or accept_changed_tools or moved.is_any)
-            running.check_terms(has_others=others)
-        job = Resumption(
+            temporal_runs.check_resume_options(has_others=others)
+        job = ResumeJob(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
             moved=moved,
-            progress=choose_progress(Stage(progress), plan, as_json=as_json),
+            progress=choose_progress(ProgressMode(progress), plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
             masker=Masker(load_settings().secrets.shapes, shows_all=shows_secrets),
-            model=options.model_named(model) if model else "",
+            model=options.resolve_model(model) if model else "",
             limits=changes,
             policy=_policy_named(policy),
             accepts_changed_policy=accept_changed_policy,
-            engine=there,
+            engine=engine,
         )
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
-        target = otel.target() if otlp else beside.target_or_warning(otel)
-        with beside.sent_beside(otel, target, opened.path, info.run_id, hint, quiet=as_json):
-            status = _carry_on(job, hint=hint, as_json=as_json, reopens=reopens)
+        target = otel.target() if otlp else live_export.target_or_warning(otel)
+        with live_export.export_while_running(otel, target, opened.path, info.run_id, hint, quiet=as_json):
+            status = _execute(job, hint=hint, as_json=as_json, reopens=reopens)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
-        to_stderr(f"run {info.run_id} had ended before: nothing was called, and nothing of it has changed")
+        to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
         if info.status == "failed":
             to_stderr(
-                f"to do it again from a step, in a new run: callsheet rerun {info.run_id} --from STEP{hint}"
+                f"run it again from a step, as a new run: callsheet rerun {info.run_id} --from STEP{hint}"
             )
     return status
 
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
-    """The collector of the option, else the one that the run was started with."""
-    from callsheet.apps.session import Setup  # noqa: PLC0415 - brings the tools
+    """The collector of the option, otherwise the one that the run was started with."""
+    from callsheet.apps.session import Setup  # noqa: PLC0415 - imports the tools
     from callsheet.runtime.telemetry.target import OtelSettings, checked_url  # noqa: PLC0415 - as above
 
     start = next(iter(journal.events(run_id, lenient=True)), None)
@@ -189,59 +201,61 @@ def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
     return replace(otel, url=checked_url(url)) if url else otel
 
 
-def _policy_named(given: str) -> Policy | None:
-    if not given:
+def _policy_named(option: str) -> Policy | None:
+    if not option:
         return None
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
 
-    return load_policy(given)
+    return load_policy(option)
 
 
-def _carry_on(job: Resumption, *, hint: str, as_json: bool, reopens: bool) -> Exit:
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
-    from callsheet.apps.cli.outcome import report, with_way_on  # noqa: PLC0415
+def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit:
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
+    from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     try:
         with job.masker.masking_output(), job.progress:
-            outcome = run_to_end(_resume(job))
+            outcome = run_async(_resume(job))
     except KeyboardInterrupt as stop:
-        return journals.interrupted(stop, job.run_id, hint, is_there=job.engine is not None)
+        return journals.report_interrupt(stop, job.run_id, hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
-        raise with_way_on(error, job.run_id, hint) from error
+        raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
         raise job.masker.error(with_way_out(error)) from None
     outcome, failed = job.masker.outcome(outcome), job.progress.failed
     return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
 
 
-async def _resume(job: Resumption) -> RunOutcome:
+async def _resume(job: ResumeJob) -> RunOutcome:
     if job.engine is not None:
-        from callsheet.apps.cli.engines.running import resume_there  # noqa: PLC0415 - as above
+        from callsheet.apps.cli.engines.temporal_runs import resume_on_temporal  # noqa: PLC0415 - as above
 
         observer = job.masker.masked_observer(job.progress.note)
         job.progress.begin()
-        return await resume_there(
+        return await resume_on_temporal(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
-    tools: list[ResumeContext] = []
+    contexts: list[ResumeContext] = []
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
-        async with _opened(job, start, plan) as (here, ports):
-            tools.append(here)
+        async with _opened(job, start, plan) as (context, ports):
+            contexts.append(context)
             yield ports
 
     def policy(folded: Folded) -> Policy | None:
         from callsheet.api.resuming import other_policy  # noqa: PLC0415 - only under another policy
 
         assert job.policy is not None
-        tell = None if job.quiet else _tell_difference
-        return other_policy(job.policy, tools[-1], is_accepted=job.accepts_changed_policy, tell=tell)(folded)
+        tell = None if job.quiet else _print_policy_change
+        return other_policy(job.policy, contexts[-1], is_accepted=job.accepts_changed_policy, tell=tell)(
+            folded
+        )
 
     watch = Watch(
         observer=job.masker.masked_observer(job.progress.note),
@@ -262,36 +276,36 @@ async def _resume(job: Resumption) -> RunOutcome:
     )
 
 
-def _tell_difference(difference: str) -> None:
-    to_stderr(f"another policy from here on: {without_controls(difference)}")
+def _print_policy_change(difference: str) -> None:
+    to_stderr(f"the policy changes: {without_controls(difference)}")
 
 
 @asynccontextmanager
-async def _opened(job: Resumption, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
-    """Open the tools that the run's start names; refuse those that are gone or have changed."""
+async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tuple[ResumeContext, Ports]]:
+    """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
     from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
     from callsheet.apps.session import guarantees_of, open_toolbox  # noqa: PLC0415
 
     setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
-    asked = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
-    needed = None if asked.may_call_any_tool(plan) else plan
-    async with open_toolbox(setup, needed, asked.agents) as toolbox:
+    models = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)
+    needed = None if models.may_call_any_tool(plan) else plan
+    async with open_toolbox(setup, needed, models.agents) as toolbox:
         job.masker.add_secrets(toolbox.known)
-        check_present(plan, toolbox.registry, asked.agents, toolbox.diagnostics)
+        check_present(plan, toolbox.registry, models.agents, toolbox.diagnostics)
         if not job.quiet:
             print_diagnostics(toolbox.diagnostics, None)
         check_tools(
             start,
             plan,
             toolbox.registry,
-            asked.agents,
+            models.agents,
             accepts_changed=job.accepts_changed_tools,
             is_bound_anew=job.policy is not None,
         )
-        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        here = ResumeContext(
+        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        context = ResumeContext(
             job.journal, job.run_id, guarantees_of(setup, toolbox.registry), toolbox.workspace
         )
-        yield here, toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
+        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry))

@@ -1,4 +1,4 @@
-"""`callsheet run`: turns command-line arguments into a job and runs it.
+"""`callsheet run`: turns command-line arguments into a job and executes it.
 
 The answer goes to standard output, everything else to standard error.
 """
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.apps.cli import journals, limiting, options
-from callsheet.apps.cli.dry_run import Assumptions, Rules, assumptions, tell_dry_run
-from callsheet.apps.cli.engines.choice import Engine, engine
-from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.job import Job, canonical_names, carry_out_job
+from callsheet.apps.cli import journals, limit_options, options
+from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
+from callsheet.apps.cli.engines.engine_options import Engine, engine
+from callsheet.apps.cli.job import Job, canonical_names, execute_job
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.progress import choose_progress
-from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.trace import beside
+from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.apps.cli.trace import live_export
 from callsheet.apps.operations.library import bound
 from callsheet.sealing.placeholders import MASK
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.engines.running import Reference
+    from callsheet.apps.cli.engines.temporal_runs import SecretReference
     from callsheet.apps.masking import Masker
     from callsheet.apps.session import Setup
     from callsheet.machine.limits import Limits
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """How a run begins: its id, what it is held against, before which calls a person is asked, and so on."""
+class StartOptions:
+    """The options of the start of a run: id, approvals, policy, state."""
 
     run_id: str | None
     approve: tuple[str, ...]
@@ -47,43 +47,43 @@ class Start:
     state: Path | None
 
 
-_start = options.folded(
+_start = options.grouped(
     "start",
-    Start,
-    run_id=click.option("--run-id", metavar="ID", help="The run's id; default: a new one."),
+    StartOptions,
+    run_id=click.option("--run-id", metavar="ID", help="The id of the run; default: a new one."),
     approve=click.option(
         "--approve",
         multiple=True,
         metavar="TOOL",
-        help="Ask a person before each call of this tool; may be repeated.",
+        help="Require approval of each call of this tool; may be repeated.",
     ),
     approval_timeout=click.option(
         "--approval-timeout",
         multiple=True,
         metavar="TIME|TOOL=TIME",
-        help="Deny a call that nobody has approved in this time, such as 12h or 3d; default: never.",
+        help="Deny a call that was not approved in this time, such as 12h or 3d; default: never.",
     ),
     waits=options.waits,
     accepts_changed_tools=click.option(
         "--accept-changed-tools",
         "accepts_changed_tools",
         is_flag=True,
-        help="Run a plan of the library though tools are declared differently than when it was saved.",
+        help="Run a plan of the library although declarations of its tools have changed since it was saved.",
     ),
     policy=click.option(
         "--policy",
         default="",
         metavar="POLICY",
-        help="Prove the plan against it and hold each call to it: strict, workspace, open, or a file. "
-        "Default: policy in config.toml, else none.",
+        help="Verify the plan against this policy, and enforce it on each call: strict, workspace, open, or "
+        "a file; default: policy in config.toml, otherwise none.",
     ),
     approved=options.approved,
     state=click.option(
         "--state",
         type=click.Path(dir_okay=False, exists=True, path_type=Path),
         metavar="FILE",
-        help="Begin where this state file (ID_state.json of another program) says that the plan stood: its "
-        "completed steps are not run again.",
+        help="Continue from a state file (ID_state.json of another program): its completed steps are not "
+        "executed again.",
     ),
 )
 
@@ -94,18 +94,18 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.secrets,
     options.show_secrets,
     options.no_secret_patterns,
-    click.option("--dry-run", "is_dry", is_flag=True, help="Say what the plan would do, and do nothing."),
+    click.option("--dry-run", "is_dry", is_flag=True, help="Show what the plan would do; execute nothing."),
     assumptions,
     journals.recording,
-    limiting.limits,
+    limit_options.limits,
     _start,
     engine,
-    beside.otlp,
+    live_export.otlp,
     click.option(
         "--on-in-doubt",
         type=click.Choice(["ask", "fail", "retry"]),
-        help="What becomes of calls that may have taken place, if their tools say nothing; default: ask. "
-        "retry holds for tools whose effect is declared.",
+        help="The default for calls in doubt, if their tools declare none; default: ask. retry applies only "
+        "to tools with a declared effect.",
     ),
     options.progress,
     options.as_json,
@@ -113,7 +113,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of a run, the fields of its `RunArguments`."""
+    """Decorate a command with the options of a run, the fields of `RunArguments`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -122,21 +122,27 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @options.plan
 @run_options
-def run(**given: Any) -> int:
-    """Check PLAN and run it on real tools.
+def run(**arguments: Any) -> int:
+    """Check PLAN and run it.
 
-    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N of it. Where
-    a file has that name, it is the file.
+    PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. A file of
+    that name has precedence.
 
-    The answer is printed on standard output, progress on standard error. A run that was
-    interrupted goes on with `callsheet resume`. One that waits for people ends with exit status 4.
+    The answer is printed on standard output, progress on standard error. `callsheet resume` continues an
+    interrupted run. A run that waits for people ends with exit status 4.
+
+    \b
+    Examples:
+      callsheet run plan.ltp --tools tools.py --var name=Ada
+      callsheet run plan.ltp --mcp-config mcp.json --policy workspace --approve SEND
+      callsheet run plan.ltp --secret token=env:API_TOKEN --max-time 10m
     """
-    return carry_out(RunArguments(**given))
+    return execute_run(RunArguments(**arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class RunArguments:
-    """What the command line says of a run: a field for each option, or group of options."""
+    """The arguments of a run: a field for each option or group of options."""
 
     plan: options.NamedPlan
     setup: Setup
@@ -148,7 +154,7 @@ class RunArguments:
     assumptions: Assumptions
     recording: journals.Recording
     limits: Limits
-    start: Start
+    start: StartOptions
     engine: Engine
     otlp: str
     on_in_doubt: str | None
@@ -156,31 +162,31 @@ class RunArguments:
     as_json: bool
 
 
-def carry_out(arguments: RunArguments) -> int:
-    """Check a plan and run it, or tell what it would do; gives the exit status.
+def execute_run(arguments: RunArguments) -> int:
+    """Check a plan and run it, or print its dry run. Returns the exit status.
 
-    Raises click.UsageError for options that contradict each other, CallsheetError for what cannot be run.
+    Raises click.UsageError for options that exclude each other, CallsheetError for a plan that cannot be run.
     """
     if arguments.is_dry:
-        return _tell_dry(arguments)
-    elsewhere = _checked(arguments)
-    setup = beside.with_collector(arguments.setup, arguments.otlp)
+        return _print_dry_run(arguments)
+    temporal = _validate_options(arguments)
+    setup = live_export.with_collector(arguments.setup, arguments.otlp)
     target = setup.settings.otel.target()
-    job = _job_of(arguments, setup, elsewhere)
+    job = _make_job(arguments, setup, temporal)
     hint, otel = journals.journal_hint(arguments.recording.journal), setup.settings.otel
     place = None if job.journal is None else job.journal.path
-    with beside.sent_beside(otel, target, place, job.run_id, hint, quiet=arguments.as_json):
-        return carry_out_job(job, hint=hint, as_json=arguments.as_json)
+    with live_export.export_while_running(otel, target, place, job.run_id, hint, quiet=arguments.as_json):
+        return execute_job(job, hint=hint, as_json=arguments.as_json)
 
 
-def _tell_dry(arguments: RunArguments) -> int:
-    """Tell what the plan would do; secret inputs are not read, masks stand in their place."""
+def _print_dry_run(arguments: RunArguments) -> int:
+    """Print a dry run; secrets are not read, and their values are masked."""
     start, recording = arguments.start, arguments.recording
     if start.state is not None:
-        raise click.UsageError("a dry run begins at the beginning: leave --state out")
+        raise click.UsageError("a dry run starts at the first step: remove --state")
     secret = tuple(each.partition("=")[0] for each in arguments.secrets)
-    given = (*arguments.variables, *(f"{name}={MASK}" for name in secret))
-    rules = Rules(
+    variables = (*arguments.variables, *(f"{name}={MASK}" for name in secret))
+    rules = DryRunRules(
         start.approve,
         start.policy,
         start.approved,
@@ -188,44 +194,44 @@ def _tell_dry(arguments: RunArguments) -> int:
         is_recorded=not recording.no_journal,
         journal=recording.journal,
     )
-    return tell_dry_run(
-        arguments.plan, arguments.setup, given, arguments.assumptions, rules, as_json=arguments.as_json
+    return print_dry_run(
+        arguments.plan, arguments.setup, variables, arguments.assumptions, rules, as_json=arguments.as_json
     )
 
 
-def _checked(arguments: RunArguments) -> TemporalSettings | None:
-    """Where the run is given to, if elsewhere; raises click.UsageError for options that contradict."""
+def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
+    """The settings of Temporal, if it executes the run. Raises click.UsageError for options that conflict."""
     recording, start = arguments.recording, arguments.start
-    if arguments.assumptions.are_given:
-        raise click.UsageError("--assume, --price and --ask-servers belong to a dry run: add --dry-run")
+    if arguments.assumptions.is_given:
+        raise click.UsageError("--assume, --price and --ask-servers need --dry-run")
     if recording.no_journal and start.waits:
-        raise click.UsageError("--no-journal has no inbox: nobody could answer while the run waits")
+        raise click.UsageError("--wait needs a journal: remove --no-journal")
     if recording.no_journal and (recording.journal is not None or start.run_id is not None):
-        raise click.UsageError("--no-journal records nothing: leave --journal and --run-id out")
+        raise click.UsageError("--no-journal records nothing: remove --journal and --run-id")
     if recording.no_journal and arguments.otlp:
-        raise click.UsageError("--otlp reads the journal: leave --no-journal out")
+        raise click.UsageError("--otlp needs a journal: remove --no-journal")
     if recording.no_journal and start.state is not None:
-        raise click.UsageError("--state takes a run over into the journal: leave --no-journal out")
-    elsewhere = arguments.engine.settings(arguments.setup.settings)
-    if elsewhere is not None and start.state is not None:
-        raise click.UsageError("--state and --engine temporal contradict each other: leave one out")
-    if elsewhere is not None and recording.no_journal:
-        raise click.UsageError("--no-journal and --engine temporal contradict each other: leave one out")
-    return elsewhere
+        raise click.UsageError("--state needs a journal: remove --no-journal")
+    temporal = arguments.engine.settings(arguments.setup.settings)
+    if temporal is not None and start.state is not None:
+        raise click.UsageError("--state and --engine temporal exclude each other")
+    if temporal is not None and recording.no_journal:
+        raise click.UsageError("--no-journal and --engine temporal exclude each other")
+    return temporal
 
 
-def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings | None) -> Job:
-    """The job that the command line asks for; of a run `elsewhere` secrets are told by their names."""
+def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings | None) -> Job:
+    """The job of the arguments; a run on Temporal has references to secrets instead of their values."""
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
     inputs = parse_variables(arguments.variables)
-    named = _named(arguments.secrets) if elsewhere is not None else {}
-    held = read_secrets(() if named else arguments.secrets, inputs)
-    held |= {name: secret.text for name, secret in named.items()}
-    inputs |= held
+    references = _named(arguments.secrets) if temporal is not None else {}
+    secret_values = read_secrets(() if references else arguments.secrets, inputs)
+    secret_values |= {name: secret.text for name, secret in references.items()}
+    inputs |= secret_values
     shapes = None if arguments.no_secret_patterns else settings.secrets.shapes
     text = arguments.plan.read(inputs)
     done = None
@@ -243,52 +249,52 @@ def _job_of(arguments: RunArguments, setup: Setup, elsewhere: TemporalSettings |
         limits=arguments.limits,
         run_id=_run_id(start.run_id),
         journal=arguments.recording.open(shapes),
-        progress=choose_progress(Stage(arguments.progress), text.require(), as_json=arguments.as_json),
+        progress=choose_progress(ProgressMode(arguments.progress), text.require(), as_json=arguments.as_json),
         quiet=arguments.as_json,
         approve=canonical_names((*settings.approve, *start.approve)),
         approval_timeout={**settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
         on_in_doubt=arguments.on_in_doubt or settings.on_in_doubt,
-        policy=options.policy_named(start.policy, setup, start.approved),
+        policy=options.resolve_policy(start.policy, setup, start.approved),
         approved=start.approved,
-        secrets=held,
-        masker=_masker(shapes, held, shows_all=arguments.shows_secrets),
-        engine=elsewhere,
+        secrets=secret_values,
+        masker=_make_masker(shapes, secret_values, shows_all=arguments.shows_secrets),
+        engine=temporal,
         detaches=arguments.engine.detaches,
-        done=done,
-        named={told.text: told.variable for told in named.values()},
+        completed_steps=done,
+        worker_secrets={reference.text: reference.variable for reference in references.values()},
     )
 
 
-def _named(secrets: tuple[str, ...]) -> dict[str, Reference]:
-    from callsheet.apps.cli.engines.running import by_name  # noqa: PLC0415 - only for runs elsewhere
+def _named(secrets: tuple[str, ...]) -> dict[str, SecretReference]:
+    from callsheet.apps.cli.engines.temporal_runs import secret_references  # noqa: PLC0415 - only for runs on Temporal
 
-    return by_name(secrets)
+    return secret_references(secrets)
 
 
-def _masker(shapes: Shapes | None, held: dict[str, str], *, shows_all: bool) -> Masker:
-    """What is shown of the run, without these secrets."""
-    from callsheet.apps.masking import Masker  # noqa: PLC0415 - brings the runtime
+def _make_masker(shapes: Shapes | None, secret_values: dict[str, str], *, shows_all: bool) -> Masker:
+    """The masker of the run, which knows these secrets."""
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above
     from callsheet.sealing.sealer import DECLARED  # noqa: PLC0415 - as above
 
     masker = Masker(shapes, shows_all=shows_all)
-    masker.add_secrets(Known.of(held.values(), DECLARED))
+    masker.add_secrets(Known.of(secret_values.values(), DECLARED))
     return masker
 
 
-def _timeouts(given: tuple[str, ...]) -> dict[str, float]:
+def _timeouts(texts: tuple[str, ...]) -> dict[str, float]:
     from callsheet.machine.approvals import approval_timeouts  # noqa: PLC0415 - as above
 
-    by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in given)}
+    by_tool = {tool: time for tool, _, time in (each.rpartition("=") for each in texts)}
     try:
         return approval_timeouts(by_tool)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--approval-timeout'") from None
 
 
-def _run_id(given: str | None) -> str:
+def _run_id(option: str | None) -> str:
     from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - not for a wrong plan
 
-    return new_run_id() if given is None else check_run_id(given)
+    return new_run_id() if option is None else check_run_id(option)

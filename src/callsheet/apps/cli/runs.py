@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.doubts import DECISIONS
-from callsheet.apps.cli.output import may_stay_unread, print_json
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
+from callsheet.apps.cli.resolutions import DECISIONS
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
 from callsheet.apps.rendering.values import preview
 
@@ -19,52 +19,54 @@ __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
 
 
 class _Runs(click.Group):
-    """The list of runs, and commands on them that are imported when they are invoked."""
+    """The list of runs, with subcommands that are imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
+        """The names of the subcommands."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """The subcommand of this name, imported now."""
         place = _COMMANDS.get(cmd_name)
         return None if place is None else getattr(import_module(place[0]), place[1])
 
 
-_HERE = "callsheet.apps.cli"
+_PACKAGE = "callsheet.apps.cli"
 _COMMANDS = {
-    "verify": (f"{_HERE}.upkeep", "verify"),
-    "heads": (f"{_HERE}.upkeep", "heads"),
-    "prune": (f"{_HERE}.upkeep", "prune"),
-    "export": (f"{_HERE}.transfer", "export_runs"),
-    "import": (f"{_HERE}.transfer", "import_runs"),
-    "salvage": (f"{_HERE}.transfer", "salvage"),
-    "diff": (f"{_HERE}.asking.diff", "diff_of_runs"),
+    "verify": (f"{_PACKAGE}.maintenance", "verify"),
+    "heads": (f"{_PACKAGE}.maintenance", "heads"),
+    "prune": (f"{_PACKAGE}.maintenance", "prune"),
+    "export": (f"{_PACKAGE}.transfer", "export_runs"),
+    "import": (f"{_PACKAGE}.transfer", "import_runs"),
+    "salvage": (f"{_PACKAGE}.transfer", "salvage"),
+    "diff": (f"{_PACKAGE}.inspection.diff", "diff_of_runs"),
 }
 
 
 @click.group(cls=_Runs, invoke_without_command=True)
 @click.pass_context
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs of this status.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="The maximum number of runs."
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @journals.journal_path
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
-    """List the runs, the newest first. A run whose process is gone is shown as interrupted.
+    """List runs, newest first. A run whose process has ended is shown as interrupted.
 
-    The commands below verify runs, let old ones go, and carry them from journal to journal.
+    The subcommands verify, compare, delete, export and import runs.
     """
     if ctx.invoked_subcommand is None:
-        from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
 
-        refresh(journal)
-        with may_stay_unread():
+        refresh_copies(journal)
+        with ignoring_broken_pipe():
             _print(_rows(journal, status, limit), status, journals.journal_hint(journal), as_json=as_json)
 
 
 def _rows(path: Path | None, status: str | None, limit: int) -> list[dict[str, Any]]:
-    """The runs as JSON objects; none where the default journal has not been made yet."""
-    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - brings the store
+    """The runs as JSON objects; none if the default journal does not exist yet."""
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - imports the store
 
     if path is None and is_absent(default_journal_path()):
         return []
@@ -76,7 +78,7 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
     if as_json:
         print_json(rows)
     elif not rows:
-        click.echo("there are no runs" + (f" with status {status}" if status else "") + " in this journal")
+        click.echo("no runs" + (f" with status {status}" if status else "") + " in this journal")
     else:
         for row in rows:
             created = datetime.fromisoformat(row["created"]).astimezone(UTC)

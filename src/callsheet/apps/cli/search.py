@@ -1,4 +1,4 @@
-"""`callsheet search`: finds a text in one run or in all runs."""
+"""`callsheet search`: searches the data of one run or of all runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("texts", nargs=-1, required=True, metavar="RUN TEXT")
-@click.option("--all", "everywhere", is_flag=True, help="In all runs of the journal, the newest first.")
-@click.option("-i", "--ignore-case", is_flag=True, help="Let a be A.")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show at most so many.")
+@click.option("--all", "everywhere", is_flag=True, help="Search all runs of the journal, newest first.")
+@click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=50, show_default=True, help="The maximum number of matches."
+)
 @journals.journal_path
 @options.as_json
 def search(
@@ -36,49 +38,54 @@ def search(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Find TEXT in RUN, or with --all in every run: a text as it is, or a pattern between slashes (RE2).
+    """Search the data of RUN, or with --all of every run, for TEXT: a literal text or an RE2 /pattern/.
 
-    It is looked for in what the run was given, in arguments, results, errors, answers of people and edits;
-    numbers are looked at as texts. The exit status is 1 where nothing is found.
+    The inputs, arguments, results, errors, answers of people and edits are searched; numbers are searched as
+    text. RUN is a run id, a unique prefix of one, or `last`. The exit status is 1 if there is no match.
+
+    \b
+    Examples:
+      callsheet search last ada@example.org
+      callsheet search --all '/INV-[0-9]+/'
     """
     if len(texts) != (1 if everywhere else 2):
-        raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give TEXT alone")
+        raise click.UsageError("give RUN and TEXT" if not everywhere else "with --all give only TEXT")
     if not texts[-1]:
         raise click.UsageError("TEXT is empty")
     from callsheet.trace.matcher import finder  # noqa: PLC0415 - not for --help
 
     find = finder(texts[-1], ignore_case=ignore_case)
-    with journals.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         infos = opened.runs() if everywhere else [opened.find_run(texts[0])]
-        found = _matches(opened, infos, find)
-        shown = list(islice(found, min(limit, sys.maxsize)))
-        rest = sum(1 for _ in found)
+        matches = _matches(opened, infos, find)
+        shown = list(islice(matches, min(limit, sys.maxsize)))
+        omitted = sum(1 for _ in matches)
         if as_json:
             rows = [_json(info, match) for info, match in shown]
-            print_json({"matches": rows, "left_off": rest, "runs": len(infos)})
+            print_json({"matches": rows, "left_off": omitted, "runs": len(infos)})
         else:
             _print(shown, everywhere=everywhere)
-            if rest:
-                to_stderr(f"and {rest} more: --limit {len(shown) + rest} shows them")
+            if omitted:
+                to_stderr(f"and {omitted} more: use --limit {len(shown) + omitted}")
             elif not shown:
-                to_stderr(f"nothing was found in {len(infos)} run{'s' if len(infos) != 1 else ''}")
+                to_stderr(f"no match in {len(infos)} run{'s' if len(infos) != 1 else ''}")
     return Exit.OK if shown else Exit.FAILED
 
 
 def _matches(journal: Journal, infos: list[RunInfo], find: Find) -> Iterator[tuple[RunInfo, Match]]:
-    """The matches in these runs; of one that cannot be read it is said."""
+    """The matches in these runs; a run that cannot be read is reported."""
     from callsheet.diagnostics import CallsheetError  # noqa: PLC0415 - not for --help
-    from callsheet.trace.search import search as look  # noqa: PLC0415 - as above
+    from callsheet.trace.search import search as search_run  # noqa: PLC0415 - as above
 
     for info in infos:
         try:
             plan = journal.plan_of(info.plan_hash)
-            for match in look(plan, journal.events(info.run_id), journal.plan_of, find):
+            for match in search_run(plan, journal.events(info.run_id), journal.plan_of, find):
                 yield info, match
         except CallsheetError as error:
             if len(infos) == 1:
                 raise
-            to_stderr(f"run {info.run_id} cannot be searched to its end: {error.diagnostics[0].message}")
+            to_stderr(f"run {info.run_id} cannot be searched completely: {error.diagnostics[0].message}")
 
 
 def _print(shown: list[tuple[RunInfo, Match]], *, everywhere: bool) -> None:

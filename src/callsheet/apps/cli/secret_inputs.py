@@ -1,4 +1,4 @@
-"""`--secret NAME=WHERE`: reads secrets from their source, so that none is on a command line."""
+"""`--secret NAME=WHERE`: reads secrets from their source, so that command lines contain none."""
 
 from __future__ import annotations
 
@@ -9,98 +9,94 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli.given import check_name
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.assignments import parse_name
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.sealing.known import SHORTEST
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 _FORMS = "env:VARIABLE nor file:PATH nor -"
 
 
-def read_secrets(given: Iterable[str], variables: Mapping[str, object] = {}) -> dict[str, str]:
-    """The secrets of `--secret` by name; raises CallsheetError (SEC005) for one that cannot be had.
+def read_secrets(assignments: Iterable[str], variables: Mapping[str, object] = {}) -> dict[str, str]:
+    """The secrets of `--secret` by name. Raises CallsheetError (SEC005) for one that cannot be read.
 
-    `variables` are those that the run is given otherwise.
+    `variables` are the other inputs of the run.
     """
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, where = text.partition("=")
-        name = check_name("--secret", name)
+    values: dict[str, str] = {}
+    for text in assignments:
+        name, equals, source = text.partition("=")
+        name = parse_name("--secret", name)
         if not equals:
-            raise _wrong(
-                f"--secret {name} does not say where it is", f"write --secret {name}=env:{name.upper()}"
-            )
-        if name in found or name in variables:
-            raise _wrong(f"{name} is given twice", "give each variable once: by --secret or by --var")
-        secret = _read(name, where)
+            raise _error(f"--secret {name} has no source", f"write --secret {name}=env:{name.upper()}")
+        if name in values or name in variables:
+            raise _error(f"{name} is given twice", "give each variable once: by --secret or by --var")
+        secret = _read(name, source)
         if not secret:
-            raise _wrong(f"the secret {name} is empty", "look whether it was set where it is read from")
-        found[name] = secret
-    return found
+            raise _error(f"the secret {name} is empty", "check the variable or file that it is read from")
+        values[name] = secret
+    return values
 
 
-def short_ones(secrets: Mapping[str, str]) -> tuple[Diagnostic, ...]:
-    """The warnings about secrets that cannot be found in other texts."""
+def short_secret_warnings(secrets: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+    """Warnings about secrets that are too short to be found in other texts."""
     return tuple(
         Diagnostic(
             "SEC006",
             Severity.WARNING,
             f"the secret {name} has {len(secret)} character{'s' if len(secret) > 1 else ''}: "
-            "it is sealed where it is given, and not found in other texts",
-            help="use a longer one, or run under a policy, whose labels follow it",
+            "it is encrypted as an input, but not recognized in other texts",
+            help="use a longer secret, or run under a policy, whose labels track it",
         )
         for name, secret in secrets.items()
         if len(secret) < SHORTEST
     )
 
 
-def _read(name: str, where: str) -> str:
-    if where == "-":
-        return _asked(name)
-    kind, _, what = where.partition(":")
+def _read(name: str, source: str) -> str:
+    if source == "-":
+        return _prompt(name)
+    kind, _, what = source.partition(":")
     if kind == "env" and what:
         value = os.environ.get(what)
         if value is None:
-            raise _wrong(
-                f"--secret {name}: there is no variable {what[:60]} in the environment", "set it there"
-            )
+            raise _error(f"--secret {name}: the environment variable {what[:60]} is not set", "set it")
         return value
     if kind == "file" and what:
-        return _of_file(name, Path(what).expanduser())
-    raise _wrong(
-        f"--secret {name} says neither {_FORMS}",
+        return _read_file(name, Path(what).expanduser())
+    raise _error(
+        f"--secret {name} is neither {_FORMS}",
         f"put the secret into a variable or a file: --secret {name}=env:{name.upper()}",
     )
 
 
-def _asked(name: str) -> str:
+def _prompt(name: str) -> str:
     if is_terminal(sys.stdin):
         return str(click.prompt(f"secret {name}", hide_input=True, err=True, default="", show_default=False))
-    data = sys.stdin.buffer.read(_MOST_BYTES + 1) if sys.stdin is not None else b""
+    data = sys.stdin.buffer.read(_MAX_BYTES + 1) if sys.stdin is not None else b""
     return _text(name, data, "standard input")
 
 
-def _of_file(name: str, path: Path) -> str:
+def _read_file(name: str, path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise _wrong(
-            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a file that can"
+        raise _error(
+            f"--secret {name}: {path} cannot be read: {error.strerror}", "name a readable file"
         ) from None
     return _text(name, data, str(path))
 
 
-def _text(name: str, data: bytes, where: str) -> str:
-    if len(data) > _MOST_BYTES:
-        raise _wrong(f"--secret {name}: {where} holds more than 1 MB", "a secret is a short text")
+def _text(name: str, data: bytes, source: str) -> str:
+    if len(data) > _MAX_BYTES:
+        raise _error(f"--secret {name}: {source} holds more than 1 MB", "a secret is a short text")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise _wrong(f"--secret {name}: {where} is not UTF-8 text", "a secret is a text") from None
+        raise _error(f"--secret {name}: {source} is not UTF-8 text", "a secret is a text") from None
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def _wrong(message: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("SEC005", message, help=way_out)
+def _error(message: str, help_text: str) -> CallsheetError:
+    return CallsheetError.single("SEC005", message, help=help_text)

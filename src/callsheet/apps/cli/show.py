@@ -1,4 +1,4 @@
-"""`callsheet show`: what happened in a run, from its journal."""
+"""`callsheet show`: shows what happened in a run, from its journal."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
+from callsheet.apps.cli.terminal import is_terminal
 from callsheet.apps.operations.run_details import run_details, run_details_json
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.rendering.events import event_json, event_line
@@ -29,46 +29,56 @@ _PIPED_COLUMNS = 100
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--events", "with_events", is_flag=True, help="The events of the journal instead of the steps.")
 @click.option(
-    "--timeline", "as_timeline", is_flag=True, help="When each step's calls left and were answered, as bars."
+    "--events", "with_events", is_flag=True, help="Show the events of the journal instead of the steps."
+)
+@click.option(
+    "--timeline", "as_timeline", is_flag=True, help="Show the time of the calls of each step as bars."
 )
 @journals.journal_path
 @options.as_json
 def show(run: str, with_events: bool, as_timeline: bool, journal: Path | None, as_json: bool) -> int:
-    """Tell what happened in RUN, an id, the beginning of one, or `last`.
+    """Show what happened in RUN: status, steps, results, usage.
 
-    The exit status is 1 where the chain of its events is broken.
+    RUN is a run id, a unique prefix of one, or `last`. The exit status is 1 if the hash chain of its events
+    is broken.
+
+    \b
+    Examples:
+      callsheet show last
+      callsheet show last --events
     """
-    from callsheet.apps.cli.engines.running import refresh  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help
 
-    refresh(journal, run)
+    refresh_copies(journal, run)
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        bad = opened.verify(info.run_id)
-        if bad is not None:
-            to_stderr(f"run {info.run_id}: {chain_in_words(bad)}")
-        with may_stay_unread():
+        bad_event = opened.verify(info.run_id)
+        if bad_event is not None:
+            to_stderr(f"run {info.run_id}: {chain_in_words(bad_event)}")
+        with ignoring_broken_pipe():
             if as_timeline:
-                _show_timeline(opened, info, bad, as_json=as_json)
+                _show_timeline(opened, info, bad_event, as_json=as_json)
             elif with_events:
                 _show_events(opened, info, as_json=as_json)
             elif as_json:
-                print_json(run_details_json(run_details(opened, info, bad)))
+                print_json(run_details_json(run_details(opened, info, bad_event)))
             else:
-                for line in run_detail_lines(run_details(opened, info, bad), journals.journal_hint(journal)):
+                for line in run_detail_lines(
+                    run_details(opened, info, bad_event), journals.journal_hint(journal)
+                ):
                     print_text(line)
-    return Exit.OK if bad is None else Exit.FAILED
+    return Exit.OK if bad_event is None else Exit.FAILED
 
 
 # ---------------------------------------------------------------- time
 
 
-def _show_timeline(journal: Journal, info: RunInfo, bad: BadEvent | None, *, as_json: bool) -> None:
-    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - brings the store
+def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, *, as_json: bool) -> None:
+    from callsheet.apps.cli.timeline import spans_of  # noqa: PLC0415 - imports the store
     from callsheet.views.timeline import timeline  # noqa: PLC0415 - one of three
 
-    details = run_details(journal, info, bad)
+    details = run_details(journal, info, bad_event)
     turns: dict[tuple[str, int], float] = {}
     actions: dict[tuple[str, int], str] = {}
     visits: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""`show --timeline`: when the calls of a run were sent and answered."""
+"""`show --timeline`: the time spans of the calls of a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def spans_of(
 ) -> list[Span]:
     """A span for each visit of a step that made calls, from its first call to its last answer.
 
-    `actions` say what a step does in its n-th visit, `turns` when its turn came. A call that was never
-    answered ends with the last event of the run.
+    `actions` describe what a step does in its n-th visit, `turns` have the time of its turn in seconds since
+    the epoch. A call without an answer ends with the last event of the run.
     """
     visits: dict[tuple[int, str, int], _Visit] = {}
     last = 0.0
@@ -45,9 +45,9 @@ def spans_of(
     for visit in open_calls.values():
         visit.end = last
     spans: list[Span] = []
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for visit in visits.values():
-        seen[visit.step] = count = seen.get(visit.step, 0) + 1
+        counts[visit.step] = count = counts.get(visit.step, 0) + 1
         turn = turns.get((visit.step, count), visit.start)
         action = actions.get((visit.step, count), "")
         spans.append(Span(visit.step, action, visit.start, turn, visit.end))

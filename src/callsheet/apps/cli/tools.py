@@ -1,4 +1,4 @@
-"""`callsheet tools`: lists the tools that plans can call, and the servers that could not be opened."""
+"""`callsheet tools`: lists the tools that plans can call, and the servers that could not be started."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.rendering.values import preview
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @options.tool_sources
 @options.as_json
 def tools(setup: Setup, as_json: bool) -> int:
-    """List the tools that a plan can call: built in, from Python files, on MCP servers.
+    """List the tools that plans can call: built-in ones, those of Python files and of MCP servers.
 
-    All configured servers are started to ask them; exit 1 if one could not be.
+    All configured servers are started to list their tools; the exit status is 1 if one could not be started.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
 
-    toolbox = run_to_end(_look(setup))
+    toolbox = run_async(_open_tools(setup))
     if as_json:
         print_json(tools_json(toolbox))
     else:
@@ -35,8 +35,8 @@ def tools(setup: Setup, as_json: bool) -> int:
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 
 
-async def _look(setup: Setup) -> Toolbox:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - brings the tools
+async def _open_tools(setup: Setup) -> Toolbox:
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - imports the tools
 
     async with open_toolbox(setup) as toolbox:
         return toolbox
@@ -59,6 +59,6 @@ def _print(toolbox: Toolbox) -> None:
 
 
 def _arguments(spec: ToolSpec) -> str:
-    """The names of the arguments, a question mark after those that may be left out."""
+    """The names of the arguments; optional ones have a question mark."""
     required = set(spec.parameters.get("required", ()))
     return ", ".join(name if name in required else f"{name}?" for name in spec.parameter_names)

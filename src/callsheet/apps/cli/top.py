@@ -1,4 +1,4 @@
-"""`callsheet top`: displays a run live, also one in another process; nothing is run."""
+"""`callsheet top`: displays a run live, also one of another process. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -10,65 +10,65 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.output import may_stay_unread, to_stderr
-from callsheet.apps.cli.screen import can_redraw, is_terminal
+from callsheet.apps.cli.output import ignoring_broken_pipe, to_stderr
+from callsheet.apps.cli.terminal import can_redraw, is_terminal
 
 if TYPE_CHECKING:
-    from callsheet.apps.cli.progress.moments import Lines, Picture
+    from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback
     from callsheet.trace.replay import Moment
 
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="last")
 @journals.journal_path
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line for each thing told.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
 def top(run: str, journal: Path | None, as_json: bool) -> int:
-    """Watch RUN, an id, the beginning of one, or `last`, until it ends or stands still.
+    """Watch RUN live, until it ends or waits.
 
-    On a terminal it is the picture that `run` shows, with what has happened so far; elsewhere a line for each
-    thing that happens. Ctrl-C ends the watching alone. The exit status is that of the run: 0 done, 3 refused,
-    4 waiting or in doubt, 1 failed, cancelled or interrupted.
+    RUN is a run id, a unique prefix of one, or `last` (the default). On a terminal this shows the display of
+    `run`, otherwise a line per note. Ctrl-C ends only the watching. The exit status is that of the run: 0
+    done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
     """
-    from callsheet.apps.cli.following import (  # noqa: PLC0415 - brings the store
-        Following,
-        exit_of_status,
-        said_of_status,
-        stands_still,
+    from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.run_follower import (  # noqa: PLC0415 - imports the store
+        RunFollower,
+        exit_for_status,
+        needs_action,
+        status_message,
     )
-    from callsheet.apps.cli.progress.moments import Lines, Picture  # noqa: PLC0415 - as above
     from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
     is_live = not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr)
-    with journals.open_to_read(journal) as opened, may_stay_unread():
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)
-        shown = Picture(plan, info.run_id) if is_live else Lines(plan, as_json=as_json)
-        following = Following(opened, info.run_id)
-        shown.begin()
+        display = LivePlayback(plan, info.run_id) if is_live else LinePlayback(plan, as_json=as_json)
+        following = RunFollower(opened, info.run_id)
+        display.begin()
         try:
-            play(plan, following.events(), opened.plan_of, _Watching(shown).take)
+            play(plan, following.events(), opened.plan_of, _Watcher(display).on_moment)
         except KeyboardInterrupt:
             hint = journals.journal_hint(journal)
-            shown.end()
+            display.end()
             to_stderr(
-                f"nobody watches now, the run goes on; callsheet top {info.run_id}{hint} watches it again"
+                f"stopped watching, the run continues; watch it again with: callsheet top {info.run_id}{hint}"
             )
             raise
-        shown.end()
-    if not as_json and stands_still(following.status):
-        to_stderr(said_of_status(following.status, info.run_id, journal))
-    return exit_of_status(following.status)
+        display.end()
+    if not as_json and needs_action(following.status):
+        to_stderr(status_message(following.status, info.run_id, journal))
+    return exit_for_status(following.status)
 
 
-class _Watching:
-    """Shows moments as they come, with the time since the start of the run."""
+class _Watcher:
+    """Displays moments as they are recorded, with the time since the start of the run."""
 
-    def __init__(self, shown: Picture | Lines) -> None:
+    def __init__(self, shown: LivePlayback | LinePlayback) -> None:
         self._shown = shown
         self._begun: float | None = None
 
-    def take(self, moment: Moment) -> bool:
-        """Show a moment; there may always be more."""
+    def on_moment(self, moment: Moment) -> bool:
+        """Display a moment; returns True, since more may follow."""
         ts = moment.event.ts
         self._begun = ts if self._begun is None else self._begun
         self._shown.show(moment, ts - self._begun, max(0.0, time.time() - ts))

@@ -1,4 +1,4 @@
-"""`callsheet runs export|import|salvage`: moves runs as files, and recovers damaged ones."""
+"""`callsheet runs export|import|salvage`: exports and imports runs as files, and recovers damaged ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.maintenance import selected_runs
 from callsheet.apps.cli.output import print_json, to_stderr
-from callsheet.apps.cli.upkeep import chosen
 from callsheet.apps.rendering.events import count_events
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
@@ -40,15 +40,19 @@ _out = click.option(
 @journals.journal_path
 @options.as_json
 def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
-    """Write the runs, or all runs, into one file that needs nothing else: plans, events, values.
+    """Export the runs RUN..., or all runs, to one file.
 
-    The file is JSON Lines (see docs/journal.md). A damaged run is refused; `runs salvage` exports what
-    is whole of it.
+    The file is self-contained: it has plans, events and values, as JSON Lines (see docs/journal.md). A
+    damaged run is an error; `runs salvage` exports its intact part.
+
+    \b
+    Example:
+      callsheet runs export last -o run.jsonl
     """
-    from callsheet.store.archive import export_run  # noqa: PLC0415 - brings the store
+    from callsheet.store.archive import export_run  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened:
-        infos = chosen(opened, runs)
+        infos = selected_runs(opened, runs)
         size = _write(out, (line for info in infos for line in export_run(opened.parts, info.run_id)))
     _report(
         {"file": str(out), "bytes": size, "runs": [info.run_id for info in infos]},
@@ -63,23 +67,23 @@ def export_runs(runs: tuple[str, ...], out: Path, journal: Path | None, as_json:
 @journals.journal_path
 @options.as_json
 def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
-    """Take the runs of a FILE that `runs export` or `runs salvage` wrote into the journal.
+    """Import runs from a FILE written by `runs export` or `runs salvage`.
 
-    All of it is checked first. A file that is damaged, and a run whose id is there already, are
-    refused, and nothing is taken. Ids and hashes stay what they were.
+    The file is checked first. If it is damaged, or a run id already exists, nothing is imported. Ids and
+    hashes are kept.
     """
-    from callsheet.store.archive import import_runs as take  # noqa: PLC0415 - brings the store
+    from callsheet.store.archive import import_runs as import_archive  # noqa: PLC0415 - imports the store
 
     with journals.open_journal(journal) as opened:
         try:
             with sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines:
-                taken = take(opened.parts, lines)
+                imported = import_archive(opened.parts, lines)
         except OSError as error:
-            raise _no_file(file, error, "read") from error
-    rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in taken]
+            raise _file_error(file, error, "read") from error
+    rows = [{"run_id": run.run_id, "status": str(run.status), "events": run.events} for run in imported]
     _report(
         rows,
-        "\n".join(f"{run.run_id:<22} {run.status:<10} {count_events(run.events)}" for run in taken),
+        "\n".join(f"{run.run_id:<22} {run.status:<10} {count_events(run.events)}" for run in imported),
         as_json=as_json,
     )
     return Exit.OK
@@ -91,31 +95,31 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
 @journals.journal_path
 @options.as_json
 def salvage(runs: tuple[str, ...], out: Path, journal: Path | None, as_json: bool) -> int:
-    """Export what is whole of runs in a damaged journal: their events up to the first bad one.
+    """Export the intact part of damaged runs.
 
-    A run that loses its end is unfinished in the export; imported into a sound journal, it can be
-    resumed. The exit status is 1 if anything was lost.
+    The events of each run, or of all runs, are exported up to the first bad one. A run that loses its end is
+    unfinished in the export; after an import into an intact journal it can be resumed. The exit status is 1
+    if anything was lost.
     """
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
-    from callsheet.store.salvage import lists_all, opened, run_ids  # noqa: PLC0415 - brings the store
-    from callsheet.store.salvage import salvage as save  # noqa: PLC0415 - as above
+    from callsheet.store.salvage import lists_all, opened, run_ids  # noqa: PLC0415 - imports the store
+    from callsheet.store.salvage import salvage as salvage_run  # noqa: PLC0415 - as above
 
     with opened(journal or default_journal_path()) as damaged:
         parts = damaged.parts
-        saved = [save(parts, run) for run in (runs or run_ids(parts.reader))]
+        saved = [salvage_run(parts, run) for run in (runs or run_ids(parts.reader))]
         is_all = bool(runs) or lists_all(parts.reader)
         size = _write(out, (line for run in saved for line in run.lines))
     rows = [{"run_id": run.run_id, "events": run.events, "lost": run.lost} for run in saved]
     _report(
         {"file": str(out), "bytes": size, "runs": rows, "lists_all": is_all},
-        "\n".join([*map(_description, saved), *(() if is_all else (_MORE,))])
-        or "there are no runs in this journal",
+        "\n".join([*map(_description, saved), *(() if is_all else (_MORE,))]) or "no runs in this journal",
         as_json=as_json and str(out) != "-",
     )
     return Exit.OK if is_all and all(run.lost is None for run in saved) else Exit.FAILED
 
 
-_MORE = "there may have been more runs: the list of them is damaged, or was cut off"
+_MORE = "there may have been more runs: the list of runs is damaged or truncated"
 
 
 def _description(run: Salvaged) -> str:
@@ -131,12 +135,12 @@ def _report(as_data: Any, text: str, *, as_json: bool) -> None:
 
 
 def _write(out: Path, lines: Iterable[bytes]) -> int:
-    """Write lines to a pipe or a device, or into a file: whole or not at all. Gives the bytes."""
+    """Write lines to a pipe or a device, or to a file atomically. Returns the number of bytes."""
     if str(out) == "-":
         return sum(_print(line) for line in lines)
     from callsheet.store.journal_paths import is_special  # noqa: PLC0415 - as above
 
-    unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, as "." is
+    unfinished = Path(f"{out}.{os.getpid()}.new")  # with_name raises for a path without a name, such as "."
     try:
         if is_special(out):
             with out.open("wb") as device:
@@ -148,7 +152,7 @@ def _write(out: Path, lines: Iterable[bytes]) -> int:
             os.fsync(file.fileno())
         unfinished.replace(out)
     except OSError as error:
-        raise _no_file(out, error, "written") from error
+        raise _file_error(out, error, "written") from error
     finally:
         with suppress(OSError):
             unfinished.unlink()
@@ -167,7 +171,7 @@ def _copy(file: BinaryIO, lines: Iterable[bytes]) -> int:
     return size
 
 
-def _no_file(path: Path, error: OSError, done: str) -> CallsheetError:
+def _file_error(path: Path, error: OSError, done: str) -> CallsheetError:
     return CallsheetError.single(
         "CFG014", f"{path} cannot be {done}: {error.strerror}", help="name another file"
     )

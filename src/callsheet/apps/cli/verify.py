@@ -1,4 +1,4 @@
-"""`callsheet verify` and `callsheet explain-policy`: prove plans against a policy; nothing is run."""
+"""`callsheet verify` and `callsheet explain-policy`: verify plans against a policy. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit, status_of
-from callsheet.apps.cli.given import parse_variables
-from callsheet.apps.cli.output import count_of, json_rows, print_diagnostics, print_json, rendered
+from callsheet.apps.cli.assignments import parse_variables
+from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
+from callsheet.apps.cli.output import (
+    count_by_severity,
+    format_diagnostics,
+    json_rows,
+    print_diagnostics,
+    print_json,
+)
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
@@ -21,10 +27,10 @@ _approved = click.option(
     "--approved",
     multiple=True,
     metavar="STEP",
-    help="The id of a step to which somebody has said yes; may be repeated.",
+    help="The id of an approved step; may be repeated.",
 )
 _unattended = click.option(
-    "--unattended", is_flag=True, help="Nobody can be asked during the run: refuse what needs a yes."
+    "--unattended", is_flag=True, help="Refuse steps that need approval: nobody can be asked during the run."
 )
 
 
@@ -47,49 +53,54 @@ def verify(
     syntax: Any,
     as_json: bool,
 ) -> int:
-    """Prove each PLAN, a file or - for standard input, against a policy; exit 3 if it refuses one.
+    """Verify each PLAN, a file or - for standard input, against a policy.
 
-    Nothing runs. Servers are asked for their tools only if their configuration is named. What earlier runs
-    have left in files of the workspace has the label that is noted of it (`callsheet labels list`).
+    The proof covers every run of the plan; checks that happen at run time are listed. Nothing is executed.
+    Servers are asked for their tools only if --mcp-config is given. Files that earlier runs have written have
+    their stored labels (`callsheet labels list`). The exit status is 3 if the policy refuses a plan.
+
+    \b
+    Example:
+      callsheet verify plan.ltp --policy workspace --tools tools.py
     """
-    given = parse_variables(variables)
-    proved = [_prove(plan, policy, approved, unattended, setup, given, syntax) for plan in plans]
+    inputs = parse_variables(variables)
+    proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in plans]
     if as_json:
         print_json(_json(proved))
     else:
         for each in proved:
             if each.diagnostics:
-                click.echo(rendered(each.diagnostics, each.text.source))
+                click.echo(format_diagnostics(each.diagnostics, each.text.source))
             for line in _verdict(each):
                 click.echo(line)
-    return max(status_of(each.diagnostics) for each in proved)
+    return max(exit_for_diagnostics(each.diagnostics) for each in proved)
 
 
 def _prove(
     plan: str,
-    named: str,
+    policy_name: str,
     approved: tuple[str, ...],
     unattended: bool,
     setup: Setup,
-    given: dict[str, Any],
+    inputs: dict[str, Any],
     syntax: Any,
 ) -> Proved:
-    """The text, what came of its proof, and all that is to be said."""
+    """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
-    from callsheet.apps.cli.reading import read_or_tell  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.plan_input import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
 
-    policy = load_policy(named)
-    text = read_or_tell(plan, syntax=syntax, variables=given)
+    policy = load_policy(policy_name)
+    text = try_read_plan(plan, syntax=syntax, variables=inputs)
     if text.plan is not None:
         options.check_approved(text.plan, approved)
     return prove_text(
         text,
         policy,
         DeclaredTools(setup),
-        given,
+        inputs,
         approved=approved,
         can_ask=not unattended,
         asks_servers=bool(setup.mcp_configs),
@@ -98,13 +109,13 @@ def _prove(
 
 
 def _verdict(proved: Proved) -> list[str]:
-    proof, found, name = proved.proof, proved.diagnostics, preview(proved.text.source.name, 1_000)
+    proof, diagnostics, name = proved.proof, proved.diagnostics, preview(proved.text.source.name, 1_000)
     if proof is None:
-        return [f"{name}: it could not be read"]
+        return [f"{name}: could not be read"]
     policy = preview(proof.policy.name, 1_000)
-    errors = [d for d in found if d.is_error]
-    if errors and status_of(errors) is not Exit.REFUSED:
-        return [f"{name}: {count_of(found)}"]
+    errors = [d for d in diagnostics if d.is_error]
+    if errors and exit_for_diagnostics(errors) is not Exit.REFUSED:
+        return [f"{name}: {count_by_severity(diagnostics)}"]
     if errors:
         return [f"{name}: refused by {policy}, for {len(errors)} reason{_s(len(errors))}"]
     steps = len(proof.plan.steps)
@@ -136,7 +147,7 @@ def _json(proved: list[Proved]) -> dict[str, Any]:
     type=click.Choice(["text", "mermaid"]),
     default="text",
     show_default=True,
-    help="Lines for a terminal, or a Mermaid flow chart that says the same, with a colour for each label.",
+    help="The output format: text for a terminal, or a Mermaid flow chart with a colour for each label.",
 )
 @options.as_json
 def explain_policy(
@@ -148,33 +159,34 @@ def explain_policy(
     shape: str,
     as_json: bool,
 ) -> int:
-    """Say of each step of PLAN who may have written and who may read what it takes and gives, and why.
+    """Show for each step of PLAN who may have written and who may read its inputs and its result, and why.
 
-    PLAN is a file or - for standard input. Exits 3 if the policy refuses the plan. What is wrong with
-    no single step is said on standard error. --json has what `verify --json` has, and under `steps` the
-    labels that each `reads`, is `decided_by` and `gives`, and `because` of which steps.
+    PLAN is a file or - for standard input. The exit status is 3 if the policy refuses the plan. Errors that
+    concern no single step are printed on standard error. --json prints the output of `verify --json`, and
+    under `steps` the labels of each step (`reads`, `decided_by`, `gives`) and the steps they derive from
+    (`because`).
     """
     from callsheet.policy.calls import Duty  # noqa: PLC0415 - not for --help
     from callsheet.views.labels import labels_json, labels_mermaid, labels_text  # noqa: PLC0415 - as above
 
-    given = parse_variables(variables)
-    proved = _prove(plan.plan, policy, approved, False, setup, given, plan.syntax)
-    text, proof, found = proved.text, proved.proof, proved.diagnostics
+    inputs = parse_variables(variables)
+    proved = _prove(plan.plan, policy, approved, False, setup, inputs, plan.syntax)
+    text, proof, diagnostics = proved.text, proved.proof, proved.diagnostics
     if proof is None:
-        raise CallsheetError(found, text.source)
+        raise CallsheetError(diagnostics, text.source)
     refused: dict[str, list[str]] = {}
-    for diagnostic in found:
+    for diagnostic in diagnostics:
         if diagnostic.is_error and diagnostic.step is not None:
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
         data = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
-        print_json({**data, "diagnostics": json_rows(found, text.source)})
+        print_json({**data, "diagnostics": json_rows(diagnostics, text.source)})
     else:
-        print_diagnostics([d for d in found if d.is_error and d.step is None], text.source)
-        asked: dict[str, list[str]] = {}
+        print_diagnostics([d for d in diagnostics if d.is_error and d.step is None], text.source)
+        approvals: dict[str, list[str]] = {}
         for duty in proof.obligations:
             if duty.kind is Duty.APPROVE:
-                asked.setdefault(duty.step, []).append(duty.detail)
-        shown = labels_mermaid if shape == "mermaid" else labels_text
-        click.echo(shown(proof.plan, proof.steps, refused, asked))
-    return Exit(status_of(found))
+                approvals.setdefault(duty.step, []).append(duty.detail)
+        render_labels = labels_mermaid if shape == "mermaid" else labels_text
+        click.echo(render_labels(proof.plan, proof.steps, refused, approvals))
+    return Exit(exit_for_diagnostics(diagnostics))

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.asking.collector import collector_rests
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text
-from callsheet.apps.cli.screen import is_terminal
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.inspection.gc_control import without_gc
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
+from callsheet.apps.cli.terminal import is_terminal
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from callsheet.apps.cli.debugger.key_bindings import Debugger
     from callsheet.apps.cli.debugger.keyboard import Keyboard
-    from callsheet.apps.cli.debugger.keys import Debugger
-    from callsheet.apps.cli.debugger.opened import OpenedRun
+    from callsheet.apps.cli.debugger.run_view import RunView
     from callsheet.views.debugger import Line
 
 _COLUMNS = 120
@@ -32,34 +32,43 @@ _ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
 @click.argument("run", metavar="RUN")
 @journals.journal_path
 @options.as_json
-@collector_rests
+@without_gc
 def debug(run: str, journal: Path | None, as_json: bool) -> int:
-    """Look at RUN, an id, the beginning of one, or `last`, step by step. Nothing is run.
+    """Step through the recorded RUN on a terminal. Nothing is executed.
 
-    Keys: j and k go to the next and the last step, l and h to the next and the last event (arrows do, too); w
-    says what a step's value was made of, v which variables were set then, d what differs from another run; /
-    searches, n goes on; e writes a report (.html) or LCTL (.yaml); q quits. Elsewhere than on a terminal the
-    steps are printed.
+    RUN is a run id, a unique prefix of one, or `last`. If standard output is not a terminal, the steps are
+    printed.
+
+    \b
+    Keys:
+      j, k (down, up)     next, previous step
+      l, h (right, left)  next, previous event
+      w                   lineage of the value of the step
+      v                   variables after the event
+      d                   differences from another run
+      /, n                search, next match
+      e                   export as a report (.html) or as LCTL (.yaml)
+      q                   quit
     """
-    from callsheet.apps.cli.debugger.keys import Debugger  # noqa: PLC0415 - as above
-    from callsheet.apps.cli.debugger.opened import OpenedRun  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.debugger.key_bindings import Debugger  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.debugger.run_view import RunView  # noqa: PLC0415 - as above
     from callsheet.views.debugger import plain_lines  # noqa: PLC0415 - as above
 
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        found = OpenedRun(opened, info)
-        with may_stay_unread():
+        view = RunView(opened, info)
+        with ignoring_broken_pipe():
             if as_json:
-                print_json(_json(found))
+                print_json(_json(view))
             elif is_terminal(sys.stdout) and is_terminal(sys.stdin):
-                _look(Debugger(found), found)
+                _run_interactive(Debugger(view), view)
             else:
-                for line in plain_lines(found.story, _COLUMNS):
+                for line in plain_lines(view.story, _COLUMNS):
                     print_text(line.text.rstrip())
     return Exit.OK
 
 
-def _json(run: OpenedRun) -> dict[str, object]:
+def _json(run: RunView) -> dict[str, object]:
     steps = [
         {
             "step": row.label,
@@ -77,8 +86,8 @@ def _json(run: OpenedRun) -> dict[str, object]:
     return {"run_id": run.run_id, "status": run.status, "events": len(run.story.events), "steps": steps}
 
 
-def _look(debugger: Debugger, run: OpenedRun) -> None:
-    """Draw, and do what keys say, until it is enough."""
+def _run_interactive(debugger: Debugger, run: RunView) -> None:
+    """Draw the run and handle keys until the user quits."""
     from rich.console import Console  # noqa: PLC0415 - only on a terminal
 
     from callsheet.apps.cli.debugger.keyboard import keyboard  # noqa: PLC0415 - as above
@@ -86,32 +95,32 @@ def _look(debugger: Debugger, run: OpenedRun) -> None:
 
     console = Console(highlight=False)
 
-    def drawn(asked: str | None = None) -> Text:
-        lines = screen_lines(run.story, debugger.at, console.width, console.height)
-        if asked is not None:
-            lines[-2] = lines[-2]._replace(text=asked[-console.width + 1 :] + "▏")
-        return _text(lines)
+    def render_screen(prompt: str | None = None) -> Text:
+        lines = screen_lines(run.story, debugger.view, console.width, console.height)
+        if prompt is not None:
+            lines[-2] = lines[-2]._replace(text=prompt[-console.width + 1 :] + "▏")
+        return _styled_text(lines)
 
     with (
         suppress(KeyboardInterrupt, EOFError),
-        keyboard() as typed,
+        keyboard() as keys,
         console.screen(hide_cursor=True) as screen,
     ):
 
-        def ask(question: str, given: str) -> str | None:
-            return _typed(typed, given, lambda text: screen.update(drawn(question + text)))
+        def ask(question: str, initial: str) -> str | None:
+            return _read_text(keys, initial, lambda text: screen.update(render_screen(question + text)))
 
-        screen.update(drawn())
-        while debugger.press(typed.key(), ask):
-            screen.update(drawn())
+        screen.update(render_screen())
+        while debugger.press(keys.key(), ask):
+            screen.update(render_screen())
 
 
-def _typed(typed: Keyboard, given: str, show: Callable[[str], None]) -> str | None:
-    """A text that is typed, character by character; None where it is given up."""
-    text = given
+def _read_text(keys: Keyboard, initial: str, show: Callable[[str], None]) -> str | None:
+    """Read a text key by key; None if it is cancelled with Escape."""
+    text = initial
     while True:
         show(text)
-        key = typed.key()
+        key = keys.key()
         if key in _ENTER:
             return text.strip()
         if key == _ESCAPE:
@@ -122,11 +131,11 @@ def _typed(typed: Keyboard, given: str, show: Callable[[str], None]) -> str | No
             text += key
 
 
-def _text(lines: list[Line]) -> Text:
-    """The lines as rich draws them; no text of a run is markup."""
+def _styled_text(lines: list[Line]) -> Text:
+    """The lines as rich text; texts of a run are not parsed as markup."""
     from rich.text import Text  # noqa: PLC0415 - only on a terminal
 
-    drawn = Text(no_wrap=True, overflow="crop", end="")
+    styled = Text(no_wrap=True, overflow="crop", end="")
     for number, line in enumerate(lines):
-        drawn.append(("\n" if number else "") + line.text, style=str(line.style) or None)
-    return drawn
+        styled.append(("\n" if number else "") + line.text, style=str(line.style) or None)
+    return styled

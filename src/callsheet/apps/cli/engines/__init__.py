@@ -1,1 +1,1 @@
-"""Command-line support for engines that run plans on several machines."""
+"""Command-line support for durable execution engines that run plans on several machines."""

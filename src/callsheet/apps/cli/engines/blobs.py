@@ -1,4 +1,4 @@
-"""`callsheet blobs prune`: deletes large values that no run on Temporal needs any more."""
+"""`callsheet blobs prune`: deletes large values that no run on Temporal references any more."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import EngineAddress, places, require_extra
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, to_stderr
-from callsheet.apps.cli.upkeep import age_of
+from callsheet.apps.cli.engines.engine_options import EngineAddress, places, require_extra
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.maintenance import parse_age
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DAY = 86_400.0
 
 
-class _Done(NamedTuple):
+class _PruneOutcome(NamedTuple):
     place: str
     histories: dict[str, int]
     swept: Swept
@@ -29,53 +29,55 @@ class _Done(NamedTuple):
 
 @click.group("blobs")
 def blobs() -> None:
-    """The large values of runs on Temporal."""
+    """Manage the large values of runs on Temporal."""
 
 
-def _old(ctx: click.Context, param: click.Parameter, text: str) -> float:
-    age = age_of(ctx, param, text)
+def _parse_age(ctx: click.Context, param: click.Parameter, text: str) -> float:
+    age = parse_age(ctx, param, text)
     if age is None or age < _DAY:
-        raise click.BadParameter("it is 1d at least: what is younger may be on its way to a run", ctx, param)
+        raise click.BadParameter(
+            "must be at least 1d: younger values may belong to a run that is starting", ctx, param
+        )
     return age
 
 
-def _somewhere(address: str, namespace: str, blobs: str) -> EngineAddress:
+def _make_address(address: str, namespace: str, blobs: str) -> EngineAddress:
     return EngineAddress(address, namespace, "", blobs)
 
 
 @blobs.command()
-@options.folded("whereabouts", _somewhere, **places)
+@options.grouped("whereabouts", _make_address, **places)
 @click.option(
     "--older-than",
-    callback=_old,
+    callback=_parse_age,
     metavar="AGE",
     default="30d",
     show_default=True,
-    help="Leave alone what is younger: 30d, 8w, 1y.",
+    help="The minimum age of values that are deleted: 30d, 8w, 1y.",
 )
 @click.option(
     "--gone",
     multiple=True,
     metavar="NAME",
-    help="A user of the same place that is there no more, by the name in TMP031; may be repeated.",
+    help="A former user of the same storage, by its name in error TMP031; may be repeated.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would go; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @options.as_json
 def prune(
     whereabouts: EngineAddress, older_than: float, gone: tuple[str, ...], dry_run: bool, as_json: bool
 ) -> int:
-    """Let go of large values that no run on Temporal needs any more.
+    """Delete large values that no run on Temporal references any more.
 
-    Needed is what the server keeps a history of, whether its run goes on or has ended; what it has
-    forgotten needs nothing. All namespaces whose workers use the same place are asked.
+    A value is referenced as long as the server keeps the history of its run, whether the run is open or
+    closed. All namespaces whose workers use the same storage are queried.
     """
     require_extra()
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
-    settings = whereabouts.over(load_settings().temporal)
-    done = run_to_end(_pruned(settings, older_than, gone, dry_run=dry_run))
-    with may_stay_unread():
+    settings = whereabouts.apply_to(load_settings().temporal)
+    done = run_async(_prune(settings, older_than, gone, dry_run=dry_run))
+    with ignoring_broken_pipe():
         if as_json:
             swept = done.swept._asdict()
             print_json({"dry_run": dry_run, "place": done.place, "histories": done.histories, **swept})
@@ -84,33 +86,35 @@ def prune(
     return Exit.OK
 
 
-async def _pruned(settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool) -> _Done:
+async def _prune(
+    settings: TemporalSettings, age: float, gone: tuple[str, ...], *, dry_run: bool
+) -> _PruneOutcome:
     import asyncio  # noqa: PLC0415 - as above
 
-    from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - brings Temporal
+    from callsheet.runtime.engines.temporal.blob_references import needs  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
     from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.garbage import sweep  # noqa: PLC0415 - as above
 
-    reached = await reach(settings)
-    kept = reached.claims.blobs
+    connection = await reach(settings)
+    blobs_store = connection.claims.blobs
     try:
-        found = await needs(reached, gone)
-        swept = await asyncio.to_thread(sweep, kept, found.digests, age, dry_run=dry_run)
+        references = await needs(connection, gone)
+        swept = await asyncio.to_thread(sweep, blobs_store, references.digests, age, dry_run=dry_run)
         for name in () if dry_run else gone:
-            await asyncio.to_thread(kept.unsign, name)
+            await asyncio.to_thread(blobs_store.unsign, name)
     except OSError as error:
         why = error.strerror or str(error)
-        raise CallsheetError.single("TMP032", f"the large values cannot be looked at: {why}") from error
-    return _Done(shown(settings.place), dict(found.histories), swept)
+        raise CallsheetError.single("TMP032", f"the large values cannot be read: {why}") from error
+    return _PruneOutcome(shown(settings.place), dict(references.histories), swept)
 
 
-def _report(done: _Done, *, dry_run: bool) -> None:
-    swept, would = done.swept, "would go" if dry_run else "gone"
+def _report(done: _PruneOutcome, *, dry_run: bool) -> None:
+    swept, would = done.swept, "would be deleted" if dry_run else "deleted"
     count = len(swept.removed)
-    asked = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
-    to_stderr(f"histories looked at: {asked}")
+    histories = ", ".join(f"{count} of namespace {name}" for name, count in done.histories.items())
+    to_stderr(f"histories read: {histories}")
     to_stderr(
         f"{count} large value{'s' * (count != 1)} ({format_bytes(swept.bytes)}) of {done.place} {would};"
-        f" {swept.needed} are needed, {swept.young} are too young"
+        f" {swept.needed} are referenced, {swept.young} are too young"
     )

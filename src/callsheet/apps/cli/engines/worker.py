@@ -1,4 +1,4 @@
-"""`callsheet worker`: a process that drives runs and makes their calls for an engine's server."""
+"""`callsheet worker`: a process that executes runs and their calls for the server of an engine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import click
 
 import callsheet
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.choice import TEMPORAL, EngineAddress, require_extra, whereabouts
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.numbers import FiniteRange
+from callsheet.apps.cli.engines.engine_options import TEMPORAL, EngineAddress, require_extra, whereabouts
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.number_types import FiniteRange
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.diagnostics import CallsheetError
 
@@ -25,36 +25,39 @@ if TYPE_CHECKING:
     from callsheet.store.labels import LabelStore
 
 
-class Version(NamedTuple):
-    """Of which version of a deployment a worker is, and whether new runs go to it; empty for none."""
+class DeploymentVersion(NamedTuple):
+    """The deployment version of a worker, and whether new runs use it; empty for none."""
 
     deployment: str
     build: str
     is_current: bool
 
 
-def _versioned(deployment: str, build: str, is_current: bool) -> Version:
+def _make_version(deployment: str, build: str, is_current: bool) -> DeploymentVersion:
     if (build or is_current) and not deployment:
-        raise click.UsageError("--build and --current are about a deployment: add --deployment")
+        raise click.UsageError("--build and --current need --deployment")
     if "." in deployment:
-        raise click.BadParameter("it is a name without dots", param_hint="'--deployment'")
-    return Version(deployment, build, is_current)
+        raise click.BadParameter("the name must not contain dots", param_hint="'--deployment'")
+    return DeploymentVersion(deployment, build, is_current)
 
 
-_version = options.folded(
+_version = options.grouped(
     "version",
-    _versioned,
+    _make_version,
     deployment=click.option(
         "--deployment",
         default="",
         metavar="NAME",
-        help="The worker is of a version of this deployment: runs stay with the version that began them.",
+        help="The deployment that the worker belongs to; runs stay with the version that started them.",
     ),
     build=click.option(
-        "--build", default="", metavar="ID", help="Which version it is; default: the release of callsheet."
+        "--build",
+        default="",
+        metavar="ID",
+        help="The version of the deployment; default: the release of callsheet.",
     ),
     is_current=click.option(
-        "--current", "is_current", is_flag=True, help="New runs go to this version from now on."
+        "--current", "is_current", is_flag=True, help="Start new runs on this version from now on."
     ),
 )
 
@@ -65,21 +68,21 @@ _version = options.folded(
     type=click.Choice([TEMPORAL]),
     default=TEMPORAL,
     show_default=True,
-    help="Whose server the worker serves.",
+    help="The engine that the worker serves.",
 )
 @whereabouts
 @click.option(
     "--serves",
     type=click.Choice(["plans", "tools", "models"]),
     multiple=True,
-    help="What this worker is there for; may be repeated. Default: all.",
+    help="The kind of tasks that the worker executes; may be repeated. Default: all.",
 )
 @click.option(
     "--calls",
     type=click.IntRange(1, 2_000),
     default=100,
     show_default=True,
-    help="Calls at once, of each kind.",
+    help="The maximum number of concurrent calls of each kind.",
 )
 @click.option(
     "--drain",
@@ -87,24 +90,29 @@ _version = options.folded(
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long calls under way may go on when the worker is stopped.",
+    help="How long pending calls may continue when the worker is stopped.",
 )
 @click.option(
     "--secret",
     "secrets",
     multiple=True,
     metavar="VARIABLE",
-    help="A variable of this environment that runs may name as a secret; may be repeated.",
+    help="An environment variable that runs may use as a secret; may be repeated.",
 )
 @click.option(
     "--accept-changed-tools",
     "accepts_changed",
     is_flag=True,
-    help="Call tools also if their declaration is not what it was when the run began.",
+    help="Call tools even if their declaration has changed since the run was started.",
 )
 @_version
 @options.tool_sources
-@click.option("--json", "as_json", is_flag=True, help="Print what it serves as a JSON object.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the address, the queue and the kinds of tasks as a JSON object.",
+)
 def worker(  # noqa: PLR0913 - an argument for each option
     *,
     engine: str,
@@ -114,29 +122,29 @@ def worker(  # noqa: PLR0913 - an argument for each option
     drain: float,
     secrets: tuple[str, ...],
     accepts_changed: bool,
-    version: Version,
+    version: DeploymentVersion,
     setup: Setup,
     as_json: bool,
 ) -> int:
-    """Carry runs on for a Temporal server: drive plans, call tools, ask models, until Ctrl-C.
+    """Execute runs for a Temporal server, until Ctrl-C: drive plans, call tools, ask models.
 
-    Any number of workers share the work; what one leaves when it dies another takes over. The tools are
-    those of this process: give all workers of a task queue the same.
+    Any number of workers share the work, and other workers take over the work of one that dies. The tools are
+    those of this process: start all workers of a task queue with the same tools.
     """
     del engine
     require_extra()
     _check_secrets(secrets)
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio, as all below
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.runtime.engines.temporal.serving import Duties  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import default_build  # noqa: PLC0415
 
-    settings = whereabouts.over(setup.settings.temporal)
-    wanted = serves or ("plans", "tools", "models")
+    settings = whereabouts.apply_to(setup.settings.temporal)
+    kinds = serves or ("plans", "tools", "models")
     duties = Duties(
         settings.queue,
-        plans="plans" in wanted,
-        tools="tools" in wanted,
-        models="models" in wanted,
+        plans="plans" in kinds,
+        tools="tools" in kinds,
+        models="models" in kinds,
         calls=calls,
         drain=drain,
         secrets=secrets,
@@ -145,26 +153,26 @@ def worker(  # noqa: PLR0913 - an argument for each option
         accepts_changed=accepts_changed,
     )
     try:
-        run_to_end(_serve(settings, setup, duties, is_current=version.is_current, as_json=as_json))
+        run_async(_serve(settings, setup, duties, is_current=version.is_current, as_json=as_json))
     except KeyboardInterrupt as stop:
-        to_stderr("stopped; other workers carry on what it had under way")
+        to_stderr("stopped; other workers take over its pending work")
         return getattr(stop, "status", Exit.INTERRUPTED)
     return Exit.OK
 
 
 def _check_secrets(variables: tuple[str, ...]) -> None:
-    """Refuse variables that the worker has not, before a run asks it for one (SEC005)."""
+    """Raise CallsheetError (SEC005) for variables that are not set, before a run needs one."""
     for variable in variables:
         if not os.environ.get(variable):
             raise CallsheetError.single(
                 "SEC005",
-                f"--secret: there is no variable {variable[:60]} in the environment of this worker",
-                help="set it there; a worker takes the variable's name alone: --secret DEPLOY_TOKEN",
+                f"--secret: the environment variable {variable[:60]} is not set",
+                help="set it; write only the name of the variable: --secret DEPLOY_TOKEN",
             )
 
 
 def _labels() -> LabelStore:
-    """The labels of files and facts: in the shared store, else beside this user's own journal."""
+    """The labels of files and facts: in the shared store, otherwise beside the user's own journal."""
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.label_transfer import open_labels  # noqa: PLC0415 - only for runs under a policy
 
@@ -183,16 +191,16 @@ async def _serve(
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415
 
-    reached = await reach(settings)
+    connection = await reach(settings)
     setup = with_local_model(setup, to_stderr) if duties.models else setup
-    asked = models_for_any_plan(setup)
+    models = models_for_any_plan(setup)
     async with open_toolbox(setup) as toolbox:
         print_diagnostics(toolbox.diagnostics, None)
-        compiler = asked.compiler(toolbox.registry, setup.settings.on_in_doubt)
-        ports = toolbox.ports(asked.model, compiler, asked.turns(toolbox.registry))
-        ports = replace(ports, blocks=None)  # blocks stand in a journal, and a worker has none
+        compiler = models.compiler(toolbox.registry, setup.settings.on_in_doubt)
+        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
+        ports = replace(ports, blocks=None)  # blocks are read from a journal, which a worker does not have
         duties = replace(duties, offer_of=offer_lookup(toolbox.registry))
-        address = reached.client.service_client.config.target_host
+        address = connection.client.service_client.config.target_host
 
         def announce() -> None:
             kinds = [name for name in ("plans", "tools", "models") if getattr(duties, name)]
@@ -200,13 +208,15 @@ async def _serve(
                 click.echo(json.dumps({"address": address, "queue": duties.queue, "serves": kinds}))
             else:
                 to_stderr(
-                    f"serves {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C ends it"
+                    f"serving {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C stops"
                 )
 
-        serving = asyncio.create_task(serve(reached.client, ports, reached.claims, duties, announce, _labels))
+        serving = asyncio.create_task(
+            serve(connection.client, ports, connection.claims, duties, announce, _labels)
+        )
         try:
             if is_current:
-                await make_current(reached.client, duties.deployment, duties.build)
+                await make_current(connection.client, duties.deployment, duties.build)
             await serving
         finally:
             serving.cancel()

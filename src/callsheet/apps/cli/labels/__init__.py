@@ -1,1 +1,1 @@
-"""`callsheet labels`: lists and corrects the labels of what runs have written."""
+"""`callsheet labels`: lists and edits the labels of data that runs have written."""

@@ -1,1 +1,1 @@
-"""The commands of the group `callsheet lctl`, one module per command."""
+"""The commands of the group `callsheet lctl`."""

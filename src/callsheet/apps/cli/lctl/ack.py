@@ -1,12 +1,12 @@
-"""`callsheet lctl ack`: writes the acknowledgement of a hand-off for its receiver."""
+"""`callsheet lctl ack`: writes the acknowledgement of a received hand-off."""
 
 from __future__ import annotations
 
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.lctl.reading import STDIN, read_block
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.lctl.documents import STDIN, read_block
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.receive import receive
@@ -16,14 +16,17 @@ from callsheet.trace.lctl.write import to_data, write
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--after", multiple=True, metavar="FILE", help="A document before it in the chain; may be repeated."
+    "--after", multiple=True, metavar="FILE", help="An earlier document of the chain; may be repeated."
 )
-@click.option("--agent", metavar="NAME", help="Who acknowledges; it has to be the target.")
+@click.option(
+    "--agent", metavar="NAME", help="The agent that acknowledges; it must be the target of the hand-off."
+)
 @options.as_json
 def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> int:
-    """Write the ack of the hand-off FILE (- is standard input): facts loaded, and concerns by their worth.
+    """Write the acknowledgement of the hand-off FILE (- is standard input): loaded facts, and concerns.
 
-    Exit 4 if a fact is so unsure that a person has to decide; exit 2 if the hand-off cannot be received.
+    The exit status is 4 if a fact is so uncertain that a person has to decide, and 2 if the hand-off cannot
+    be received.
     """
     if (file, *after).count(STDIN) > 1:
         raise click.UsageError("only one document can come from standard input")
@@ -32,14 +35,18 @@ def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> 
         if reading.document is None:
             raise LctlError.of(reading.findings, reading.source)
     *before, last = readings
-    got = receive(last, agent=agent, after=before)
-    made = got.ack()
+    received = receive(last, agent=agent, after=before)
+    acknowledgement = received.ack()
     if as_json:
         print_json(
-            {"ack": to_data(made), "human_review": list(got.human_review), "blocked": list(got.blocked)}
+            {
+                "ack": to_data(acknowledgement),
+                "human_review": list(received.human_review),
+                "blocked": list(received.blocked),
+            }
         )
     else:
-        print_text(write(made).rstrip("\n"))
-    if got.blocked:
-        to_stderr(f"a person has to decide: {', '.join(got.blocked)} may not be handed on")
-    return Exit.UNDECIDED if got.blocked else Exit.OK
+        print_text(write(acknowledgement).rstrip("\n"))
+    if received.blocked:
+        to_stderr(f"a person has to decide about {', '.join(received.blocked)}, which must not be handed on")
+    return Exit.UNDECIDED if received.blocked else Exit.OK

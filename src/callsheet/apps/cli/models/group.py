@@ -1,22 +1,22 @@
-"""The group `callsheet models` and its table of commands, which are imported on demand."""
+"""The command group `callsheet models`; its commands are imported on demand."""
 
 from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.models.files"
+_PACKAGE = "callsheet.apps.cli.models.commands"
 _SECTION = "Commands"
 
-COMMANDS: dict[str, Entry] = {
-    "list": Entry(f"{_HERE}:list_models", "List the models that can be fetched.", _SECTION),
-    "get": Entry(f"{_HERE}:get", "Fetch a model.", _SECTION),
-    "remove": Entry(f"{_HERE}:remove", "Remove models from this machine.", _SECTION),
-    "path": Entry(f"{_HERE}:path", "Print where models lie.", _SECTION),
+COMMANDS: dict[str, CommandEntry] = {
+    "list": CommandEntry(f"{_PACKAGE}:list_models", "List the available models.", _SECTION),
+    "get": CommandEntry(f"{_PACKAGE}:get", "Download models.", _SECTION),
+    "remove": CommandEntry(f"{_PACKAGE}:remove", "Remove models from this machine.", _SECTION),
+    "path": CommandEntry(f"{_PACKAGE}:path", "Print the path of a model or of the folder.", _SECTION),
 }
 
 
 @click.group("models", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def models() -> None:
-    """Fetch and remove the models that run on this machine, named as local:NAME."""
+    """Download and remove models that run on this machine, named local:NAME."""

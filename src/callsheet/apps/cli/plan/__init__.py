@@ -1,1 +1,1 @@
-"""`callsheet plan`: commands that make plans, keep them in a library, and compare them."""
+"""`callsheet plan`: commands that create plans, store them in a library, run and compare them."""

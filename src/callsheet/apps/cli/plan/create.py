@@ -1,4 +1,4 @@
-"""`callsheet plan create`: asks a model for a dependency plan for a goal, and saves it."""
+"""`callsheet plan create`: compiles a goal into a dependency plan with a model, and saves it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
-from callsheet.apps.cli.plan.named import open_library
+from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("goal", metavar="GOAL")
 @options.planning_tools
-@click.option("--context", default="", metavar="TEXT", help="Data about the goal that the model is told.")
-@click.option("--id", "plan_id", metavar="ID", help="The plan's id; default: one made of its title.")
-@click.option("--replace", "replaces", is_flag=True, help="Take the place of a plan of this id.")
-@click.option("--prompt", "only_prompt", is_flag=True, help="Print what the model would be asked, and stop.")
+@click.option("--context", default="", metavar="TEXT", help="Additional data about the goal for the model.")
+@click.option("--id", "plan_id", metavar="ID", help="The id of the plan; default: derived from its title.")
+@click.option("--replace", "replaces", is_flag=True, help="Replace an existing plan of this id.")
+@click.option("--prompt", "only_prompt", is_flag=True, help="Print the prompt for the model and stop.")
 @options.plans_folder
 @options.as_json
 def create(
@@ -37,12 +37,11 @@ def create(
     plans_folder: Path | None,
     as_json: bool,
 ) -> int:
-    """Have a model make a plan for GOAL, check it, and keep it in the plan library. Nothing is run.
+    """Compile GOAL into a plan with a model, check it, and save it in the plan library. Nothing is executed.
 
-    The model is asked once, with all tools that are reachable here. It is that of --model, of
-    CALLSHEET_MODEL or of [model] in config.toml.
+    The model is asked once, with all reachable tools.
     """
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - brings asyncio
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.store.library import check_plan_id  # noqa: PLC0415 - not for --help
 
     if plan_id is not None:
@@ -51,28 +50,28 @@ def create(
         return _print_prompt(goal, context, setup, as_json=as_json)
     from callsheet.apps.operations.creating import plan_for  # noqa: PLC0415 - as above
 
-    made = run_to_end(plan_for(goal, context, setup))
-    stored = made.saved(open_library(plans_folder), plan_id, replaces=replaces)
+    result = run_async(plan_for(goal, context, setup))
+    stored = result.saved(open_library(plans_folder), plan_id, replaces=replaces)
     if as_json:
         from callsheet.apps.operations.plans import stored_json  # noqa: PLC0415 - as above
 
-        print_json({**stored_json(stored), "goal": goal, "usage": made.used.to_json()})
+        print_json({**stored_json(stored), "goal": goal, "usage": result.used.to_json()})
         return Exit.OK
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - not for JSON
 
-    print_diagnostics(made.doubts, None)
-    click.echo(f"{stored.id}  {preview(made.plan.title or '')}".rstrip())
+    print_diagnostics(result.doubts, None)
+    click.echo(f"{stored.id}  {preview(result.plan.title or '')}".rstrip())
     click.echo(f"\n{terminal_graph(stored.require()).rstrip()}")
-    to_stderr(f"used {made.used.describe()}")
-    to_stderr(f"kept in {stored.place}; run it with: callsheet plan run {stored.id}")
+    to_stderr(f"used {result.used.describe()}")
+    to_stderr(f"saved in {stored.place}; run it with: callsheet plan run {stored.id}")
     return Exit.OK
 
 
 def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Exit:
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.authoring.planner import plan_prompt  # noqa: PLC0415
 
-    prompt = plan_prompt(goal, run_to_end(_specs(setup)), context)
+    prompt = plan_prompt(goal, run_async(_specs(setup)), context)
     if as_json:
         print_json({"messages": prompt.messages})
     else:

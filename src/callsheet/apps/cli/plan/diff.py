@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json
-from callsheet.apps.cli.reading import STDIN
-from callsheet.apps.cli.screen import columns, is_coloured
+from callsheet.apps.cli.plan_input import STDIN
+from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import Source
 from callsheet.ir import Plan
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="auto colours on a terminal, unless NO_COLOR is set.",
+    help="Colour the output; auto: on a terminal, unless NO_COLOR is set.",
 )
 @options.as_json
 def diff(
@@ -46,41 +46,43 @@ def diff(
     color: str,
     as_json: bool,
 ) -> int:
-    """Say what differs between the plans A and B: steps added, removed, changed, moved, renamed.
+    """Show the differences of the plans A and B: steps added, removed, changed, moved, renamed.
 
-    Each is a file, or a plan of the library: its id, or ID@N for version N of it. One of them may be - for
-    standard input. Comments and formatting do not count.
+    Each is a file, or a plan of the library: its id, or ID@N for version N. One of them may be - for standard
+    input. Comments and formatting are ignored.
     """
     if old == new == STDIN:
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
-    found = diff_plans(before.require(), after.require())
+    difference = diff_plans(before.require(), after.require())
     if as_json:
         from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of two
 
-        print_json(plan_diff_json(found, before.source.name, after.source.name))
+        print_json(plan_diff_json(difference, before.source.name, after.source.name))
     else:
-        click.echo(_text(found, before, after, color).encode("utf-8", "backslashreplace"))
-    return Exit.FAILED if exit_code and not found.is_same else Exit.OK
+        click.echo(_text(difference, before, after, color).encode("utf-8", "backslashreplace"))
+    return Exit.FAILED if exit_code and not difference.is_same else Exit.OK
 
 
 def _read(argument: str, syntax: Syntax | None, folder: Path | None) -> PlanText:
-    """The plan; the null device, which git names for a file that is not there, is one without steps."""
+    """The plan; the null device, which git uses for a missing file, is a plan without steps."""
     if argument == os.devnull:
         return PlanText(None, Source(argument, ""), Plan(()), ())
     text = options.NamedPlan(argument, syntax, folder).read()
     if text.stored is None:
         return text
-    source = replace(text.source, name=argument)  # how it was named, not where it lies
-    own = text.stored.result.plan  # the id under which it is kept is no part of the plan
-    return replace(text, source=source, plan=None if text.plan is None else own)
+    source = replace(
+        text.source, name=argument
+    )  # the name on the command line, not the path of the stored file
+    original = text.stored.result.plan  # the id in the library is not part of the plan
+    return replace(text, source=source, plan=None if text.plan is None else original)
 
 
-def _text(found: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
+def _text(difference: PlanDiff, before: PlanText, after: PlanText, color: str) -> str:
     from callsheet.views.plan_diff import plan_diff_text  # noqa: PLC0415 - one of two
 
     ansi = is_coloured() if color == "auto" else color == "always"
-    text = plan_diff_text(found, before.source.name, after.source.name, ansi=ansi, columns=columns())
-    if found.is_same and before.source.text != after.source.text:
+    text = plan_diff_text(difference, before.source.name, after.source.name, ansi=ansi, columns=columns())
+    if difference.is_same and before.source.text != after.source.text:
         text += "; only the text differs (comments, formatting or spelling)"
     return text

@@ -1,29 +1,29 @@
-"""The group `callsheet plan` and its table of commands, which are imported on demand."""
+"""The command group `callsheet plan`; its commands are imported on demand."""
 
 from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.plan"
-_MAKE, _USE, _COMPARE = "Make and keep", "Use", "Compare"
+_PACKAGE = "callsheet.apps.cli.plan"
+_MAKE, _USE, _COMPARE = "Create and store", "Use", "Compare"
 
-COMMANDS: dict[str, Entry] = {
-    "create": Entry(f"{_HERE}.create:create", "Have a model make a plan for a goal.", _MAKE),
-    "save": Entry(f"{_HERE}.keep:save", "Put a plan into the library.", _MAKE),
-    "export": Entry(f"{_HERE}.move:export", "Write plans with their versions into a file.", _MAKE),
-    "import": Entry(f"{_HERE}.move:import_", "Take plans from a file that was exported.", _MAKE),
-    "rename": Entry(f"{_HERE}.keep:rename", "Give a plan another id.", _MAKE),
-    "delete": Entry(f"{_HERE}.keep:delete", "Remove plans from the library.", _MAKE),
-    "list": Entry(f"{_HERE}.look:list_plans", "List the plans of the library.", _USE),
-    "show": Entry(f"{_HERE}.look:show", "Draw a plan, or print its text.", _USE),
-    "run": Entry(f"{_HERE}.use:run", "Check a plan and run it on real tools.", _USE),
-    "resume": Entry(f"{_HERE}.use:resume", "Carry on the newest run of a plan.", _USE),
-    "diff": Entry(f"{_HERE}.diff:diff", "Say what differs between two plans.", _COMPARE),
+COMMANDS: dict[str, CommandEntry] = {
+    "create": CommandEntry(f"{_PACKAGE}.create:create", "Compile a goal into a plan with a model.", _MAKE),
+    "save": CommandEntry(f"{_PACKAGE}.manage:save", "Save a plan in the library.", _MAKE),
+    "export": CommandEntry(f"{_PACKAGE}.transfer:export", "Export plans with all versions to a file.", _MAKE),
+    "import": CommandEntry(f"{_PACKAGE}.transfer:import_", "Import plans from an exported file.", _MAKE),
+    "rename": CommandEntry(f"{_PACKAGE}.manage:rename", "Rename a plan.", _MAKE),
+    "delete": CommandEntry(f"{_PACKAGE}.manage:delete", "Delete plans from the library.", _MAKE),
+    "list": CommandEntry(f"{_PACKAGE}.show:list_plans", "List the plans of the library.", _USE),
+    "show": CommandEntry(f"{_PACKAGE}.show:show", "Draw a plan, or print its text.", _USE),
+    "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _USE),
+    "resume": CommandEntry(f"{_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
+    "diff": CommandEntry(f"{_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),
 }
 
 
 @click.group("plan", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def plan() -> None:
-    """Make plans, keep them in a library under short ids, run and compare them."""
+    """Create plans, store them in a library under short ids, run and compare them."""

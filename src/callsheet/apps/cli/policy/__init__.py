@@ -1,1 +1,1 @@
-"""`callsheet policy …`: commands for policy files."""
+"""`callsheet policy`: commands for policy files."""

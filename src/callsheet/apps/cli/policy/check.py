@@ -7,8 +7,8 @@ from dataclasses import replace
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import json_rows, print_json, rendered
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import format_diagnostics, json_rows, print_json
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError, Source, Span
 
@@ -17,35 +17,35 @@ from callsheet.diagnostics import CallsheetError, Source, Span
 @click.argument("policies", nargs=-1, required=True, metavar="POLICY...")
 @options.as_json
 def check(policies: tuple[str, ...], as_json: bool) -> int:
-    """Say what is wrong with each POLICY, a file or a shipped one; exit 2 if there is an error."""
+    """Report errors in each POLICY, a file or a built-in policy; the exit status is 2 if there is one."""
     rows: list[dict[str, object]] = []
     is_wrong = False
-    for named in policies:
+    for policy in policies:
         try:
-            _try(named)
+            _validate(policy)
         except CallsheetError as error:
             is_wrong = True
-            rows.extend(json_rows(error.diagnostics, error.source or Source(named, "")))
+            rows.extend(json_rows(error.diagnostics, error.source or Source(policy, "")))
             if not as_json:
-                click.echo(rendered(error.diagnostics, error.source))
+                click.echo(format_diagnostics(error.diagnostics, error.source))
         else:
             if not as_json:
-                click.echo(f"{preview(named, 1_000)}: ok")
+                click.echo(f"{preview(policy, 1_000)}: ok")
     if as_json:
         print_json({"ok": not is_wrong, "diagnostics": rows})
     return Exit.WRONG if is_wrong else Exit.OK
 
 
-def _try(named: str) -> None:
-    """Read a policy and make its predicates ready; raises CallsheetError with all that is wrong."""
+def _validate(policy: str) -> None:
+    """Load a policy and compile its predicates. Raises CallsheetError with all errors."""
     from callsheet.api.policies import load_policy, policy_source  # noqa: PLC0415 - not for --help
     from callsheet.policy.predicates import faults_of  # noqa: PLC0415 - as above
     from callsheet.policy.toml_spans import key_spans  # noqa: PLC0415 - as above
 
-    rules = load_policy(named).rules
+    rules = load_policy(policy).rules
     faults = faults_of(rules)
     if faults:
-        source = policy_source(named)
+        source = policy_source(policy)
         keys = key_spans(source.text)
         placed = [
             replace(
@@ -57,10 +57,10 @@ def _try(named: str) -> None:
 
 
 def _place(when: str, within: Span | None, key: Span | None, source: Source) -> Span | None:
-    """Where a predicate, or what is wrong `within` it, stands in a file.
+    """The span in a file of a predicate, or of the error `within` it.
 
-    That is behind the `key` of its rule; at the key for one with escapes, and nowhere (None) for one of
-    what the file extends.
+    The predicate follows the `key` of its rule. The span is that of the key if the predicate has escapes, and
+    None if it belongs to an extended policy.
     """
     at = source.text.find(when, 0 if key is None else key.end)
     if at < 0 or (key is not None and source.text[key.end : at].strip(" \t='\"\n")):

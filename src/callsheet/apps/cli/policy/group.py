@@ -1,22 +1,22 @@
-"""The group `callsheet policy` and its table of commands, which are imported on demand."""
+"""The command group `callsheet policy`; its commands are imported on demand."""
 
 from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.policy"
+_PACKAGE = "callsheet.apps.cli.policy"
 _SECTION = "Commands"
 
-COMMANDS: dict[str, Entry] = {
-    "init": Entry(f"{_HERE}.init:init", "Write a policy for the tools that can be reached.", _SECTION),
-    "check": Entry(f"{_HERE}.check:check", "Say what is wrong with policies.", _SECTION),
-    "share": Entry(f"{_HERE}.share:share", "Put a policy into the store that machines share.", _SECTION),
-    "show": Entry(f"{_HERE}.show:show", "Print a policy: strict, workspace, open, or a file.", _SECTION),
+COMMANDS: dict[str, CommandEntry] = {
+    "init": CommandEntry(f"{_PACKAGE}.init:init", "Write a policy for the available tools.", _SECTION),
+    "check": CommandEntry(f"{_PACKAGE}.check:check", "Report errors in policies.", _SECTION),
+    "share": CommandEntry(f"{_PACKAGE}.share:share", "Store a policy in the shared store.", _SECTION),
+    "show": CommandEntry(f"{_PACKAGE}.show:show", "Print a policy.", _SECTION),
 }
 
 
 @click.group("policy", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def policy() -> None:
-    """Say what plans may do: which tools, whose data goes where, what needs a yes."""
+    """Manage policies: which tools plans may call, where data may flow, what needs approval."""

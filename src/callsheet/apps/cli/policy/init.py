@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError, to_json
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     type=click.Choice(["strict", "workspace", "open"]),
     default="workspace",
     show_default=True,
-    help="The shipped policy that it extends.",
+    help="The built-in policy to extend.",
 )
 @click.option(
     "-o",
@@ -33,24 +33,28 @@ if TYPE_CHECKING:
     default=Path("policy.toml"),
     show_default=True,
     metavar="FILE",
-    help="Where it is written; - for standard output.",
+    help="The file to write; - is standard output.",
 )
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @options.as_json
 def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> int:
-    """Write a policy with an entry for each tool that can be reached, the strictest there is.
+    """Write a policy with the strictest possible entry for each available tool.
 
-    All configured servers are started to ask them; exit 1 if one could not be.
+    All configured servers are started to list their tools; the exit status is 1 if one could not be started.
+
+    \b
+    Example:
+      callsheet policy init --mcp-config mcp.json -o policy.toml
     """
     from callsheet.api.drafting import draft_policy  # noqa: PLC0415 - not for --help
-    from callsheet.apps.cli.loop import run_to_end  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
 
     to_screen = str(output) == "-"
     if not to_screen and os.path.exists(output) and not force:
         raise CallsheetError.single(
-            "CFG014", f"{output} is there already", help="name another file with -o, or add --force"
+            "CFG014", f"{output} already exists", help="name another file with -o, or add --force"
         )
-    toolbox = run_to_end(_look(setup))
+    toolbox = run_async(_open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     text = draft_policy(specs, base, "policy.toml" if to_screen else output.name)
     tools = text.count("\n[tools.")
@@ -69,7 +73,7 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     elif to_screen:
         print_text(text, nl=False)
     else:
-        to_stderr(f"wrote {output}: on top of {base}, {tools} tool{'s' if tools != 1 else ''} to look at")
+        to_stderr(f"wrote {output}: extends {base}, {tools} tool{'s' if tools != 1 else ''} to review")
     print_diagnostics(() if as_json else toolbox.diagnostics, None)
     return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
 
@@ -85,8 +89,8 @@ def _write(path: Path, text: str, *, force: bool) -> None:
         ) from None
 
 
-async def _look(setup: Setup) -> Toolbox:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - brings the tools
+async def _open_tools(setup: Setup) -> Toolbox:
+    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - imports the tools
 
     async with open_toolbox(setup) as toolbox:
         return toolbox

@@ -1,4 +1,4 @@
-"""`callsheet policy share`: puts a policy into the store that several machines share."""
+"""`callsheet policy share`: stores a policy in the store that several machines share."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from pathlib import PurePath
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, to_stderr
 
 
 @click.command()
 @click.argument("policy", metavar="POLICY")
-@click.option("--as", "name", metavar="NAME", help="Its name in the store; default: that of the file.")
+@click.option("--as", "name", metavar="NAME", help="The name in the store; default: the name of the file.")
 @options.as_json
 def share(policy: str, name: str | None, as_json: bool) -> int:
-    """Put POLICY, a file, into the shared store ($CALLSHEET_STORE), where `--policy store:NAME` finds it.
+    """Store POLICY, a file, in the shared store ($CALLSHEET_STORE), for use as `--policy store:NAME`.
 
-    It is checked first. What it extends has to be a shipped policy or one of the store. Runs that are under
-    way keep the policy that they began with.
+    The policy is checked first. It may extend only a built-in policy or one of the store. Running runs keep
+    the policy that they were started with.
     """
     from callsheet.api.policies import SHARED, load_shared, policy_source  # noqa: PLC0415 - not for --help
     from callsheet.api.shared_policies import share_policy  # noqa: PLC0415 - as above
 
     source = policy_source(policy)
     load_shared(source)
-    named = name or PurePath(source.name).stem
-    place = share_policy(named, source.text)
-    address = f"{SHARED}{named.removeprefix(SHARED)}"
+    store_name = name or PurePath(source.name).stem
+    place = share_policy(store_name, source.text)
+    address = f"{SHARED}{store_name.removeprefix(SHARED)}"
     if as_json:
         print_json({"policy": address, "place": str(place)})
     else:
         click.echo(address)
-        to_stderr(f"kept in {place}")
+        to_stderr(f"saved in {place}")
     return Exit.OK

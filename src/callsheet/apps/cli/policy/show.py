@@ -1,11 +1,11 @@
-"""`callsheet policy show`: prints a policy and those that it extends."""
+"""`callsheet policy show`: prints the text of a policy."""
 
 from __future__ import annotations
 
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text
 
 

@@ -1,4 +1,4 @@
-"""Displays the progress of a run: live on a terminal, in lines, as JSON lines, or not at all."""
+"""Displays the progress of a run: live on a terminal, as lines, as JSON lines, or not at all."""
 
 from callsheet.apps.cli.progress.progress import Progress, choose_progress
 

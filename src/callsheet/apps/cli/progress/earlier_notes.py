@@ -1,6 +1,6 @@
-"""Keeps the last note of each step from before a run is watched, for displays that start in the middle.
+"""Keeps the last note of each step before a display starts, for displays that start in the middle of a run.
 
-Pure. A new plan may reuse the ids of the old one for other steps, so its notes come after the old ones.
+Pure. A new plan may reuse step ids of the old one, so its notes follow the old ones.
 """
 
 from __future__ import annotations
@@ -10,29 +10,29 @@ from collections.abc import Iterable
 from callsheet.machine.notes import Note, NoteKind
 
 NEW_PLAN = ""
-"""The key of the note that tells of a new plan; those behind it are of its steps."""
+"""The key of the note about a new plan; later notes belong to its steps."""
 
 
-def remember(before: dict[str, Note], note: Note) -> None:
-    """Take a note in: the last one of each step stays, in the order in which they came.
+def record_note(notes: dict[str, Note], note: Note) -> None:
+    """Record a note: the last one of each step is kept, in order of arrival.
 
     >>> notes = [("S1", "finished"), ("S2", "started"), ("S2", "replanned"), ("S1", "finished")]
-    >>> kept: dict[str, Note] = {}
+    >>> last: dict[str, Note] = {}
     >>> for step, kind in notes:
-    ...     remember(kept, Note(NoteKind(kind), step))
-    >>> [*kept], is_replanned(kept.values())
+    ...     record_note(last, Note(NoteKind(kind), step))
+    >>> [*last], has_new_plan(last.values())
     (['', 'S1'], True)
     """
     if note.kind in (NoteKind.CUT, NoteKind.FACT):
         return
-    before.pop(note.step, None)
+    notes.pop(note.step, None)
     if note.kind is NoteKind.REPLANNED:
-        before.pop(NEW_PLAN, None)
-        before[NEW_PLAN] = note
+        notes.pop(NEW_PLAN, None)
+        notes[NEW_PLAN] = note
     elif note.step:
-        before[note.step] = note
+        notes[note.step] = note
 
 
-def is_replanned(before: Iterable[Note]) -> bool:
-    """Whether another plan has taken the place of the first one."""
-    return any(note.kind is NoteKind.REPLANNED for note in before)
+def has_new_plan(notes: Iterable[Note]) -> bool:
+    """Whether a new plan has replaced the first one."""
+    return any(note.kind is NoteKind.REPLANNED for note in notes)

@@ -1,7 +1,7 @@
-"""Live progress of a dependency plan on a terminal: its graph, level by level.
+"""The live display of a dependency plan on a terminal: its graph, level by level.
 
-Where the screen is smaller than the plan, it shows the steps under way, what failed, and what is
-near them, with the others counted.
+If the plan is larger than the screen, it shows the running and failed steps and their neighbours, and the
+number of the others.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from callsheet.apps.cli.progress.heading import Heading
-from callsheet.apps.cli.progress.lines import said_of
-from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.apps.cli.progress.lines import message_of
+from callsheet.apps.cli.progress.live_screen import Drawing, Screen
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -37,7 +37,7 @@ _STATUS = {
     NoteKind.FAILED: StepStatus.FAILED,
     NoteKind.SKIPPED: StepStatus.SKIPPED,
 }
-"""What a note makes of its step; others change nothing."""
+"""The status of a step after a note; other notes do not change it."""
 _STYLES = {
     StepStatus.PENDING: ("", "dim"),
     StepStatus.RUNNING: ("cyan", "bold"),
@@ -48,19 +48,19 @@ _STYLES = {
 """The styles of the mark and of the step."""
 _WORDS = {
     StepStatus.DONE: "done",
-    StepStatus.RUNNING: "under way",
+    StepStatus.RUNNING: "running",
     StepStatus.FAILED: "failed",
-    StepStatus.SKIPPED: "left out",
-    StepStatus.PENDING: "to go",
+    StepStatus.SKIPPED: "skipped",
+    StepStatus.PENDING: "pending",
 }
 _TIME = 8
 _FRAME_LINES = 2
-_MOST_FAILED = 5
+_MAX_FAILED = 5
 
 
 @dataclass(slots=True)
 class _State:
-    """What is known of a step."""
+    """The state of a step."""
 
     status: StepStatus = StepStatus.PENDING
     message: str = ""
@@ -69,7 +69,7 @@ class _State:
 
 
 class LiveGraph:
-    """The picture of a plan of dependencies on standard error, which follows the run."""
+    """The live graph of a dependency plan on standard error."""
 
     def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
@@ -78,12 +78,12 @@ class LiveGraph:
         self._place = {plan.steps[number].id: place for place, number in enumerate(self._rows.order)}
         self._states = [_State() for _ in self._rows.order]
         self._added: list[str] = []
-        """Steps of a new plan, by their place after those of the first one."""
+        """Steps of a new plan, which follow those of the first one."""
         self._counts = Counter({StepStatus.PENDING: len(self._states)})
         self._running: dict[int, None] = {}
         self._failed: dict[int, None] = {}
         self._latest = 0
-        self._taking = Lock()
+        self._lock = Lock()
         self._drawing = Drawing(
             get_renderable=self._picture, console=self._console, refresh_per_second=10, transient=False
         )
@@ -91,28 +91,28 @@ class LiveGraph:
     def begin(self, done: dict[str, Note]) -> None:
         """Start drawing."""
         for note in done.values():
-            self._take(note, None)
+            self._apply(note, None)
         self._drawing.start()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Take the note into the picture; the next refresh draws it."""
-        self._take(note, took, ago)
+        """Apply a note; the next refresh draws it."""
+        self._apply(note, took, ago)
 
     def end(self) -> None:
-        """Draw for the last time and give the terminal back."""
+        """Draw for the last time and release the terminal."""
         if self._drawing.is_started:
             self._drawing.stop()
 
-    # ------------------------------------------------------------ what is known
+    # ------------------------------------------------------------ state
 
-    def _take(self, note: Note, took: float | None, ago: float = 0.0) -> None:
+    def _apply(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         status = _STATUS.get(note.kind)
         if self._heading is not None:
-            with self._taking:
-                self._heading.take(note, ago)
+            with self._lock:
+                self._heading.apply(note, ago)
         if status is None:
             return
-        with self._taking:
+        with self._lock:
             place = self._place.get(note.step)
             if place is None:
                 place = self._place[note.step] = len(self._states)
@@ -122,7 +122,7 @@ class LiveGraph:
             state = self._states[place]
             self._counts[state.status] -= 1
             self._counts[status] += 1
-            state.status, state.message, state.took = status, said_of(note), took
+            state.status, state.message, state.took = status, message_of(note), took
             if note.kind is NoteKind.STARTED:
                 state.since = monotonic() - ago
             for places, kind in ((self._running, StepStatus.RUNNING), (self._failed, StepStatus.FAILED)):
@@ -132,11 +132,11 @@ class LiveGraph:
                     places.pop(place, None)
             self._latest = place
 
-    # ------------------------------------------------------------ the picture
+    # ------------------------------------------------------------ drawing
 
     def _picture(self) -> Group:
-        """The lines that fit on the screen, none wider than it."""
-        with self._taking:
+        """The lines that fit on the screen."""
+        with self._lock:
             columns, height = self._console.width, self._console.height - _FRAME_LINES
             if self._heading is None:
                 return Group(*self._lines(columns, max(4, height)))
@@ -145,14 +145,14 @@ class LiveGraph:
     def _lines(self, columns: int, height: int) -> Iterator[Text]:
         count = len(self._states)
         layout = self._rows.layout(columns, _TIME + 2)
-        apart = count + len(self._rows.begins) - 1 <= height
+        with_gaps = count + len(self._rows.begins) - 1 <= height
         if count <= height:
             for place in range(count):
-                if apart and place and place in self._rows.begins:
+                if with_gaps and place and place in self._rows.begins:
                     yield Text("")
                 yield self._line(place, layout, columns)
             return
-        failed = list(self._failed)[:_MOST_FAILED]
+        failed = list(self._failed)[:_MAX_FAILED]
         for row in shown_rows(count, height - 1, [*self._running, *failed, self._latest]):
             if isinstance(row, Gap):
                 yield Text(f"⋮ {row.rows} more", "dim")

@@ -1,6 +1,6 @@
-"""The heading of a live display: the run, its progress, and its running time.
+"""The heading of a live display: the run, its progress and its running time.
 
-In: the notes of a run. Out: one line of text, no wider than the screen.
+Input: the notes of a run. Output: one line of text, no wider than the screen.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.views.columns import cut, printable
 
-_UNDER_WAY = frozenset(
-    {NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ANSWERED}
-)
+_RUNNING = frozenset({NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ANSWERED})
 _STATES = {
-    **dict.fromkeys(_UNDER_WAY, "under way"),
+    **dict.fromkeys(_RUNNING, "running"),
     NoteKind.BEFORE: "done",
     NoteKind.ASKED: "waiting for people",
 }
@@ -27,14 +25,14 @@ _ENDS = {
     StepOutcome.OK: "done",
     StepOutcome.FAILED: "failed",
     StepOutcome.STOPPED: "stopped",
-    StepOutcome.SKIPPED: "left out",
+    StepOutcome.SKIPPED: "skipped",
 }
-_SHOWN = ("done", "under way", "waiting for people", "failed", "stopped", "left out")
+_SHOWN = ("done", "running", "waiting for people", "failed", "stopped", "skipped")
 _CALLS = frozenset({NoteKind.STARTED, NoteKind.RETRYING})
 
 
 class Heading:
-    """Counts what becomes of the steps of a run."""
+    """Counts the steps of a run by state."""
 
     def __init__(self, plan: Plan, run: str = "") -> None:
         self._run = run
@@ -44,21 +42,21 @@ class Heading:
         self._tries = 0
         self._status = ""
 
-    def take(self, note: Note, ago: float = 0.0) -> None:
-        """Count a note of so many seconds ago."""
+    def apply(self, note: Note, ago: float = 0.0) -> None:
+        """Count a note that is `ago` seconds old."""
         now = monotonic() - ago
         self._began = now if self._began is None else self._began
         self._tries += note.kind in _CALLS
         if note.kind is NoteKind.ENDED:
             self._ended, self._status = now, note.detail
-            under_way = [step for step, word in self._states.items() if word == "under way"]
-            self._states.update(dict.fromkeys(under_way, "stopped"))
+            running = [step for step, word in self._states.items() if word == "running"]
+            self._states.update(dict.fromkeys(running, "stopped"))
         state = _ENDS.get(note.outcome) if note.outcome is not None else _STATES.get(note.kind)
         if state is not None and note.step:
             self._states[note.step] = state
 
     def line(self, columns: int) -> Text:
-        """The line as things stand."""
+        """The current heading."""
         counts = Counter([*self._states.values()])
         texts = [f"{counts[word]} {word}" for word in _SHOWN if counts[word]]
         steps = f"{len(self._states)} step{'' if len(self._states) == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Progress as lines for logs and programs: one line for each event of a step."""
+"""Progress as lines for logs and programs: one line per event of a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import monotonic, time
 
 import click
 
-from callsheet.apps.cli.progress.earlier_notes import is_replanned
+from callsheet.apps.cli.progress.earlier_notes import has_new_plan
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -20,8 +20,8 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.EARLY: "early",
     NoteKind.STARTED: "started",
     NoteKind.RETRYING: "retrying",
-    NoteKind.TURN: "works",
-    NoteKind.JUMPED: "goes to",
+    NoteKind.TURN: "working",
+    NoteKind.JUMPED: "goto",
     NoteKind.CAST_FAILED: "warning",
     NoteKind.REPLANNED: "new plan",
     NoteKind.EDITED: "edited",
@@ -29,27 +29,25 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }
-"""The words for notes that have no outcome; others are not shown."""
+"""The labels of notes without an outcome; other notes are not shown."""
 
-_UNDER_WAY = frozenset(
-    {NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED}
-)
+_RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED})
 
 
-def word_of(note: Note) -> str | None:
-    """What a note is called on a line; None if it is not shown.
+def label_of(note: Note) -> str | None:
+    """The label of a note on a line; None if the note is not shown.
 
-    >>> word_of(Note(NoteKind.FINISHED, "S1")), word_of(Note(NoteKind.FACT, "S1"))
+    >>> label_of(Note(NoteKind.FINISHED, "S1")), label_of(Note(NoteKind.FACT, "S1"))
     ('ok', None)
     """
     return _WORDS.get(note.kind) if note.outcome is None else str(note.outcome)
 
 
-def said_of(note: Note) -> str:
-    """What a note says beside its kind: the variable and its value, or why."""
+def message_of(note: Note) -> str:
+    """The message of a note: the variable and its value, or the reason."""
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         set_to = f"${note.var} = {preview(note.value)}"
-        is_stopped = note.outcome is StepOutcome.STOPPED  # of a failure, its item has told why
+        is_stopped = note.outcome is StepOutcome.STOPPED  # the reason of a failure was printed for its item
         return f"{set_to}; {preview(note.detail, 160)}" if is_stopped else set_to
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
@@ -57,38 +55,38 @@ def said_of(note: Note) -> str:
 
 
 def ended_steps(done: Mapping[str, Note]) -> int:
-    """How many steps had come to an end."""
+    """The number of steps that had ended."""
     ends = (NoteKind.BEFORE, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.FAILED)
     return sum(note.kind in ends for note in done.values())
 
 
-def steps_under_way(done: Mapping[str, Note]) -> list[str]:
-    """The steps that had begun and not come to an end, in the order of their last notes."""
-    return [step for step, note in done.items() if step and note.kind in _UNDER_WAY]
+def running_steps(done: Mapping[str, Note]) -> list[str]:
+    """The steps that had started and not ended, in the order of their last notes."""
+    return [step for step, note in done.items() if step and note.kind in _RUNNING]
 
 
-def _said_of_before(done: Mapping[str, Note]) -> str:
-    """How far the run was."""
+def _earlier_progress(done: Mapping[str, Note]) -> str:
+    """The progress before the run was resumed."""
     count = ended_steps(done)
-    return f"{count or 'no'} step{'s' if count != 1 else ''} done before, going on"
+    return f"resuming, {count or 'no'} step{'s' if count != 1 else ''} completed"
 
 
 class PlainLines:
-    """One line on standard error for each note: step, word, what it says, how long it took."""
+    """Prints a line on standard error for each note: step, label, message, duration."""
 
     def __init__(self, plan: Plan) -> None:
         self._actions = {step.id: cut(describe_action(step.action), 80) for step in plan.steps}
         self._is_graph = plan.order is Order.DAG
         self._since: dict[str, float] = {}
-        """When each step began, seconds of a clock that only goes on, of those that have not ended."""
+        """The start of each running step, in seconds of the monotonic clock."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how much was done before, if anything was, and print what is under way as started."""
+        """Print the earlier progress, if any, and the running steps as started."""
         now = monotonic()
-        self._since = dict.fromkeys(steps_under_way(done), now)
+        self._since = dict.fromkeys(running_steps(done), now)
         if done:
-            click.echo(_said_of_before(done), err=True)
-        if is_replanned(done.values()):
+            click.echo(_earlier_progress(done), err=True)
+        if has_new_plan(done.values()):
             self._forget()
         for step in self._since:
             self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
@@ -96,21 +94,21 @@ class PlainLines:
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         self._follow(note, ago)
-        word = word_of(note)
+        word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            words = self._actions.get(note.step, "") if begins else said_of(note)
+            words = self._actions.get(note.step, "") if begins else message_of(note)
             self._print(note.step, word, words, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
     def end(self) -> None:
-        """Nothing is left open."""
+        """Nothing to do."""
 
     def _follow(self, note: Note, ago: float) -> None:
-        """Keep in mind what is under way, and print what the end of the run has stopped.
+        """Track the running steps, and print those that the end of the run has stopped.
 
-        A limit that refuses a step's only call ends the run, and the step tells nothing of its own.
+        A limit that refuses the only call of a step ends the run, and there is no note for the step.
         """
         if note.kind is NoteKind.STARTED:
             self._since.setdefault(note.step, monotonic() - ago)
@@ -127,21 +125,21 @@ class PlainLines:
         click.echo(text + (f"  ({format_seconds(took)})" if took is not None else ""), err=True)
 
     def _forget(self) -> None:
-        """The new plan has steps of these ids that do something else; that of a graph has ids of its own."""
+        """Steps of the new plan may have the same ids and other actions; those of a graph have new ids."""
         if not self._is_graph:
             self._actions = {}
 
 
 class JsonLines:
-    """One JSON object a line on standard error: time, event, step, and what there is to say."""
+    """Prints a JSON object per line on standard error: time, event, step and details."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Say how many steps had ended before, and which are under way."""
-        under_way = steps_under_way(done)
-        self._print({"event": "begin", "done_before": ended_steps(done), "under_way": under_way})
+        """Print the number of steps that had ended, and the running steps."""
+        running = running_steps(done)
+        self._print({"event": "begin", "done_before": ended_steps(done), "under_way": running})
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Print the note; a value is cut to a preview."""
+        """Print the note; a value is shortened to a preview."""
         row: dict[str, object] = {"event": str(note.kind), "step": note.step}
         if note.detail:
             row["detail"] = note.detail
@@ -152,7 +150,7 @@ class JsonLines:
         self._print(row)
 
     def end(self) -> None:
-        """Nothing is left open."""
+        """Nothing to do."""
 
     def _print(self, row: dict[str, object]) -> None:
         click.echo(json.dumps({"time": round(time(), 3), **row}), err=True)

@@ -1,6 +1,6 @@
-"""Live progress of a text plan on a terminal: its steps with status, time and result.
+"""The live display of a text plan on a terminal: its steps with status, time and result.
 
-Long plans are shown in a window around what is going on.
+A plan that is longer than the screen is shown in a window around the current steps.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from callsheet.apps.cli.progress.heading import Heading
-from callsheet.apps.cli.progress.lines import said_of
-from callsheet.apps.cli.progress.screen import Drawing, Screen
+from callsheet.apps.cli.progress.lines import message_of
+from callsheet.apps.cli.progress.live_screen import Drawing, Screen
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -25,7 +25,7 @@ from callsheet.views.describe import describe_action
 _ACTION_WIDTH = 36
 _ID_WIDTH = 12
 _BETWEEN = 5
-"""Columns of the mark and between the others."""
+"""The width of the mark and of the gaps between columns."""
 _MARKS = {
     NoteKind.BEFORE: ("·", "dim"),
     NoteKind.FINISHED: ("✓", "green"),
@@ -44,7 +44,7 @@ _RUNNING = frozenset(
         NoteKind.ANSWERED,
     }
 )
-_BESIDE = frozenset(
+_IGNORED = frozenset(
     {
         NoteKind.ENDED,
         NoteKind.REPLANNED,
@@ -54,18 +54,18 @@ _BESIDE = frozenset(
         NoteKind.FACT,
     }
 )
-"""Notes that change nothing in a step's row."""
+"""Notes that do not change the row of a step."""
 _BAD = (StepOutcome.FAILED, StepOutcome.STOPPED)
 _BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
 _FAILED_PART = 3
-"""One line in so many is for steps that failed and would be out of sight."""
+"""The fraction of lines, 1/N, for failed steps outside of the window."""
 _FRAME_LINES = 2
 
 
 @dataclass(slots=True)
 class _Row:
-    """What is known of a step."""
+    """The state of a step."""
 
     kind: NoteKind | None = None
     message: str = ""
@@ -73,11 +73,11 @@ class _Row:
     took: float | None = None
     visits: int = 0
     is_cut: bool = False
-    """Whether something in it came out, or went in, shorter than it was."""
+    """Whether an input or a result was cut."""
 
 
 class LiveDisplay:
-    """A table on standard error that follows the run."""
+    """The live table of a run on standard error."""
 
     def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
@@ -88,7 +88,7 @@ class LiveDisplay:
         self._spinner = Spinner("dots")
         self._latest = 0
         self._is_replanned = False
-        """From then on a step does not do what the step of its id did in the first plan."""
+        """Whether step ids now belong to a new plan."""
         self._live = Drawing(
             get_renderable=self._picture, console=self._console, refresh_per_second=10, transient=False
         )
@@ -96,24 +96,24 @@ class LiveDisplay:
     def begin(self, done: dict[str, Note]) -> None:
         """Start drawing."""
         for note in done.values():
-            self._take(note, None)
+            self._apply(note, None)
             if self._is_replanned and note.step in self._place:
                 self._steps[self._place[note.step]] = (note.step, "")
         self._live.start()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Take the note into the table; the next refresh draws it."""
-        self._take(note, took, ago)
+        """Apply a note; the next refresh draws it."""
+        self._apply(note, took, ago)
 
     def end(self) -> None:
-        """Draw for the last time and give the terminal back."""
+        """Draw for the last time and release the terminal."""
         if self._live.is_started:
             self._live.stop()
 
-    def _take(self, note: Note, took: float | None, ago: float = 0.0) -> None:
+    def _apply(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         if self._heading is not None:
-            self._heading.take(note, ago)
-        if note.kind in _BESIDE:
+            self._heading.apply(note, ago)
+        if note.kind in _IGNORED:
             self._is_replanned |= note.kind is NoteKind.REPLANNED
             if note.kind is NoteKind.CUT and note.step in self._rows:
                 self._rows[note.step].is_cut = True
@@ -129,28 +129,28 @@ class LiveDisplay:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
         row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
-        row.message = said_of(note)
+        row.message = message_of(note)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
         self._latest = max(self._place[note.step], 0)
 
     def _stop(self, ago: float) -> None:
-        """Nothing goes on behind the end of the run: what was under way has been stopped."""
+        """Mark the steps that were running at the end of the run as stopped."""
         for row in self._rows.values():
             if row.kind in _RUNNING:
                 row.kind, row.message = NoteKind.FAILED, "stopped"
                 row.took = max(0.0, monotonic() - ago - row.since)
 
     def _picture(self) -> Group:
-        """The heading, if there is one, and the table."""
+        """The heading, if any, and the table."""
         table = self._table()
         return (
             Group(table) if self._heading is None else Group(self._heading.line(self._console.width), table)
         )
 
     def _table(self) -> Table:
-        """The rows, no wider than the screen: what an action or a result has too much is cut."""
+        """The rows, no wider than the screen: long actions and results are cut."""
         shown = [(cut(step_id, _ID_WIDTH), action, self._rows[step_id]) for step_id, action in self._window()]
         times = [_time_of(row) for _, _, row in shown]
         room = self._console.width - _BETWEEN
@@ -169,13 +169,13 @@ class LiveDisplay:
         return table
 
     def _window(self) -> list[tuple[str, str]]:
-        """The steps that fit on the screen: those around the latest, and above them the last that failed."""
+        """The steps that fit on the screen: around the latest one, and the last failed ones above it."""
         height = max(4, self._console.height - _FRAME_LINES - (self._heading is not None))
         end = min(len(self._steps), max(height, self._latest + 1 + _AHEAD))
         above = self._steps[: max(0, end - height)]
         failed = [step for step in above if self._rows[step[0]].kind is NoteKind.FAILED]
-        kept = failed[-(height // _FAILED_PART) :]
-        return [*kept, *self._steps[len(above) + len(kept) : end]]
+        kept_failed = failed[-(height // _FAILED_PART) :]
+        return [*kept_failed, *self._steps[len(above) + len(kept_failed) : end]]
 
     def _add(self, table: Table, row: _Row, texts: tuple[str, str, str, str]) -> None:
         name, action, took, message = texts
@@ -196,6 +196,6 @@ def _time_of(row: _Row) -> str:
 
 
 def _action_of(action: str, row: _Row, most: int) -> str:
-    """The action and how often it was visited, cut to the width."""
+    """The action and the number of visits, cut to the width."""
     times = f" ×{row.visits}" if row.visits > 1 else ""
     return cut(action, max(1, most - len(times))) + times

@@ -1,7 +1,7 @@
-"""The interface of progress displays, and the choice of one.
+"""The interface of progress displays, and the selection of one.
 
-In: the machine's notes. Out: text on standard error. When a run is resumed, the notes of what
-happened before come first: they are taken in silence, until `begin`.
+Input: notes of the machine. Output: text on standard error. When a run is resumed, the notes of earlier
+events come first; they are recorded without being displayed, until `begin`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
 
-from callsheet.apps.cli.progress.earlier_notes import remember
-from callsheet.apps.cli.progress_mode import Stage
-from callsheet.apps.cli.screen import can_redraw
+from callsheet.apps.cli.progress.earlier_notes import record_note
+from callsheet.apps.cli.progress_mode import ProgressMode
+from callsheet.apps.cli.terminal import can_redraw
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
 
@@ -22,26 +22,26 @@ _RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKi
 
 
 class Display(Protocol):
-    """Shows notes somewhere."""
+    """A progress display."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """The run goes on now; `done` is the last note of each step from before, and of a new plan.
+        """Start the display; `done` has the last note of each earlier step, and of a new plan.
 
-        They stand in their order, so that those behind a new plan are of its steps.
+        They are in order, so that notes after a new plan belong to its steps.
         """
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Something happened, so many seconds `ago`; `took` is how long the step has run, if it has ended."""
+        """Display a note that is `ago` seconds old; `took` is the duration of the step if it has ended."""
 
     def end(self) -> None:
-        """Nothing more will happen in this process."""
+        """End the display."""
 
 
 class Progress:
-    """Takes the notes of one run, measures how long steps take, and hands both to a display.
+    """Receives the notes of a run, measures the duration of steps, and passes both to a display.
 
-    Nothing of a run depends on it: a display that fails, as one whose reader has gone, is given
-    up in silence. As a context it ends with the block.
+    A run does not depend on it: after an exception the display is dropped without a message. As a context
+    manager it ends the display.
     """
 
     def __init__(self, display: Display) -> None:
@@ -49,7 +49,7 @@ class Progress:
         self._before: dict[str, Note] = {}
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
-        """When calls left whose turn has not come."""
+        """The start of calls that were sent before their turn."""
         self._failed: dict[str, None] = {}
         self._is_live = False
         self._is_lost = False
@@ -66,13 +66,13 @@ class Progress:
         return tuple(self._failed)
 
     def note(self, note: Note) -> None:
-        """Take a note; it is an observer of the machine."""
+        """Receive a note, as an observer of the machine."""
         if note.kind is NoteKind.FAILED:
             self._failed[note.step] = None
         elif note.kind not in (NoteKind.CUT, NoteKind.FACT):
             self._failed.pop(note.step, None)
         if not self._is_live:
-            remember(self._before, note)
+            record_note(self._before, note)
             return
         took: float | None = None
         if note.kind is NoteKind.EARLY:
@@ -85,7 +85,7 @@ class Progress:
         self._draw(lambda: self._display.show(note, took))
 
     def begin(self, _driver: Any = None) -> None:
-        """What comes from now on happens now."""
+        """Start the display."""
         if not self._is_live:
             self._is_live = True
             now = monotonic()
@@ -94,7 +94,7 @@ class Progress:
             self._draw(lambda: self._display.begin(self._before))
 
     def end(self) -> None:
-        """Leave the screen in order."""
+        """End the display and release the terminal."""
         self._draw(self._display.end)
 
     def _draw(self, draw: Callable[[], None]) -> None:
@@ -108,46 +108,52 @@ class Progress:
                 self._display.end()
 
 
-def choose_progress(stage: Stage, plan: Plan, *, as_json: bool) -> Progress:
-    """The progress that was asked for; with a JSON result none is shown unless it was named."""
-    if stage is Stage.AUTO:
-        stage = Stage.NONE if as_json else Stage.LIVE if can_redraw(sys.stderr) else Stage.PLAIN
+def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progress:
+    """The progress for a mode; with a JSON result there is none unless the mode is explicit."""
+    if stage is ProgressMode.AUTO:
+        stage = (
+            ProgressMode.NONE
+            if as_json
+            else ProgressMode.LIVE
+            if can_redraw(sys.stderr)
+            else ProgressMode.PLAIN
+        )
     return Progress(display_for(stage, plan))
 
 
-def display_for(stage: Stage, plan: Plan, run: str = "") -> Display:
-    """The display of a stage that is chosen; a live one has the name of the run above it."""
+def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
+    """The display of a mode; a live one shows the name of the run."""
     match stage:
-        case Stage.LIVE if plan.order is Order.DAG:
-            from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - brings rich
+        case ProgressMode.LIVE if plan.order is Order.DAG:
+            from callsheet.apps.cli.progress.graph import LiveGraph  # noqa: PLC0415 - imports rich
             from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - as above
 
             return LiveGraph(plan, heading=Heading(plan, run))
-        case Stage.LIVE:
-            from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - brings rich
+        case ProgressMode.LIVE:
+            from callsheet.apps.cli.progress.heading import Heading  # noqa: PLC0415 - imports rich
             from callsheet.apps.cli.progress.live import LiveDisplay  # noqa: PLC0415 - as above
 
             return LiveDisplay(plan, heading=Heading(plan, run))
-        case Stage.JSON:
+        case ProgressMode.JSON:
             from callsheet.apps.cli.progress.lines import JsonLines  # noqa: PLC0415 - only one is used
 
             return JsonLines()
-        case Stage.NONE:
-            return Silence()
-        case Stage.PLAIN | Stage.AUTO:
+        case ProgressMode.NONE:
+            return NoDisplay()
+        case ProgressMode.PLAIN | ProgressMode.AUTO:
             from callsheet.apps.cli.progress.lines import PlainLines  # noqa: PLC0415 - only one is used
 
             return PlainLines(plan)
 
 
-class Silence:
-    """Shows nothing."""
+class NoDisplay:
+    """Displays nothing."""
 
     def begin(self, done: dict[str, Note]) -> None:
-        """Show nothing."""
+        """Do nothing."""
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Show nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Show nothing."""
+        """Do nothing."""

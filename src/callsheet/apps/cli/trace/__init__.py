@@ -1,1 +1,1 @@
-"""The commands of `callsheet trace`."""
+"""The commands of the group `callsheet trace`."""

@@ -1,4 +1,4 @@
-"""`callsheet trace export`: a recorded run as OpenTelemetry data, sent or in a file, or as PROV-JSON."""
+"""`callsheet trace export`: exports a run as OpenTelemetry, sent or to a file, or as PROV-JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals, options
-from callsheet.apps.cli.exits import Exit
-from callsheet.apps.cli.output import may_stay_unread, print_json, print_text, to_stderr
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.runs import shown_status
 from callsheet.diagnostics import CallsheetError
 
@@ -25,12 +25,12 @@ _RUNNING = "running"
 
 @dataclass(frozen=True, slots=True)
 class ExportOutcome:
-    """What was made of a run, and where it went."""
+    """The exported data of a run, and its destinations."""
 
     run_id: str
     trace_id: str
     telemetry: Telemetry
-    goes_on: bool
+    is_running: bool
     url: str | None = None
     sent: Sent | None = None
     file: Path | None = None
@@ -40,26 +40,31 @@ class ExportOutcome:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--otlp", "url", metavar="URL", help="Send it to the collector there: http://localhost:4318.")
+@click.option(
+    "--otlp",
+    "url",
+    metavar="URL",
+    help="Send the trace to the collector at this URL, such as http://localhost:4318.",
+)
 @click.option(
     "--header",
     "headers",
     multiple=True,
     metavar="NAME=env:VARIABLE",
-    help="A header for the collector, with the value of an environment variable; may be repeated.",
+    help="Send this header, with the value of an environment variable, to the collector; may be repeated.",
 )
-@click.option("--content", is_flag=True, help="With arguments, results and the texts of errors.")
+@click.option("--content", is_flag=True, help="Include arguments, results and error texts.")
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write it as OTLP in JSON, a line for each signal.",
+    help="Write the trace as OTLP JSON, a line per signal.",
 )
 @click.option(
     "--prov",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write what each value came from as PROV-JSON.",
+    help="Write the lineage of values as PROV-JSON.",
 )
 @journals.journal_path
 @options.as_json
@@ -73,25 +78,31 @@ def export(
     journal: Path | None,
     as_json: bool,
 ) -> int:
-    """Give RUN, an id, the beginning of one, or `last`, to tools that show traces.
+    """Export RUN to tracing tools.
 
-    It is made from the journal, with ids that follow from the run: sent again, it adds nothing. Arguments,
-    results and the texts of errors stay here without --content. Without --otlp, --file and --prov it only
-    says what there is. The exit status is 1 where the chain of the run's events is broken: nothing leaves
-    then; and where the collector cannot be reached, or refuses.
+    RUN is a run id, a unique prefix of one, or `last`. The trace is computed from the journal, with ids
+    derived from the run, so sending it again adds nothing. Arguments, results and error texts are exported
+    only with --content. Without --otlp, --file and --prov only a summary is printed.
+
+    The exit status is 1 if the hash chain of the events is broken, in which case nothing is exported, or if
+    the collector cannot be reached or rejects the trace.
+
+    \b
+    Example:
+      callsheet trace export last --otlp http://localhost:4318
     """
     from callsheet.machine.trace_ids import trace_id  # noqa: PLC0415 - not for --help
     from callsheet.runtime.telemetry.conversion import provenance_of, telemetry_of  # noqa: PLC0415 - as above
     from callsheet.runtime.telemetry.target import headers_of, target_of  # noqa: PLC0415 - as above
 
     if headers and url is None:
-        raise click.UsageError("--header belongs to --otlp")
+        raise click.UsageError("--header needs --otlp")
     target = None if url is None else target_of(url, headers_of(headers))
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
-        bad = opened.verify(info.run_id)
-        if bad is not None:
-            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad.seq}: {bad.why}")
+        bad_event = opened.verify(info.run_id)
+        if bad_event is not None:
+            to_stderr(f"run {info.run_id}: CHAIN BROKEN at event {bad_event.seq}: {bad_event.why}")
             return Exit.FAILED
         goes_on = shown_status(opened, info) == _RUNNING
         telemetry = telemetry_of(opened, info.run_id, content=content, goes_on=goes_on)
@@ -109,7 +120,7 @@ def export(
         with Sender(target, info.run_id) as sender:
             sender.send(telemetry)
             sent = sender.sent
-    made = ExportOutcome(
+    outcome = ExportOutcome(
         info.run_id,
         trace_id(info.run_id),
         telemetry,
@@ -120,11 +131,11 @@ def export(
         prov,
         relations,
     )
-    with may_stay_unread():
+    with ignoring_broken_pipe():
         if as_json:
-            print_json(_json(made))
+            print_json(_json(outcome))
         else:
-            _print(made)
+            _print(outcome)
     return Exit.OK
 
 
@@ -132,8 +143,8 @@ def _lines(telemetry: Telemetry, run_id: str) -> str:
     from callsheet import __version__  # noqa: PLC0415 - not for --help
     from callsheet.views.otel.otlp import documents  # noqa: PLC0415 - as above
 
-    made = documents(telemetry, __version__, run_id)
-    return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in made)
+    signals = documents(telemetry, __version__, run_id)
+    return "".join(json.dumps(signal, ensure_ascii=False, separators=(",", ":")) + "\n" for signal in signals)
 
 
 def _write(path: Path, text: str) -> None:
@@ -144,45 +155,45 @@ def _write(path: Path, text: str) -> None:
         raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
-def _counted(sent: Telemetry) -> str:
+def _describe_counts(sent: Telemetry) -> str:
     return f"{len(sent.spans):,} spans, {len(sent.logs):,} log events, {len(sent.metrics):,} histograms"
 
 
-def _print(made: ExportOutcome) -> None:
-    print_text(f"run    {made.run_id}")
-    print_text(f"trace  {made.trace_id}: {_counted(made.telemetry)}")
-    for name, number in Counter(span.name for span in made.telemetry.spans).most_common(12):
+def _print(outcome: ExportOutcome) -> None:
+    print_text(f"run    {outcome.run_id}")
+    print_text(f"trace  {outcome.trace_id}: {_describe_counts(outcome.telemetry)}")
+    for name, number in Counter(span.name for span in outcome.telemetry.spans).most_common(12):
         print_text(f"       {number:6,}  {name}")
-    if made.sent is not None:
-        print_text(f"sent   to {made.url}")
-        for signal, why in made.sent.not_taken.items():
-            print_text(f"       without {signal}: the collector takes none ({why})")
-    if made.file is not None:
-        print_text(f"wrote  {made.file}")
-    if made.prov is not None:
-        print_text(f"wrote  {made.prov}: PROV-JSON with {made.relations:,} relations")
-    if made.goes_on:
-        print_text("the run is going on: what is under way is not in it yet")
+    if outcome.sent is not None:
+        print_text(f"sent   to {outcome.url}")
+        for signal, why in outcome.sent.not_taken.items():
+            print_text(f"       without {signal}: not accepted by the collector ({why})")
+    if outcome.file is not None:
+        print_text(f"wrote  {outcome.file}")
+    if outcome.prov is not None:
+        print_text(f"wrote  {outcome.prov}: PROV-JSON with {outcome.relations:,} relations")
+    if outcome.is_running:
+        print_text("the run is still running: pending calls are not exported yet")
 
 
-def _json(made: ExportOutcome) -> dict[str, Any]:
-    sent = made.sent
+def _json(outcome: ExportOutcome) -> dict[str, Any]:
+    sent = outcome.sent
     return {
-        "run_id": made.run_id,
-        "trace_id": made.trace_id,
-        "is_running": made.goes_on,
-        "spans": len(made.telemetry.spans),
-        "logs": len(made.telemetry.logs),
-        "metrics": len(made.telemetry.metrics),
+        "run_id": outcome.run_id,
+        "trace_id": outcome.trace_id,
+        "is_running": outcome.is_running,
+        "spans": len(outcome.telemetry.spans),
+        "logs": len(outcome.telemetry.logs),
+        "metrics": len(outcome.telemetry.metrics),
         "sent": None
         if sent is None
         else {
-            "url": made.url,
+            "url": outcome.url,
             "spans": sent.spans,
             "logs": sent.logs,
             "metrics": sent.metrics,
             "not_taken": {str(signal): why for signal, why in sent.not_taken.items()},
         },
-        "file": None if made.file is None else str(made.file),
-        "prov": None if made.prov is None else {"file": str(made.prov), "relations": made.relations},
+        "file": None if outcome.file is None else str(outcome.file),
+        "prov": None if outcome.prov is None else {"file": str(outcome.prov), "relations": outcome.relations},
     }

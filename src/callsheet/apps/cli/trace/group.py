@@ -1,18 +1,18 @@
-"""The group `callsheet trace` and its table of commands, which are imported on demand."""
+"""The command group `callsheet trace`; its commands are imported on demand."""
 
 from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.trace"
+_PACKAGE = "callsheet.apps.cli.trace"
 
-COMMANDS: dict[str, Entry] = {
-    "export": Entry(f"{_HERE}.export:export", "Give a run to tools that show traces.", "Give away"),
+COMMANDS: dict[str, CommandEntry] = {
+    "export": CommandEntry(f"{_PACKAGE}.export:export", "Export a run to tracing tools.", "Export"),
 }
 
 
 @click.group("trace", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def trace() -> None:
-    """Give runs of the journal to other tools: as OpenTelemetry, as PROV."""
+    """Export runs to tracing tools, as OpenTelemetry or PROV."""

@@ -1,1 +1,1 @@
-"""`callsheet trust`: which declarations of MCP server tools are trusted."""
+"""`callsheet trust`: commands for the trusted declarations of MCP server tools."""

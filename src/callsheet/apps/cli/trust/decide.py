@@ -1,4 +1,4 @@
-"""`callsheet trust approve|revoke`: a person approves or revokes tool declarations."""
+"""`callsheet trust approve|revoke`: approves or revokes declarations of tools."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.exits import Exit
+from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
-from callsheet.apps.cli.screen import is_terminal
-from callsheet.apps.cli.trust.look import print_stand, stands
+from callsheet.apps.cli.terminal import is_terminal
+from callsheet.apps.cli.trust.status import compare_servers, print_server
 from callsheet.diagnostics import CallsheetError, to_json
 
 _targets = click.argument("targets", metavar="SERVER[/TOOL]...", nargs=-1, required=True)
@@ -21,77 +21,87 @@ _targets = click.argument("targets", metavar="SERVER[/TOOL]...", nargs=-1, requi
 @click.command()
 @_targets
 @options.mcp_configs
-@click.option("--yes", "is_sure", is_flag=True, help="Approve without asking.")
+@click.option("--yes", "assume_yes", is_flag=True, help="Approve without asking.")
 @options.as_json
-def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], is_sure: bool, as_json: bool) -> int:
-    """Show what servers say of tools, and approve it.
+def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], assume_yes: bool, as_json: bool) -> int:
+    """Show the declarations of tools of each SERVER, and approve them.
 
-    Without /TOOL all tools of the server are meant. What is kept is what was shown; exit 1 if a server
-    could not be asked, or you say no.
+    Without /TOOL all tools of the server are approved. The declarations that were shown are stored. The exit
+    status is 1 if a server could not be asked, or if you decline.
+
+    \b
+    Example:
+      callsheet trust approve wiki wiki-staging/search
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
-    from callsheet.apps.tool_trust import approve as keep  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import approve as store_approval  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.checking import now  # noqa: PLC0415 - as above
 
-    if not is_sure and (as_json or not _somebody_is_there()):
-        raise click.UsageError("nobody can be asked here: look with `callsheet trust diff`, then add --yes")
+    if not assume_yes and (as_json or not _is_interactive()):
+        raise click.UsageError(
+            "no terminal for a confirmation: check with `callsheet trust diff`, then add --yes"
+        )
     setup = options.setup_from(mcp_configs=mcp_configs)
-    servers, doubts = stands(setup, targets)
-    if any(d.is_error for d in doubts):
-        raise CallsheetError(doubts)
-    news = [
+    servers, diagnostics = compare_servers(setup, targets)
+    if any(d.is_error for d in diagnostics):
+        raise CallsheetError(diagnostics)
+    unapproved = [
         replace(server, tools=open_ones)
         for server in servers
         if (open_ones := tuple(t for t in server.tools if not t.is_approved)) or server.is_renamed
     ]
     if not as_json:
-        for server in news:
-            print_stand(server, hides_settled=False)
-        print_diagnostics(doubts, None)
-    names = [f"{server.identity.name}/{tool.name}" for server in news for tool in server.tools]
-    if news and not is_sure and not click.confirm(f"Approve {', '.join(names) or 'the server'}?", err=True):
+        for server in unapproved:
+            print_server(server, hides_settled=False)
+        print_diagnostics(diagnostics, None)
+    names = [f"{server.identity.name}/{tool.name}" for server in unapproved for tool in server.tools]
+    if (
+        unapproved
+        and not assume_yes
+        and not click.confirm(f"Approve {', '.join(names) or 'the server'}?", err=True)
+    ):
         to_stderr("nothing was approved")
         return Exit.FAILED
     file = pin_file(setup.settings)
-    _write(lambda: keep(file, servers, now()), str(file.path))
+    _write(lambda: store_approval(file, servers, now()), str(file.path))
     if as_json:
-        print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(doubts)})
+        print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(diagnostics)})
     else:
         to_stderr(
-            f"approved: {', '.join(names)}" if names else "nothing to approve: all is as it was approved"
+            f"approved: {', '.join(names)}" if names else "nothing to approve: no declaration has changed"
         )
     return Exit.OK
 
 
 @click.command()
 @_targets
-@click.option("--forget", "forgets", is_flag=True, help="Know the server no more: it may be seen anew.")
+@click.option("--forget", "forgets", is_flag=True, help="Remove the server: its tools are treated as new.")
 @options.as_json
 def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
-    """Take the trust in tools back, or in all tools of a server.
+    """Revoke the approval of tools, or of all tools of a server.
 
-    They are not called until they are approved again. Nothing is started.
+    They are not called until they are approved again. No server is started.
     """
     from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.apps.tool_trust import revoke as take_back  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_trust import revoke as revoke_tools  # noqa: PLC0415 - as above
 
     file = pin_file(load_settings())
-    taken: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
 
-    def change() -> None:
-        nonlocal taken
-        taken = take_back(file, targets, forgets=forgets)
+    def apply_change() -> None:
+        nonlocal revoked
+        revoked = revoke_tools(file, targets, forgets=forgets)
 
-    _write(change, str(file.path))
+    _write(apply_change, str(file.path))
     if as_json:
-        print_json({"revoked": list(taken), "path": str(file.path)})
+        print_json({"revoked": list(revoked), "path": str(file.path)})
     else:
-        to_stderr(f"revoked: {', '.join(taken)}" if taken else "nothing was trusted")
+        to_stderr(f"revoked: {', '.join(revoked)}" if revoked else "no approved tool matches")
     return Exit.OK
 
 
-def _somebody_is_there() -> bool:
+def _is_interactive() -> bool:
     return is_terminal(sys.stdin)
 
 
@@ -102,5 +112,5 @@ def _write(work: Any, path: str) -> None:
         raise CallsheetError.single(
             "CFG114",
             f"the file of trusted tools {path} cannot be written: {error.strerror or error}",
-            help="make room or give the right to write, or name another file in CALLSHEET_PINS",
+            help="free space, make the file writable, or name another file in CALLSHEET_PINS",
         ) from error

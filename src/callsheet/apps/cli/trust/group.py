@@ -1,22 +1,26 @@
-"""The group `callsheet trust` and its table of commands, which are imported on demand."""
+"""The command group `callsheet trust`; its commands are imported on demand."""
 
 from __future__ import annotations
 
 import click
 
-from callsheet.apps.cli.group import Entry, LazyCommands
+from callsheet.apps.cli.group import CommandEntry, LazyCommands
 
-_HERE = "callsheet.apps.cli.trust"
+_PACKAGE = "callsheet.apps.cli.trust"
 _SECTION = "Commands"
 
-COMMANDS: dict[str, Entry] = {
-    "list": Entry(f"{_HERE}.look:list_trusted", "List the servers and tools that are known.", _SECTION),
-    "diff": Entry(f"{_HERE}.look:diff", "Say what servers declare differently now.", _SECTION),
-    "approve": Entry(f"{_HERE}.decide:approve", "Approve tools as they are declared now.", _SECTION),
-    "revoke": Entry(f"{_HERE}.decide:revoke", "Take the trust in servers or tools back.", _SECTION),
+COMMANDS: dict[str, CommandEntry] = {
+    "list": CommandEntry(f"{_PACKAGE}.status:list_trusted", "List the known servers and tools.", _SECTION),
+    "diff": CommandEntry(
+        f"{_PACKAGE}.status:diff", "Compare the stored declarations with the current ones.", _SECTION
+    ),
+    "approve": CommandEntry(
+        f"{_PACKAGE}.decide:approve", "Approve the current declarations of tools.", _SECTION
+    ),
+    "revoke": CommandEntry(f"{_PACKAGE}.decide:revoke", "Revoke the approval of tools.", _SECTION),
 }
 
 
 @click.group("trust", cls=LazyCommands, entries=COMMANDS, epilog=None)
 def trust() -> None:
-    """Say which tools of MCP servers may be called, as which declarations."""
+    """Manage which tools of MCP servers may be called, by their declarations."""

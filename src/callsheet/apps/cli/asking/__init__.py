@@ -1,1 +1,0 @@
-"""Commands that explain what happened in a run: why, at, diff, blame."""

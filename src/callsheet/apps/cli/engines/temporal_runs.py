@@ -1,0 +1,279 @@
+"""Starts and controls runs on Temporal; the local journal has a copy of their events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from callsheet.apps.cli import journals
+from callsheet.apps.cli.assignments import parse_name
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.output import print_json, print_text, to_stderr
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import plan_to_json
+from callsheet.store.external_runs import ENGINE, engine_of
+from callsheet.store.writer import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.ir import Plan
+    from callsheet.machine import Limits
+    from callsheet.machine.machine import Observer
+    from callsheet.runtime.answers import Answer, PendingAsk
+    from callsheet.runtime.doubt import Resolution, RunOutcome
+    from callsheet.runtime.engines.temporal.connecting import TemporalConnection
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.runtime.launch import Launch
+    from callsheet.store.journal import Journal
+
+_T = TypeVar("_T")
+
+
+class SecretReference(NamedTuple):
+    """A secret by name: its placeholder, and the environment variable that workers read."""
+
+    text: str
+    variable: str
+
+
+_CONDITION_FIELDS = ("if", "foreach")
+"""The fields of a step that decide whether and how often it is executed."""
+_OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
+
+
+def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
+    """The secrets of `--secret` as references for workers, by input.
+
+    Raises CallsheetError: TMP008 for a secret that workers cannot read, SEC005 for a duplicate.
+    """
+    references: dict[str, SecretReference] = {}
+    for text in secrets:
+        name, _, source = text.partition("=")
+        name = parse_name("--secret", name)
+        kind, _, variable = source.partition(":")
+        if kind != "env" or not variable:
+            raise CallsheetError.single(
+                "TMP008",
+                f"--secret {name}: a run on Temporal reads secrets only from the environment of its workers",
+                help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE",
+            )
+        if name in references:
+            raise CallsheetError.single("SEC005", f"{name} is given twice", help="give each variable once")
+        references[name] = SecretReference(f"[secret {name} {token_hex(8)}]", variable)
+    return references
+
+
+def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
+    """Raise CallsheetError (TMP008) for a plan with a condition on a secret, unknown to its driver."""
+    for step in plan_to_json(plan)["steps"]:
+        conditions = json.dumps([step.get(part) for part in _CONDITION_FIELDS])
+        for name in secrets:
+            if f'{{"ref": {json.dumps(name)}' in conditions:
+                raise CallsheetError.single(
+                    "TMP008",
+                    f"step {step['id']} has a condition on the secret ${name}: on Temporal a secret is known"
+                    " only to the workers that call tools, not to the workflow that drives the plan",
+                    help="move the decision into a tool, or run the plan on this machine",
+                )
+
+
+async def run_on_temporal(
+    plan: Plan,
+    launch: Launch,
+    journal: Journal,
+    run_id: str,
+    settings: TemporalSettings,
+    *,
+    waits: bool,
+    secrets: Mapping[str, str],
+    observer: Observer | None,
+) -> RunOutcome | None:
+    """Start a run on Temporal and wait for its end; None if it is not waited for.
+
+    `observer` receives the notes of the run; without one it is not waited for. `secrets` maps placeholders to
+    environment variables of the workers.
+    """
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
+    from callsheet.runtime.launch import start_of  # noqa: PLC0415 - as above
+
+    connection = await reach(settings)
+    start = start_of(plan, launch, journal)
+    secret_variables: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
+    start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **secret_variables})
+    order = RunOrder(run_id, plan, launch.source, start, settings.queue, settings.heartbeat)
+    await client.start(connection, journal, order)
+    if observer is None:
+        return None
+    idle = no_worker_warning(connection, to_stderr)
+    return await client.wait_for(connection, journal, run_id, waits=waits, on_idle=idle, observer=observer)
+
+
+def report_detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
+    """Print the id of a run that was started without waiting for its end."""
+    if as_json:
+        print_json({"run_id": run_id, "status": "running"})
+    else:
+        print_text(run_id)
+        to_stderr(f"the run has been started; wait for its end with: callsheet resume {run_id}{hint}")
+    return Exit.OK
+
+
+def no_worker_warning(
+    connection: TemporalConnection, tell: Callable[[str], None]
+) -> Callable[[], Awaitable[None]]:
+    """A callback that warns once that no worker polls the task queue."""
+    printed: list[bool] = []
+
+    async def idle() -> None:
+        if not printed:
+            printed.append(True)
+            queue = connection.settings.queue
+            tell(f"no worker polls the task queue {queue}; start one: callsheet worker --queue {queue}")
+
+    return idle
+
+
+def temporal_settings_of(journal: Journal, run_id: str) -> TemporalSettings | None:
+    """The settings of a run on Temporal; None for a local run. Raises CallsheetError (TMP001)."""
+    note = engine_of(journal, run_id)
+    if note is None:
+        return None
+    from callsheet.apps.cli.engines.engine_options import require_extra  # noqa: PLC0415 - only for such runs
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings  # noqa: PLC0415 - as above
+
+    require_extra()
+    return TemporalSettings.from_note(note)
+
+
+def runs_on_temporal(journal: Path | None, run: str) -> bool:
+    """Whether a run of the journal executes on Temporal. Raises JournalError if there is no such run."""
+    with journals.open_to_read(journal) as opened:
+        return engine_of(opened, opened.find_run(run).run_id) is not None
+
+
+def with_connection(
+    journal: Path | None,
+    run: str,
+    work: Callable[[TemporalConnection, Journal, str], Coroutine[Any, Any, _T]],
+) -> _T:
+    """The result of `work` on a run on Temporal, with the connection to its server and its journal."""
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - imports Temporal
+
+    with journals.open_journal(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        settings = temporal_settings_of(opened, run_id)
+        assert settings is not None
+
+        async def whole() -> _T:
+            return await work(await reach(settings), opened, run_id)
+
+        return run_async(whole())
+
+
+def refresh_copies(journal: Path | None, run: str | None = None) -> None:
+    """Update the local copies of open runs on Temporal: of one run, or of all.
+
+    If that fails, a warning is printed and the journal stays as it is.
+    """
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
+
+    if journal is None and is_absent(default_journal_path()):
+        return
+    with journals.open_to_read(journal) as opened:
+        open_runs = [info for status in _OPEN for info in opened.runs(None, status)]
+        wanted_id = None if run is None else opened.find_run(run).run_id
+        ids = [info.run_id for info in open_runs if wanted_id in (None, info.run_id)]
+        behind = [run_id for run_id in ids if engine_of(opened, run_id) is not None]
+    for run_id in behind:
+        try:
+            with_connection(journal, run_id, _bring_up_to_date)
+        except CallsheetError as error:
+            to_stderr(f"warning {error}; the output may be out of date")
+            return
+
+
+async def _bring_up_to_date(connection: TemporalConnection, journal: Journal, run_id: str) -> None:
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    await client.bring_up_to_date(connection, journal, run_id)
+
+
+def approve_on_temporal(
+    journal: Path | None,
+    run: str,
+    answer_of: Callable[[PendingAsk], Answer],
+    which: str | None,
+    digest: str | None,
+) -> PendingAsk:
+    """Answer a request of a run on Temporal."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> PendingAsk:
+        return await client.answer(connection, opened, run_id, answer_of, which, digest)
+
+    return with_connection(journal, run, work)
+
+
+def decide_on_temporal(
+    journal: Path | None, run: str, calls: Sequence[str], verdict: Resolution, *, all_calls: bool
+) -> RunOutcome:
+    """Decide about calls in doubt of a run on Temporal; returns the outcome of the run so far."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> RunOutcome:
+        await client.decide(connection, opened, run_id, calls, verdict, every=all_calls)
+        return await client.settled(connection, opened, run_id)
+
+    return with_connection(journal, run, work)
+
+
+def cancel_on_temporal(
+    journal: Path | None, run: str, reason: str, patience: float
+) -> tuple[RunOutcome | None, str]:
+    """Cancel a run on Temporal; returns its outcome, None if it has not ended in time, and the run id."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(
+        connection: TemporalConnection, opened: Journal, run_id: str
+    ) -> tuple[RunOutcome | None, str]:
+        await client.cancel(connection, opened, run_id, reason)
+        return await client.ended(connection, opened, run_id, patience), run_id
+
+    return with_connection(journal, run, work)
+
+
+def check_resume_options(*, has_others: bool) -> None:
+    """Raise UsageError for options that would change the tools, model or policy of a run on Temporal."""
+    if has_others:
+        raise click.UsageError(
+            "a run on Temporal keeps the options it was started with: remove --model, --policy, --otlp,"
+            " --tools, --mcp-config, --workspace and --accept-changed-tools"
+        )
+
+
+async def resume_on_temporal(
+    journal: Journal,
+    run_id: str,
+    settings: TemporalSettings,
+    verdict: Resolution | None,
+    limits: Callable[[Limits], Limits],
+    *,
+    waits: bool,
+    observer: Observer,
+) -> RunOutcome:
+    """Wait for the end of a run on Temporal with changed limits; a failed graph continues."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
+
+    connection = await reach(settings)
+    idle = no_worker_warning(connection, to_stderr)
+    return await client.resume_and_wait(
+        connection, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
+    )

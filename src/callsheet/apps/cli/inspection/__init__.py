@@ -1,0 +1,1 @@
+"""Commands that inspect recorded runs: why, at, diff, blame."""

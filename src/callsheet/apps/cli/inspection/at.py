@@ -1,0 +1,99 @@
+"""`callsheet at`: the state of a run after one of its events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.inspection.gc_control import without_gc
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
+from callsheet.apps.operations.run_at_event import check_event, run_at_event_json, status_then
+from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.values import preview
+
+if TYPE_CHECKING:
+    from callsheet.store.events import Event
+    from callsheet.store.folded import Folded
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.argument("seq", metavar="SEQ", type=int)
+@journals.journal_path
+@options.as_json
+@without_gc
+def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
+    """Show the state of RUN after its event SEQ: status, position, pending calls, variables.
+
+    RUN is a run id, a unique prefix of one, or `last`. `callsheet show RUN --events` lists the events with
+    their numbers. Nothing is executed.
+
+    \b
+    Example:
+      callsheet at last 8
+    """
+    from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - imports the store
+
+    with journals.open_to_read(journal) as opened:
+        info = opened.find_run(run)
+        check_event(info, seq)
+        event, folded = standing_of(opened, info, seq)
+    with ignoring_broken_pipe():
+        if as_json:
+            print_json(run_at_event_json(info.run_id, event, folded))
+        else:
+            _print(info.run_id, info.events, event, folded)
+    return Exit.OK
+
+
+def _print(run_id: str, events: int, event: Event, folded: Folded) -> None:
+    key = f" {event.key}" if event.key else ""
+    print_text(f"run      {run_id} after event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}")
+    print_text(f"status   {status_then(folded)}, {_position(folded)}")
+    print_text(f"used     {folded.usage().describe()}")
+    for command in folded.waiting.values():
+        print_text(f"pending  {command.key}  {_describe_command(command)}")
+    variables = [f"${name} = {preview(value, 100)}" for name, value in folded.machine.variables().items()]
+    if variables:
+        print_text("\n".join(variables))
+    result = folded.machine.result
+    if result is not None:
+        print_text(f"{'answer' if result.error is None else 'error'}: {result.error or result.response}")
+
+
+def _position(folded: Folded) -> str:
+    """The position of a run in its plan, in words."""
+    machine = folded.machine
+    steps = machine.program.steps
+    if machine.result is not None:
+        return f"ended at {machine.result.ended_at}" if machine.result.ended_at else "ended"
+    if machine.schedule is not None:
+        done, failed = len(machine.schedule.numbers_done()), len(machine.schedule.failures)
+        message = f"{done} of {len(steps)} steps done, {machine.schedule.open} running"
+        return message + (f", {failed} failed" if failed else "")
+    if machine.pc >= len(steps):
+        return "after the last step"
+    group = machine.group
+    if group is not None:
+        return f"in the group {steps[machine.pc].id} to {steps[group.end - 1].id}"
+    return f"at {steps[machine.pc].id}"
+
+
+def _describe_command(command: object) -> str:
+    words = {"CallTool": "tool call", "CallModel": "model call", "RunAgent": "agent"}
+    kind = type(command).__name__
+    tool = getattr(command, "tool", "")
+    return f"{words.get(kind, kind)} @{tool}" if tool else _OTHERS.get(kind, kind)
+
+
+_OTHERS = {
+    "Ask": "request to a person",
+    "AgentTurn": "model call of an agent",
+    "Sleep": "delay before the next attempt",
+    "Compile": "new plan from a model",
+    "Probe": "probe: whether the call took place",
+}

@@ -1,0 +1,174 @@
+"""The options that limit a run, in addition to `[limits]` of the configuration file.
+
+`limits` passes the limits of a new run to a command, `changes` the changes to the limits of a resumed run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from callsheet.apps.cli import options
+from callsheet.apps.cli.number_types import FiniteRange
+from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
+
+if TYPE_CHECKING:
+    from callsheet.machine.budget import Refusal
+
+_DEFAULTS = Limits()
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)([smhd]?)", re.ASCII)
+_COUNT = re.compile(r"(?:@?([A-Za-z_][A-Za-z0-9_]*)=)?(\d{1,18})", re.ASCII)
+
+
+class _Duration(click.ParamType[float]):
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        match = _DURATION.fullmatch(str(value))
+        if match is None:
+            self.fail(
+                f"{value!r} is not a duration; write seconds, or a number with s, m, h or d: 10m", param, ctx
+            )
+        return float(match[1]) * _UNITS[match[2]]
+
+
+class _Count(click.ParamType[tuple[str | None, int]]):
+    name = "count"
+
+    def __init__(self, minimum: int = 0) -> None:
+        self._least = minimum
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, int]:
+        match = _COUNT.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{value!r} is not a number of calls; write N, or TOOL=N for one tool", param, ctx)
+        if int(match[2]) < self._least:
+            self.fail(f"{match[2]} is not in the range x>={self._least}", param, ctx)
+        return match[1], int(match[2])
+
+
+_bounds = {
+    "max_steps": click.option(
+        "--max-steps", type=click.IntRange(1), metavar="N", help="The maximum number of executed steps."
+    ),
+    "max_calls": click.option(
+        "--max-calls",
+        type=_Count(),
+        multiple=True,
+        metavar="N|TOOL=N",
+        help="The maximum number of calls, in total or of one tool; may be repeated.",
+    ),
+    "max_tokens": click.option(
+        "--max-tokens", type=click.IntRange(0), metavar="N", help="The maximum number of tokens."
+    ),
+    "max_cost": click.option(
+        "--max-cost", type=FiniteRange(0), metavar="X", help="The maximum cost of all calls."
+    ),
+    "max_seconds": click.option(
+        "--max-time",
+        "max_seconds",
+        type=_Duration(),
+        metavar="TIME",
+        help="The maximum running time: 90 (seconds), 10m, 2h.",
+    ),
+    "replans_on_failure": click.option(
+        "--replan",
+        "replans_on_failure",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Ask a model up to N times for new steps when a JSON plan has failed; default: 0.",
+    ),
+    "schedule": click.option(
+        "--schedule",
+        type=click.Choice(SCHEDULES),
+        help="When steps in text order start: each in its turn, or (auto) calls that only read earlier, if "
+        "this makes no observable difference; default: auto.",
+    ),
+    "max_concurrency": click.option(
+        "--max-concurrency",
+        type=_Count(minimum=1),
+        multiple=True,
+        metavar="N|TOOL=N",
+        help="The maximum number of concurrent steps, in a dependency plan and with --schedule auto "
+        f"(default: {_DEFAULTS.max_concurrency}), or of concurrent calls of one tool; may be repeated.",
+    ),
+    "no_guards": click.option(
+        "--no-guards",
+        is_flag=True,
+        help="Remove all limits except those given by other options; for trusted plans.",
+    ),
+}
+_pace = {
+    "window": click.option(
+        "--window",
+        type=click.IntRange(1, MAX_WINDOW),
+        help=f"The maximum number of concurrent items of a FOREACH; default: {_DEFAULTS.window}.",
+    ),
+    "retry_delay": click.option(
+        "--retry-delay",
+        type=FiniteRange(0, _DEFAULTS.max_retry_delay),
+        help=f"The delay in seconds before a retry; default: {_DEFAULTS.retry_delay:g}.",
+    ),
+}
+
+
+_Counts: TypeAlias = "tuple[tuple[str | None, int], ...]"
+
+
+def _changes(
+    *,
+    max_calls: _Counts = (),
+    max_concurrency: _Counts = (),
+    no_guards: bool = False,
+    **values: Any,
+) -> Callable[[Limits], Limits]:
+    """A function that applies the options to limits."""
+    changed: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    for name, counts in (("max_calls", max_calls), ("max_concurrency", max_concurrency)):
+        changed[f"{name}_by_tool"] = {tool.upper(): most for tool, most in counts if tool is not None}
+        changed.update((name, most) for tool, most in counts if tool is None)
+
+    def change(limits: Limits) -> Limits:
+        return (limits.without_guards() if no_guards else limits).changed(changed)
+
+    return change
+
+
+def _limits(**values: Any) -> Limits:
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - imports the built-in tools
+
+    return _changes(**values)(load_settings().limits)
+
+
+limits = options.grouped("limits", _limits, **_bounds, **_pace)
+"""The limits of a new run, as `limits`."""
+changes = options.grouped("changes", _changes, **_bounds)
+"""The changes to the limits of a resumed run, as `changes`."""
+
+_OPTIONS = {
+    "max_steps": "--max-steps N",
+    "max_calls": "--max-calls N",
+    "max_tokens": "--max-tokens N",
+    "max_cost": "--max-cost X",
+    "max_seconds": "--max-time TIME",
+}
+
+
+def option_for_limit(refusal: Refusal) -> str:
+    """The option, or the line of the configuration file, that sets the limit of a refusal.
+
+    >>> from callsheet.machine import Refusal
+    >>> option_for_limit(Refusal("max_calls_by_tool", 1, 1, "SEND"))
+    '--max-calls SEND=N'
+    >>> option_for_limit(Refusal("max_items", 5, 6))
+    '[limits] max_items = N'
+    """
+    if refusal.budget == "max_calls_by_tool":
+        return f"--max-calls {refusal.tool}=N"
+    return _OPTIONS.get(refusal.budget, f"[limits] {refusal.budget} = N")

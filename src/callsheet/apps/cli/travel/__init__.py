@@ -1,1 +1,0 @@
-"""Time travel: plays runs back, runs them again from a step, or forks them."""
