@@ -170,8 +170,10 @@ def test_with_wait_the_process_stays_until_somebody_answers(machine):
             time.sleep(0.05)
         said = machine("approve", "r1")
         assert "its process continues" in said.stderr
-        out, _ = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out.strip()) == (0, "wrote hello Ada")
+    assert "may @NOTE be called with exactly this?" in err
+    assert "callsheet approve r1" in err
 
 
 def test_without_a_journal_a_call_that_needs_a_yes_is_denied(machine):

@@ -26,7 +26,8 @@ def test_explain_schedule_prints_what_each_step_waits_for(machine):
         "S5 waits for all before it: it may write",
         "S6 waits for all before it: it ends the run",
     ]
-    assert "unknown tools, which are assumed to write: @MYSTERY; give their files with --tools" in result.stderr
+    unknown = "unknown tools, which are assumed to write: @MYSTERY; give their files with --tools"
+    assert unknown in result.stderr
 
 
 def test_it_says_it_to_programs_too(machine):

@@ -130,10 +130,22 @@ class Masker:
             result=None if outcome.result is None else self._result(outcome.result),
             in_doubt=tuple(map(self._doubt, outcome.in_doubt)),
             unanswered=tuple(map(self._doubt, outcome.unanswered)),
-            waiting=tuple(map(self._ask, outcome.waiting)),
+            waiting=tuple(map(self.ask, outcome.waiting)),
             variables=None
             if outcome.variables is None
             else self._variables(outcome.variables, outcome.secret),
+        )
+
+    def ask(self, ask: PendingAsk) -> PendingAsk:
+        """A question to people, masked."""
+        return replace(
+            ask,
+            prompt=mask_text(ask.prompt, self._finder),
+            why=tuple(mask_text(reason, self._finder) for reason in ask.why),
+            options=tuple(self._value(option) for option in ask.options),
+            args=None if ask.args is None else self._value(ask.args),
+            inputs=tuple(self._value(value) for value in ask.inputs),
+            answer=tuple(self._value(value) for value in ask.answer),
         )
 
     def error(self, error: CallsheetError) -> CallsheetError:
@@ -169,17 +181,6 @@ class Masker:
 
     def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:
         return replace(call, args=self._value(call.args), why=mask_text(call.why, self._finder))
-
-    def _ask(self, ask: PendingAsk) -> PendingAsk:
-        return replace(
-            ask,
-            prompt=mask_text(ask.prompt, self._finder),
-            why=tuple(mask_text(reason, self._finder) for reason in ask.why),
-            options=tuple(self._value(option) for option in ask.options),
-            args=None if ask.args is None else self._value(ask.args),
-            inputs=tuple(self._value(value) for value in ask.inputs),
-            answer=tuple(self._value(value) for value in ask.answer),
-        )
 
     def _value(self, value: Any) -> Any:
         return mask_value(value, self._finder)

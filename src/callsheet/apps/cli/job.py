@@ -86,7 +86,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
 
     try:
         with job.masker.masking_output(), job.progress:
-            outcome, diagnostics = run_async(_run(job))
+            outcome, diagnostics = run_async(_run(job, hint))
     except KeyboardInterrupt as stop:
         return journals.report_interrupt(stop, _recorded_run_id(job), hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
@@ -127,8 +127,9 @@ def _recorded_run_id(job: Job) -> str | None:
         return job.run_id
 
 
-async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
-    from callsheet.apps.models import models_for_plan  # noqa: PLC0415 - as above
+async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
+    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
+    from callsheet.apps.models import models_for_plan  # noqa: PLC0415
     from callsheet.apps.session import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
@@ -136,7 +137,8 @@ async def _run(job: Job) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.runtime.runs import run_unrecorded, start_run  # noqa: PLC0415
     from callsheet.store.label_transfer import noted_before  # noqa: PLC0415
 
-    respondents = Respondents(waits=job.waits)
+    prints_questions = job.waits and not job.quiet
+    respondents = Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits)
     models = models_for_plan(job.setup, job.plan, job.limits)
     plan = None if models.may_call_any_tool(job.plan) else job.plan
     async with open_toolbox(job.setup, plan, models.agents) as toolbox:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.limit_options import option_for_limit
@@ -16,6 +17,10 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
+
+if TYPE_CHECKING:
+    from callsheet.apps.masking import Masker
+    from callsheet.runtime.answers import PendingAsk
 
 _NAMED = 5
 """How many of the steps that failed are named."""
@@ -120,13 +125,30 @@ def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:
         yield f"help: {objection.help}"
 
 
-def _print_asks(outcome: RunOutcome, hint: str) -> None:
+def question_printer(masker: Masker, hint: str) -> Callable[[PendingAsk], None]:
+    """A callback that prints each question of a run that waits for the answer; `hint` as in `report`.
+
+    It gives no answer itself: that comes from the inbox.
+    """
+
+    def show(ask: PendingAsk) -> None:
+        to_stderr("the run waits for an answer:")
+        _print_ask(masker.ask(ask), hint)
+
+    return show
+
+
+def _print_ask(ask: PendingAsk, hint: str) -> None:
     from callsheet.apps.rendering.questions import question_lines  # noqa: PLC0415 - only where people are asked
 
+    for line in question_lines(ask, hint):
+        to_stderr(f"  {line}")
+
+
+def _print_asks(outcome: RunOutcome, hint: str) -> None:
     if outcome.waiting:
         to_stderr("the run waits for people:")
     for ask in outcome.waiting:
-        for line in question_lines(ask, hint):
-            to_stderr(f"  {line}")
+        _print_ask(ask, hint)
     if outcome.waiting:
         to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

@@ -216,7 +216,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
 
     try:
         with job.masker.masking_output(), job.progress:
-            outcome = run_async(_resume(job))
+            outcome = run_async(_resume(job, hint))
     except KeyboardInterrupt as stop:
         return journals.report_interrupt(stop, job.run_id, hint, on_server=job.engine is not None)
     except JournalWriteFailed as error:
@@ -227,7 +227,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
     return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
 
 
-async def _resume(job: ResumeJob) -> RunOutcome:
+async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     if job.engine is not None:
         from callsheet.apps.cli.engines.temporal_runs import resume_on_temporal  # noqa: PLC0415 - as above
 
@@ -236,7 +236,8 @@ async def _resume(job: ResumeJob) -> RunOutcome:
         return await resume_on_temporal(
             job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
         )
-    from callsheet.runtime.asking import Respondents  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
+    from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
     from callsheet.runtime.runs import resume_run  # noqa: PLC0415
 
@@ -264,13 +265,14 @@ async def _resume(job: ResumeJob) -> RunOutcome:
         on_decided=job.progress.begin,
         on_declared=job.masker.add_secrets,
     )
+    prints_questions = job.waits and not job.quiet
     return await resume_run(
         job.journal,
         job.run_id,
         ports_for,
         in_doubt=job.verdict,
         watch=watch,
-        present=Respondents(waits=job.waits),
+        present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
         limits=job.limits,
         policy=None if job.policy is None else policy,
     )
