@@ -55,9 +55,9 @@ def compared_json(
 def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
-        yield f"given   ${name}: A {preview(mine)}, B {preview(theirs)}"
+        yield f"input   ${name}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.differences:
-        yield f"alike   {compared.alike} visits of steps did the same"
+        yield f"same    all {_count_visits(compared.alike)}"
         return
     first, *rest = compared.differences
     yield from _pair_lines(first, "first")
@@ -65,12 +65,16 @@ def diff_lines(compared: Compared) -> Iterator[str]:
         yield from _pair_lines(one, "follows" if one.pair.follows else "apart")
     if compared.upto is not None:
         a, b = compared.upto
-        yield f"alike   {compared.alike} visits of steps up to event {a} of A, {b} of B"
-        yield "and more differs up to there or behind it; --all compares to the ends"
+        yield f"same    {_count_visits(compared.alike)} up to event {a} of A, {b} of B"
+        yield "there are more differences; --all compares the whole runs"
         return
     if len(rest) > MAX_LINES:
-        yield f"and {len(rest) - MAX_LINES} more (--json has them all)"
-    yield f"alike   {compared.alike} visits of steps"
+        yield f"and {len(rest) - MAX_LINES} more (--json prints all of them)"
+    yield f"same    {_count_visits(compared.alike)}"
+
+
+def _count_visits(count: int) -> str:
+    return f"{count} step visit{'' if count == 1 else 's'}"
 
 
 def _pair_lines(found: VisitDifference, head: str) -> Iterator[str]:

@@ -156,7 +156,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _describe_counts(sent: Telemetry) -> str:
-    return f"{len(sent.spans):,} spans, {len(sent.logs):,} log events, {len(sent.metrics):,} histograms"
+    counts = ("span", len(sent.spans)), ("log event", len(sent.logs)), ("histogram", len(sent.metrics))
+    return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for noun, count in counts)
 
 
 def _print(outcome: ExportOutcome) -> None:
