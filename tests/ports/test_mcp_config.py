@@ -61,7 +61,7 @@ def test_the_table_of_an_editor_with_comments_is_read():
 def test_servers_of_both_tables_are_read():
     text = '{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}}'
     assert [s.name for s in read(text).servers] == ["a", "b"]
-    assert "stands in both tables" in error(text.replace('"b"', '"a"'))
+    assert "is in both tables" in error(text.replace('"b"', '"a"'))
 
 
 def test_the_operators_words_are_read():

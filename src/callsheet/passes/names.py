@@ -66,7 +66,7 @@ def _set_later(subject: Subject, use: Use) -> Finding:
     what = (
         f"only {own} itself sets ${name}" if setter == own else f"{setter} sets ${name}, but not before {own}"
     )
-    return _finding("CHK002", Severity.WARNING, what, use, "read it behind the step that sets it")
+    return _finding("CHK002", Severity.WARNING, what, use, "read it after the step that sets it")
 
 
 def _set_sometimes(subject: Subject, use: Use) -> Finding:
@@ -74,7 +74,7 @@ def _set_sometimes(subject: Subject, use: Use) -> Finding:
     return _finding(
         "CHK003",
         Severity.HINT,
-        f"${name} is not set on every way to {subject.plan.steps[use.step].id}",
+        f"${name} is not set on every path to {subject.plan.steps[use.step].id}",
         use,
         f"where it is not, it is null; ask with ?IF (NOT_EMPTY(${name})) if that matters",
     )

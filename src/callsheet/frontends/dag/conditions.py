@@ -43,10 +43,10 @@ def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) ->
             rest = reader.text[reader.pos :]
             reader.error(
                 "LTP040",
-                f"the condition does not go on with {shown(rest)}",
+                f"the condition does not continue with {shown(rest)}",
                 reader.pos,
                 len(reader.text),
-                help="conditions are joined by AND and OR",
+                help="join conditions with AND and OR",
             )
     except Stop:
         pass

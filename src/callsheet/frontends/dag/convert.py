@@ -175,7 +175,7 @@ def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
             "DAG071",
             Severity.HINT,
             f"where {_listed(ids)} fails, the graph stops what depends on it; "
-            "the text goes on with the error",
+            "the text plan continues with the error",
             help='for a failure that ends the plan write "on_fail": {"terminate": "why"}',
         )
 
@@ -311,7 +311,7 @@ def _note_for_text(plan: Plan) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "DAG071",
             Severity.HINT,
-            "a step that fails ends the text's plan; the graph would finish what does not depend on it",
+            "a failed step ends the text plan; the graph would finish what does not depend on it",
             help="change ON_FAIL where that matters",
         )
 

@@ -60,7 +60,7 @@ def _no_action(reader: Reader) -> Stop:
         return _bad_tool_name(reader)
     return reader.error(
         "LTP011",
-        f"an action should stand here, not {shown(rest)}",
+        f"expected an action, found {shown(rest)}",
         help="write @TOOL (arguments), or @RESPOND (…)",
     )
 
@@ -74,7 +74,7 @@ def _bad_tool_name(reader: Reader) -> Stop:
     can_fix = written.isascii() and bool(plain.strip("_"))
     return reader.error(
         "LTP013",
-        f"{shown(written)} is no name of a tool",
+        f"{shown(written)} is not a tool name",
         start,
         end,
         help=f"did you mean @{plain}?" if can_fix else "names are made of ASCII letters, digits and _",
@@ -96,16 +96,16 @@ def _unknown_word(reader: Reader, word: str, end: int, at: str) -> Stop:
     if upper in RESERVED:
         return reader.error(
             "LTP012",
-            f"{at}{word} is no action",
+            f"{at}{word} is not an action",
             start,
             end,
-            help="@RETRY stands behind ON_FAIL, @PARALLEL before { }",
+            help="write @RETRY after ON_FAIL, and @PARALLEL before { }",
         )
     suggestions = did_you_mean(upper, CONTROL)
     meant = CONTROL[suggestions[0]] if suggestions else f"@{canonical_tool_name(word)}"
     return reader.error(
         "LTP012",
-        f"{shown(word)} is no action",
+        f"{shown(word)} is not an action",
         start,
         end,
         help=f"did you mean {meant}?",
@@ -118,7 +118,7 @@ def _refuse_bare_arguments(reader: Reader, tool: str) -> None:
         end = reader.line_end(reader.pos)
         raise reader.error(
             "LTP033",
-            f"the arguments of @{tool} stand in parentheses",
+            f"the arguments of @{tool} need parentheses",
             reader.pos,
             end,
             help=f"write @{tool} (…)",
@@ -153,13 +153,13 @@ def read_goto(reader: Reader, start: int) -> Goto:
         end = reader.line_end(reader.pos)
         raise reader.error(
             "LTP018",
-            "after GOTO stands the id of a step",
+            "expected the id of a step after GOTO",
             reader.pos,
             end,
-            help="write GOTO S5; an id is no variable",
+            help="write GOTO S5; an id is not a variable",
         )
     if match[0] != match[3]:
-        reader.loose("LTP107", "the target of GOTO stands alone", *match.span(), match[3])
+        reader.loose("LTP107", "the target of GOTO is a bare id", *match.span(), match[3])
         if reader.text[start + 4 : match.start()].strip(" \t") == "" and match.start() == reader.pos:
             _space_before(reader, match.start())
     reader.pos = match.end()
@@ -199,7 +199,7 @@ def _read_bare_values(reader: Reader, word: str) -> tuple[Value, ...]:
         end = reader.pos
     reader.pos = end
     written = reader.text[start:end]
-    reader.loose("LTP115", f"the values of {word} stand in parentheses", start, end, f"({written})")
+    reader.loose("LTP115", f"the values of {word} need parentheses", start, end, f"({written})")
     return tuple(values)
 
 

@@ -112,10 +112,10 @@ class Document:
         elif STEP_START.match(text, pos):
             self._read_step()
         elif char in "`~" and (fence := FENCE.match(text, pos)):
-            reader.loose("LTP104", "a plan stands without a code fence", pos, fence.end(), "")
+            reader.loose("LTP104", "a plan has no code fence", pos, fence.end(), "")
             reader.pos = fence.end()
         elif (bullet := BULLET.match(text, pos)) and not self.same_line:
-            reader.loose("LTP104", "a step stands without a bullet", pos, bullet.end(), "")
+            reader.loose("LTP104", "a step has no bullet", pos, bullet.end(), "")
             reader.pos = bullet.end()
         elif BOLD_LABEL.match(text, pos):
             self._read_step()
@@ -163,7 +163,7 @@ class Document:
             reader.loose("LTP105", f"{marker['word']} is written {word}", start, end, word)
         if marker["open"] or marker["close"]:
             reader.loose(
-                "LTP104", f"{word} stands alone on its line", marker.start(), marker.end("close"), word
+                "LTP104", f"{word} must be alone on its line", marker.start(), marker.end("close"), word
             )
         elif self.same_line:
             self._note_same_line(start)
@@ -179,7 +179,7 @@ class Document:
             self._start(start)
         else:
             reader.error(
-                "LTP004", "a second PLAN_START stands in the plan", start, end, help="one text holds one plan"
+                "LTP004", "the plan has a second PLAN_START", start, end, help="a text contains one plan"
             )
 
     def _start(self, pos: int) -> None:
@@ -214,14 +214,14 @@ class Document:
         if marker is not None and marker["word"].upper() == "PLAN_START":
             reader.pos = len(text)
             reader.error(
-                "LTP004", "a second plan begins here", pos, reader.pos, help="one text holds one plan"
+                "LTP004", "a second plan begins here", pos, reader.pos, help="a text contains one plan"
             )
         elif STEP_LINE.match(text, reader.line_start(pos)) or (
             self.same_line and STEP_START.match(text, pos)
         ):
             self.around.warn(Span(pos, end))
         elif fence := FENCE.fullmatch(text[pos:end].rstrip()):
-            reader.loose("LTP104", "a plan stands without a code fence", pos, pos + fence.end(), "")
+            reader.loose("LTP104", "a plan has no code fence", pos, pos + fence.end(), "")
         else:
             self.around.add(Span(pos, end))
 
@@ -276,10 +276,10 @@ class Document:
         if self.group is not None:
             reader.error(
                 "LTP007",
-                "a @PARALLEL group stands inside another",
+                "a @PARALLEL group cannot be inside another",
                 start,
                 after,
-                help="close the group before; its steps run together anyway",
+                help="close the outer group first; its steps run together anyway",
             )
             self._nested += 1
             return
@@ -335,7 +335,7 @@ class Document:
         start = pos
         while self.text[start - 1] in " \t":
             start -= 1
-        self.reader.loose("LTP116", "each step stands on a line of its own", pos, pos, None)
+        self.reader.loose("LTP116", "each step needs a line of its own", pos, pos, None)
         hint = self.reader.diagnostics[-1]
         fix = Fix("begin a new line", (Edit(Span(start, pos), "\n"),))
         self.reader.diagnostics[-1] = replace(hint, fix=fix)

@@ -47,7 +47,7 @@ def read_on_fail(reader: Reader) -> OnFail | None:
         reader.skip()
         again = _ON_FAIL.match(reader.text, reader.pos)
         if again is not None:
-            reader.loose("LTP111", "ON_FAIL stands once", again.start(), again.end(), "")
+            reader.loose("LTP111", "ON_FAIL is given once", again.start(), again.end(), "")
             reader.pos = again.end()
             reader.skip()
         if not _THEN_DO.match(reader.text, reader.pos):
@@ -73,13 +73,13 @@ def _unreadable(reader: Reader) -> Stop:
     word = _WORD.match(reader.text, start)
     if word is None:
         return reader.error(
-            "LTP060", "after ON_FAIL stands what to do", help='write @RETRY(3), GOTO S5 or TERMINATE ("why")'
+            "LTP060", "expected an action after ON_FAIL", help='write @RETRY(3), GOTO S5 or TERMINATE ("why")'
         )
     suggestions = did_you_mean(word[0].removeprefix("@"), ("RETRY", "GOTO", "TERMINATE"))
     meant = {"RETRY": "@RETRY"}.get(suggestions[0], suggestions[0]) if suggestions else None
     return reader.error(
         "LTP060",
-        f"{shown(word[0])} cannot stand behind ON_FAIL",
+        f"{shown(word[0])} cannot follow ON_FAIL",
         start,
         word.end(),
         help=f"did you mean {meant}?" if meant else "a failure leads to @RETRY(n), GOTO Sx or TERMINATE (…)",
@@ -143,7 +143,7 @@ def _number(value: Value) -> int | float | None:
 def _bad_retry(reader: Reader, start: int, end: int) -> Stop:
     return reader.error(
         "LTP061",
-        "@RETRY takes how many more attempts there are, a whole number",
+        "@RETRY takes the number of further attempts, a whole number",
         start,
         end,
         help="write @RETRY(3) or @RETRY(3, delay=2, backoff=2); delay is in seconds",

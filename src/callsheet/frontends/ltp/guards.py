@@ -84,7 +84,7 @@ def _too_many(reader: Reader, match: re.Match[str], word: str) -> Stop:
         )
     else:
         help_ = "join the conditions: ?IF (… AND …) THEN …"
-    return reader.error("LTP017", f"no second guard ?{word} can stand here", *match.span(), help=help_)
+    return reader.error("LTP017", f"there can be no second guard ?{word} here", *match.span(), help=help_)
 
 
 def _unknown_guard(reader: Reader) -> Stop:
@@ -138,7 +138,7 @@ def _missing_then(reader: Reader, guard: str, guard_start: int, after: int) -> S
     if word is not None and did_you_mean(word[0], ("THEN",)):
         return reader.error(
             "LTP014",
-            f"{word[0]} is no word of the language",
+            f"{word[0]} is not a word of the language",
             start,
             word.end(),
             help="did you mean THEN?",
@@ -169,7 +169,7 @@ def _read_if(reader: Reader) -> Condition:
     if not in_parentheses:
         written = reader.text[start : reader.pos].rstrip()
         end = start + len(written)
-        reader.loose("LTP112", "a condition stands in parentheses as a whole", start, end, f"({written})")
+        reader.loose("LTP112", "the whole condition needs parentheses", start, end, f"({written})")
     return condition
 
 
@@ -200,9 +200,7 @@ def _read_foreach(reader: Reader, start: int) -> Foreach:
         reader.pos += 1
     else:
         written = reader.text[opening:after]
-        reader.loose(
-            "LTP112", "what ?FOREACH goes over stands in parentheses", opening, after, f"({written})"
-        )
+        reader.loose("LTP112", "the source of ?FOREACH needs parentheses", opening, after, f"({written})")
     return Foreach(match[2], source, span_of((start, reader.pos)))
 
 
@@ -211,9 +209,9 @@ def _bad_loop(reader: Reader) -> Stop:
     written = reader.text[reader.pos : end]
     return reader.error(
         "LTP016",
-        f"after ?FOREACH stands ($item IN source), not {shown(written)}"
+        f"expected ($item IN source) after ?FOREACH, found {shown(written)}"
         if written.strip()
-        else "?FOREACH of what?",
+        else "?FOREACH has nothing to iterate over",
         reader.pos,
         end,
         help="write ?FOREACH ($item IN $list) THEN …",

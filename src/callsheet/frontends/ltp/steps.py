@@ -90,7 +90,7 @@ def _read_id(reader: Reader) -> str:
         match = BOLD_LABEL.match(reader.text, reader.pos)
         if match is None:
             return ""
-        reader.loose("LTP104", "a step's id stands without asterisks", *match.span(), f"{match[1]}:")
+        reader.loose("LTP104", "a step's id has no asterisks", *match.span(), f"{match[1]}:")
     reader.pos = match.end()
     return match[1]
 
@@ -117,9 +117,7 @@ def _read_output(reader: Reader) -> Output | None:
     if written is not None:
         cast = _CASTS.get(written) or _loose_cast(reader, match, written)
         if match["before"] or match["after"]:
-            reader.loose(
-                "LTP110", "a type stands right behind its variable", name_end, match.end(), f":{cast}"
-            )
+            reader.loose("LTP110", "a type directly follows its variable", name_end, match.end(), f":{cast}")
     return Output(match[2], cast, span_of((start, reader.pos)))
 
 
@@ -145,7 +143,7 @@ def _loose_cast(reader: Reader, match: re.Match[str], written: str) -> Cast:
 
 def _bad_output(reader: Reader) -> Stop:
     return reader.error(
-        "LTP050", "after > stands the variable that takes the result", help="write > $name; a name is ASCII"
+        "LTP050", "expected a variable for the result after >", help="write > $name; a name is ASCII"
     )
 
 
@@ -158,7 +156,7 @@ def _check_output_end(reader: Reader) -> None:
             help="store it in a variable of its own; $name.part is for reading",
         )
     if char == ":":
-        raise reader.error("LTP051", "after : stands a type", help=f"types are {', '.join(_CASTS)}")
+        raise reader.error("LTP051", "expected a type after :", help=f"types are {', '.join(_CASTS)}")
     if char and (char.isalnum() or char == "-") and not reader.text.startswith("->", reader.pos):
         raise _bad_output(reader)
 
@@ -195,7 +193,7 @@ def _text_after_step(reader: Reader, char: str) -> Stop:
             fix=replace("write >", start, arrow.end(), ">"),
         )
     if char == ">":
-        return reader.error("LTP019", "> $name stands once, right behind the action, before ON_FAIL")
+        return reader.error("LTP019", "> $name is given once, right after the action and before ON_FAIL")
     if char == ")":
         return reader.error(
             "LTP021", "this ) closes no bracket", fix=replace("remove )", start, start + 1, "")
@@ -209,7 +207,7 @@ def _text_after_step(reader: Reader, char: str) -> Stop:
         f"the step ends before {shown(text[start:end])}",
         start,
         end,
-        help="one step stands on one line",
+        help="write a step on one line",
     )
 
 
@@ -228,7 +226,7 @@ def _word_after_step(reader: Reader, word: str, end: int) -> Stop:
     if suggestions:
         return reader.error(
             "LTP060",
-            f"{word} is no word of the language",
+            f"{word} is not a word of the language",
             start,
             end,
             help="did you mean ON_FAIL?",
@@ -237,5 +235,5 @@ def _word_after_step(reader: Reader, word: str, end: int) -> Stop:
     line_end = reader.line_end(start)
     written = shown(reader.text[start:line_end])
     return reader.error(
-        "LTP019", f"the step ends before {written}", start, line_end, help="one step stands on one line"
+        "LTP019", f"the step ends before {written}", start, line_end, help="write a step on one line"
     )

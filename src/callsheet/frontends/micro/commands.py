@@ -150,7 +150,7 @@ def unknown_verb(reader: Reader, start: int, end: int) -> Stop:
     suggestions = (meant,) if meant else did_you_mean(word, _ALL_VERBS)
     return reader.error(
         "MIC012",
-        f"{shown(word)} is no verb",
+        f"{shown(word)} is not a verb",
         start,
         end,
         help=f"did you mean {suggestions[0]}?"

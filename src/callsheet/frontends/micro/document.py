@@ -150,9 +150,9 @@ class Document:
         if self._group is not None:
             reader.error(
                 "MIC007",
-                "a @PARALLEL group stands inside another",
+                "a @PARALLEL group cannot be inside another",
                 *match.span(),
-                help="close the group before; its commands run together anyway",
+                help="close the outer group first; its commands run together anyway",
             )
             self._nested += 1
             return
@@ -196,7 +196,7 @@ class Document:
             return
         before = len(reader.diagnostics)
         if start > pos and number is None:
-            reader.loose("MIC101", "a command stands without a mark before it", pos, start, "")
+            reader.loose("MIC101", "a command has no mark before it", pos, start, "")
         elif start > pos:
             reader.loose("MIC101", "commands are counted, not labelled", pos, start, "")
         reader.pos = start
@@ -244,7 +244,7 @@ class Document:
     def _not_a_command(self, span: Span) -> Stop:
         written = shown(self.text[span.start : span.end])
         help_ = "a command begins with a verb: search, respond, …; a comment begins with #"
-        return self.reader.error("MIC002", f"this line is no command: {written}", *span, help=help_)
+        return self.reader.error("MIC002", f"this line is not a command: {written}", *span, help=help_)
 
     # ------------------------------------------------------------ the end
 
@@ -266,7 +266,7 @@ class Document:
             if where == block and first < span.start < last:
                 self._not_a_command(span)
             else:
-                reader.loose("MIC102", "this is no part of the plan and is not read", *span, "")
+                reader.loose("MIC102", "this is not part of the plan and is not read", *span, "")
         self.diagnostics = reader.diagnostics
         self._number(plan)
         if not plan and not any(d.is_error for d in self.diagnostics):
@@ -282,7 +282,7 @@ class Document:
         """Report a line outside the fence of the plan: as an error if it is a command, else as a hint."""
         if statement.step is None:
             self.lost = [span for span in self.lost if span != statement.span]
-            self.reader.loose("MIC102", "this is no part of the plan and is not read", *statement.span, "")
+            self.reader.loose("MIC102", "this is not part of the plan and is not read", *statement.span, "")
             return
         self.reader.error(
             "MIC003",

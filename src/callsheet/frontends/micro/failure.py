@@ -154,10 +154,10 @@ def _refuse_clause(scope: Scope) -> None:
         return
     raise reader.error(
         "MIC017",
-        f"{clause[1]} does not stand behind a command's values",
+        f"{clause[1]} cannot follow the values of a command",
         *clause.span(1),
-        help="a condition stands before its command, ?if … : respond …, and there is no else; "
-        "a text stands in quotes",
+        help="write a condition before its command, ?if … : respond …; there is no else; "
+        "put a text in quotes",
     )
 
 
@@ -226,7 +226,7 @@ def _number(value: Value | None) -> float | None:
 def _bad_retry(reader: Reader, start: int, end: int) -> Stop:
     return reader.error(
         "MIC061",
-        "retry takes how many more attempts there are, a whole number",
+        "retry takes the number of further attempts, a whole number",
         start,
         end,
         help="write retry 3, or retry 3 delay=2 backoff=2; delay is in seconds",

@@ -170,8 +170,8 @@ def unclosed_condition(reader: Reader, opening: int, after: int) -> Stop:
         )
     return reader.error(
         "LTP040",
-        f"the condition does not go on with {shown(rest)}",
-        help="conditions are joined by AND and OR",
+        f"the condition does not continue with {shown(rest)}",
+        help="join conditions with AND and OR",
     )
 
 

@@ -124,7 +124,7 @@ def _read_number(reader: Reader) -> Literal:
             f"{shown(written)} is not a number",
             start,
             end,
-            help=f"write {shown(plain)}" if _NUMBER.fullmatch(plain) else 'a text stands in quotes: "…"',
+            help=f"write {shown(plain)}" if _NUMBER.fullmatch(plain) else 'put a text in quotes: "…"',
             fix=replace("put it in quotes", start, end, f'"{written}"'),
         )
     sign, whole, fraction, exponent = loose.groups()
@@ -209,7 +209,7 @@ def _read_dict(reader: Reader) -> DictExpr:
                 help="one of the two would be lost: give it another name or remove it",
             )
         if reader.skip() != ":":
-            raise reader.error("LTP021", "after a key follows : and its value")
+            raise reader.error("LTP021", "expected : and a value after the key")
         reader.pos += 1
         items[key] = read_value(reader)
         separator(reader, "}", start)

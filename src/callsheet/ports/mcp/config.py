@@ -132,7 +132,7 @@ class _Reading:
         for table in tables:
             for name, node in self.table(top[table], f'"{table}"').items():
                 if name in by_name:
-                    self.wrong(cast("Span", node.key), f"the server {name!r} stands in both tables")
+                    self.wrong(cast("Span", node.key), f"the server {name!r} is in both tables")
                 by_name[name] = self.server(name, node)
         servers = tuple(s for s in by_name.values() if s is not None)
         return McpConfigFile(self.source, servers, tuple(self.warnings))
