@@ -190,7 +190,7 @@ def test_a_folder_is_no_plan(machine):
     (machine.folder / "my plans").mkdir()
     told = machine("check", "my plans").stdout
     assert "error CFG012: the plan my plans cannot be read: it is a folder" in told
-    assert "help: name the files in it, as in 'my plans'/*.ltp" in told
+    assert "help: name its files, for example with the pattern 'my plans'/*.ltp" in told
 
 
 def test_errors_of_reading_and_of_checking_are_told_in_one_look(machine, tmp_path):

@@ -292,8 +292,8 @@ def test_a_short_run_is_sound(leaky: Machine) -> None:
         (Known, "may_be_in", _NO_LIKENESS, "token"),
         (Known, "found_in", lambda *given: iter(()), "process"),
         (Shapes, "may_be_in", _NO_LIKENESS, "shape"),
-        (Masker, "outcome", lambda veil, outcome: outcome, "token"),
-        (Masker, "know", lambda veil, known: None, "token"),
+        (Masker, "outcome", lambda masker, outcome: outcome, "token"),
+        (Masker, "add_secrets", lambda masker, known: None, "token"),
     ],
 )
 def test_the_search_finds_what_one_missing_defence_lets_out(
@@ -305,10 +305,10 @@ def test_the_search_finds_what_one_missing_defence_lets_out(
 
 def test_what_is_noted_of_a_run_is_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once as a note, and once where it is written to standard error."""
-    monkeypatch.setattr(Masker, "note", lambda veil, note: note)
+    monkeypatch.setattr(Masker, "note", lambda masker, note: note)
     assert hits(small_run(leaky)) == []
     monkeypatch.setattr(
-        "callsheet.apps.masking._Pieces.write", lambda pieces, text: pieces._stream.write(text)
+        "callsheet.apps.masking._ChunkStream.write", lambda chunks, text: chunks._stream.write(text)
     )
     assert "token" in hits(small_run(leaky))
 

@@ -34,7 +34,7 @@ async def run(changeling: Any, tmp_path: Any, result: Any, schema: Any) -> Any:
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "object", "properties": {"a": ENDLESS}},
+        {"type": "object", "properties": {"b": ENDLESS}},
         {"type": "object", "patternProperties": {"(a+)+$": {}}, "additionalProperties": False},
         {"type": "object", "properties": {"a": ITSELF}, "$defs": {"d": {"allOf": [ITSELF] * 9}}},
         {"type": "object", "$ref": "#"},
@@ -43,9 +43,15 @@ async def run(changeling: Any, tmp_path: Any, result: Any, schema: Any) -> Any:
     ],
 )
 async def test_a_schema_of_results_keeps_no_call_from_ending(changeling, tmp_path, schema):
-    result = {"a": "a" * 30 + "!", "a" * 30 + "!": 1}
+    result = {"a": "a" * 30 + "!", "a" * 30 + "!": 1, "b": "!" + "a" * 30}
     outcome = await run(changeling, tmp_path, result, schema)
     assert (outcome.status, outcome.variables["a"]) == (RunStatus.DONE, result)
+
+
+async def test_a_result_that_an_endless_pattern_does_not_match_is_in_doubt(changeling, tmp_path):
+    schema = {"type": "object", "properties": {"a": ENDLESS}}
+    outcome = await run(changeling, tmp_path, {"a": "a" * 30 + "!"}, schema)
+    assert outcome.status is RunStatus.IN_DOUBT
 
 
 async def test_a_result_that_is_not_what_its_tool_declares_is_in_doubt(changeling, tmp_path):

@@ -75,11 +75,11 @@ def test_ports_are_opened_in_a_few_known_places_alone() -> None:
     files = sorted(file for file in package.rglob("*.py") if pure not in file.parents)
     assert [str(f.relative_to(package)) for f in files if opens.search(f.read_text("utf-8"))] == [
         "apps/cli/serve.py",
+        "apps/head_timeout.py",
         "apps/http/serving.py",
         "apps/lsp/transports.py",
         "apps/mcp/address.py",
         "apps/mcp/transports.py",
-        "apps/head_timeout.py",
         "ports/mcp/oauth/loopback.py",
     ]
 

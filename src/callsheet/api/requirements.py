@@ -19,11 +19,11 @@ from callsheet.ports.asking import asking_tool
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import Registry, Tool, ToolSpec
 from callsheet.ports.transforms import transform_tools
-from callsheet.runtime.launch import Offer
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.ports.mcp import ServerStatus
+    from callsheet.runtime.launch import Offer
 
 
 def default_data() -> Path:
@@ -139,6 +139,7 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
 
 def offer_lookup(registry: Registry) -> Callable[[str], Offer | None]:
     """A live lookup of the pin and the origin of the tool that is available under a name."""
+    from callsheet.runtime.launch import Offer  # noqa: PLC0415 - imports the runtime
 
     def offer_of(name: str) -> Offer | None:
         tool = registry.get(name)
