@@ -234,8 +234,8 @@ def _misfits(
         case ListExpr(items=items):
             first, every = _first_items(schema), _schema(schema.get("items"))
             for number, item in enumerate(items):
-                own = first[number] if number < len(first) else every
-                yield from _misfits(item, own, context, f"{path}[{number}]", depth + 1)
+                item_schema = first[number] if number < len(first) else every
+                yield from _misfits(item, item_schema, context, f"{path}[{number}]", depth + 1)
         case DictExpr():
             yield from _fields(value, schema, context, path, depth)
         case _:
