@@ -54,7 +54,7 @@ async def test_a_run_whose_model_fails_is_carried_on(tmp_path: Path) -> None:
         (call,) = stands.unanswered
         assert (call.step, call.tool) == ("S1", "LLM_SUMMARIZE")
         assert call.why.startswith("MDL003: the model http")
-        with pytest.raises(callsheet.RunFailed, match="stands still: S1 @LLM_SUMMARIZE: MDL003"):
+        with pytest.raises(callsheet.RunFailed, match="is suspended: S1 @LLM_SUMMARIZE: MDL003"):
             stands.raise_for_status()
         provider.always = answer("short")
         done = await runtime.resume(stands.run_id)

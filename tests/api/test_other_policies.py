@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.compiled import looks_inside
 
 from callsheet import Answer, CallsheetError, RunResult, RunStatus, Runtime, tool
 from callsheet.api.proving import PolicyRefused
@@ -278,6 +279,7 @@ async def test_pending_questions_remain_under_a_policy_that_would_not_ask_them(w
     assert [ask.step for ask in later.waiting] == ["S3"]
 
 
+@looks_inside
 async def test_an_answer_counts_though_another_version_words_the_reasons_differently(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.compiled import looks_inside
 from tests.conformance import dag
 from tests.conformance.dag_form import dag_case_of
 from tests.conformance.form import BadCase, case_of, read_cases, written_out
@@ -418,6 +419,7 @@ def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(aske
     assert dag.differences(dag_case_of({**given, "run": run, "expect": expect})) == []
 
 
+@looks_inside
 def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}

@@ -138,7 +138,7 @@ async def test_a_circle_of_jumps_ends_and_does_not_starve_the_loop(text: str, st
     result = await turns.during(text, {"CALC_IT": 1}, FEW_STEPS)
     assert result.steps_executed == steps
     assert "max_steps" in str(result.error)
-    assert turns.count >= 20
+    assert turns.count >= 8
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ async def test_a_loop_over_many_items_does_not_starve_the_loop(action: str) -> N
         {"LIST": MANY, "READ": 1, "WRITE": 1},
     )
     assert result.status is Status.DONE
-    assert turns.count >= 100
+    assert turns.count >= 40
 
 
 @pytest.mark.parametrize(

@@ -149,10 +149,10 @@ class RunResult(MaskedRepr):
         if self.unanswered:
             summary = "; ".join(f"{call.step} @{call.tool}: {call.why}" for call in self.unanswered)
             way_out = f"when the model can be asked: runtime.resume({self.run_id!r})"
-            raise RunFailed(self, f"run {self.run_id} stands still: {summary}", way_out)
+            raise RunFailed(self, f"run {self.run_id} is suspended: {summary}", way_out)
         if self.status is RunStatus.RUNNING:
             message = f"run {self.run_id} has not ended"
-            raise RunFailed(self, message, f"carry it on: runtime.resume({self.run_id!r})")
+            raise RunFailed(self, message, f"resume it: runtime.resume({self.run_id!r})")
         place = f" at {self.ended_at}" if self.ended_at else ""
         hides: MaskedFields | None = getattr(self, "_hides", None)
         why = self.error or self.response

@@ -1,7 +1,7 @@
 """Creates a run of a graph in which some steps were already done elsewhere.
 
 In: a plan of dependencies, what it is started with, and the results of the finished steps. Out: a run in the
-journal in which these steps have succeeded, for `resume_run` to carry on. No tool is called.
+journal in which these steps have succeeded, for `resume_run` to continue. No tool is called.
 """
 
 from __future__ import annotations

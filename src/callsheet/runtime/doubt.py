@@ -122,7 +122,7 @@ def stand(
 
     With `from_start` the observer hears of everything that happened, after `on_declared` has heard of the
     secrets that the run was given. Raises JournalError: JRN012 for a corrupt run, JRN022 for one begun by
-    another version of the machine, TMP007 for one that another engine carries on.
+    another version of the machine, TMP007 for one that another engine executes.
     """
     check_version(journal, writer.run_id)
     check_here(journal, writer.run_id)
@@ -265,7 +265,7 @@ def decide_calls(
 
 
 def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:
-    """The keys of the named calls in doubt, as in `decide_calls`, of a run that another engine carries on.
+    """The keys of the named calls in doubt, as in `decide_calls`, of a run that another engine executes.
 
     Raises JournalError: JRN030, JRN031.
     """

@@ -1,7 +1,7 @@
 """Forks runs: repeat one from a step on, or continue one from an event with something edited.
 
 In: a journal, a run, the point at which to branch off, and the edits. Out: the predicted side effects; then
-the new run, in the journal, for `resume_run` to carry on. No tool is called.
+the new run, in the journal, for `resume_run` to continue. No tool is called.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Forking:
 
 _REPLACES = "it replaces a secret"
 HOST = "host"
-"""The key in a run's start note for the servers that carry it on."""
+"""The key in a run's start note for the servers that continue it."""
 
 
 def drafted(journal: Journal, run_id: str, edits: Edits, known: Known | None = None) -> Draft:

@@ -1,6 +1,6 @@
 """The runs of a journal with their statuses as people are told them.
 
-A run that is not finished, and that no process carries on, is interrupted.
+A run that is not finished, and that no process executes, is interrupted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.store.writer import RunStatus
 
 INTERRUPTED = "interrupted"
-"""The status shown for a run that is not finished and that no process carries on."""
+"""The status shown for a run that is not finished and that no process executes."""
 
 
 def shown_status(journal: Journal, info: RunInfo) -> str:

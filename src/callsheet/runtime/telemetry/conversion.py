@@ -47,7 +47,7 @@ class Follower:
         return tracer.drain()
 
     def rest(self) -> Telemetry:
-        """What is still under way, closed as it stands; for a run that currently nobody carries on."""
+        """What is still under way, closed now; for a run that no process executes."""
         if self._tracer is None:
             return Telemetry()
         self._tracer.close()

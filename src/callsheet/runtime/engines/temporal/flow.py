@@ -77,7 +77,7 @@ class PlanRun:
         if self.order.core != MACHINE_VERSION:
             raise ValueError(
                 f"the run was begun by version {self.order.core} of the machine that runs plans, and this"
-                f" worker has version {MACHINE_VERSION}: a worker of that version has to carry it on"
+                f" worker has version {MACHINE_VERSION}: a worker of that version has to continue it"
             )
         self.carried = None if carried is None else Carried.from_json(carried)
         before = None if again is None else Reopening.from_json(again)
