@@ -43,9 +43,12 @@ def test_the_readable_runs_of_a_truncated_file_are_saved(whole: bytes, path: Pat
             assert [run.run_id for run in saved if run.lost is None and run.events != 10] == []
             counts.append(sum(run.events for run in saved))
             assert is_all == (len(saved) == 20)
+            lines = [line for run in saved for line in run.lines]
+            if not lines:  # where the cut is depends on the times that the file holds
+                continue
             other = tmp_path / f"other-{left}.db"
             with Journal.open(other) as sound:
-                import_runs(sound.parts, iter([line for run in saved for line in run.lines]))
+                import_runs(sound.parts, iter(lines))
                 found = sound.runs()
                 assert sum(info.events for info in found) == counts[-1]
                 assert [info.run_id for info in found if sound.verify(info.run_id) is not None] == []
