@@ -9,6 +9,7 @@ import pytest
 from tests.compat.worlds import plan_of
 
 from callsheet.compat import PlanPolicy, PlanVerdict, Violation, verify_plan
+from callsheet.policy.model import Policy
 
 
 def rules(text: str, **policy: Any) -> list[tuple[str, str]]:
@@ -149,3 +150,16 @@ def test_the_default_policy_knows_secrets_and_ways_out() -> None:
 def test_a_budget_is_of_the_whole_plan() -> None:
     assert rules('S1: @A ()\nS2: @RESPOND ("x")', max_steps=1) == [("plan", "max_steps")]
     assert rules("S1: @A ()", max_steps=1) == []
+
+
+def test_a_documented_policy_maps_onto_one_of_callsheet() -> None:
+    base = Policy(name="mine", max_calls=7)
+    given = PlanPolicy(
+        allowed_tools={"@read_file"}, denied_tools={"host_exec"}, max_steps=3, forbidden_arg_patterns=["rm "]
+    )
+
+    policy = given.to_policy(base)
+
+    assert (policy.allowed_tools, policy.denied_tools) == ({"READ_FILE"}, {"HOST_EXEC"})
+    assert (policy.max_steps, policy.forbidden, policy.max_calls) == (3, ("rm ",), 7)
+    assert PlanPolicy().to_policy().allowed_tools is None

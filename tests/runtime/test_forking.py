@@ -22,7 +22,7 @@ from callsheet.machine import CallTool, Limits, Machine, Result, Usage
 from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
-from callsheet.runtime.forking import fork, rerun
+from callsheet.runtime.forking import Revision, drafted, fork, rerun
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
@@ -148,6 +148,25 @@ def test_a_rerun_from_any_visit_ends_as_its_parent(
         for visit in range(1, visits + 1):
             made = rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}")
             assert carried_on(made.folded, world) == ended
+
+
+def test_an_edited_plan_keeps_the_pins_and_the_servers_of_the_tools_of_its_parent(journal: Journal) -> None:
+    plan = plan_of("S1: @READ (1) > $a\nS2: @READ (2) > $b")
+    launch = Launch(facts=FACTS, pins={"READ": "first"}, note={"servers": {"READ": ["docs"]}})
+    asyncio.run(start_run(plan, ports_of(0), launch, journal, "r"))
+    edits = Edits(steps={"S2": "S2: @WRITE (2) > $b"})
+    now = {"READ": "second", "WRITE": "third"}
+    revision = Revision(
+        drafted(journal, "r", edits).plan, FACTS, now, servers={"READ": ["evil"], "WRITE": ["files"]}
+    )
+
+    fork(journal, "r", 1, edits, revision).write(journal, "child")
+
+    body = next(iter(journal.events("child"))).body
+    assert body is not None
+    start = Start.from_json(body)
+    assert dict(start.pins) == {"READ": "first", "WRITE": "third"}
+    assert start.servers == {"READ": "docs", "WRITE": "files"}
 
 
 # ---------------------------------------------------------------- graphs

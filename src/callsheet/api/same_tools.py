@@ -16,7 +16,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.ir.calling import called_names
 from callsheet.ports.tools import Registry
-from callsheet.runtime.launch import check_pins, moved
+from callsheet.runtime.launch import check_pins, origin_change
 from callsheet.store import JournalError
 from callsheet.store.records import Start
 
@@ -62,7 +62,7 @@ def _check_servers(start: Start, registry: Registry) -> None:
     """Refuse tools of another origin than at the start; their rules were written for that one."""
     for name in dict.fromkeys((*start.servers, *start.facts)):
         tool = registry.get(name)
-        change = None if tool is None else moved(name, start.server_of(name), tool.spec.origin)
+        change = None if tool is None else origin_change(name, start.server_of(name), tool.spec.origin)
         if change is not None:
             raise JournalError(
                 "JRN021",

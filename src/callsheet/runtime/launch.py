@@ -136,7 +136,7 @@ _OF_SERVER = "mcp:"
 """How the origin of a tool begins that an MCP server offers."""
 
 
-def moved(tool: str, before: str | None, origin: str) -> str | None:
+def origin_change(tool: str, before: str | None, origin: str) -> str | None:
     """How the origin of a tool differs from that at the start, None if it does not.
 
     `before` is the server that offered it then, as `Start.server_of` gives it.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from callsheet.ir import JSON, Plan
 from callsheet.ir.collecting import collector_rests
 from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.argument_remarks import misleading_letters, origins
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
 from callsheet.store import Journal
@@ -25,7 +26,6 @@ from callsheet.store.journal_paths import is_special, place_of
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 from callsheet.version import VERSION
-from callsheet.views.lookalikes import lookalikes
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.bundle import bundle
 from callsheet.views.report.document import Document
@@ -185,23 +185,8 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.digest,
         ask.is_answered,
         ask.answer,
-        (
-            *(f"{name}: {_origin(label)}" for name, label in (ask.labels or {}).items()),
-            *(
-                f"{name} has letters that look like Latin ones: {', '.join(words)}"
-                for name, value in (ask.args or {}).items()
-                if (words := lookalikes(value))
-            ),
-        ),
+        (*origins(ask), *misleading_letters(ask)),
     )
-
-
-def _origin(origin: JSON) -> str:
-    """The label of an argument and the steps that made it, by what an approval records of it."""
-    row = origin if isinstance(origin, dict) else {"label": str(origin)}
-    steps = row.get("from")
-    made_by = f", made by {', '.join(map(str, steps))}" if isinstance(steps, list) and steps else ""
-    return f"{row.get('label')}{made_by}"
 
 
 def _doubt(call: DoubtfulCall) -> Waits:

@@ -100,22 +100,22 @@ async def _open_chat(
     from callsheet.apps.cli.plan.resolve import open_library  # noqa: PLC0415
     from callsheet.apps.hosting.host import Host  # noqa: PLC0415
 
-    dialogues: list[ChatSession] = []
-    tools = plan_tools(lambda: dialogues[0]) if chat_options.plan_tools else []
+    sessions: list[ChatSession] = []
+    tools = plan_tools(lambda: sessions[0]) if chat_options.plan_tools else []
     if policy is not None and chat_options.plan_tools:
         policy = with_plan_tools(policy)
     reader = _reader(setup)
     async with Host(setup, journal, limits=limits, policy=policy, more_tools=tools) as host:
-        dialogues.append(
+        sessions.append(
             ChatSession(host, open_library(plans_folder), _Terminal(reader), chat_options, policy)
         )
         if is_terminal(sys.stdin):
             name = setup.model or "the model of config.toml"
             to_stderr(f"{name} is ready; /help lists the commands, Ctrl-D exits")
-        await _converse(dialogues[0], reader)
+        await _converse(sessions[0], reader)
 
 
-async def _converse(dialogue: ChatSession, reader: Reader) -> None:
+async def _converse(session: ChatSession, reader: Reader) -> None:
     """Read and execute commands until the end of input."""
     from callsheet.apps.chat.commands import SimpleCommand, parse_command  # noqa: PLC0415 - as above
 
@@ -125,12 +125,12 @@ async def _converse(dialogue: ChatSession, reader: Reader) -> None:
             if command == SimpleCommand("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(dialogue.execute(command))
+                work = asyncio.create_task(session.execute(command))
                 try:
                     with _cancel_on_sigint(work):
                         await asyncio.wait({work})
                 except asyncio.CancelledError:  # the program ends; afterwards the host interrupts its runs
-                    dialogue.close()
+                    session.close()
                     work.cancel()
                     await asyncio.wait({work})
                     raise

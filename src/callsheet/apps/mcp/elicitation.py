@@ -47,7 +47,8 @@ def _ask_form(ask: PendingAsk) -> Form:
     *shown, _ = question_lines(ask)
     message = "\n".join(shown)
     if ask.kind == "approval":
-        field: dict[str, Any] = {"type": "boolean", "title": "Call it with exactly this"}
+        title = "Use this answer" if ask.answer else "Call it with exactly this"
+        field: dict[str, Any] = {"type": "boolean", "title": title}
         return Form(message, _object({"approve": field, "note": _NOTE}, ["approve"]))
     return Form(message, _object({"answer": _answer_field(ask), "note": _NOTE}, ["answer"]))
 
@@ -57,13 +58,7 @@ def _answer_field(ask: PendingAsk) -> dict[str, Any]:
     if ask.options:
         return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
     schema = dict(ask.schema or {})
-    if schema.get("type") in _PLAIN and schema.keys() <= {
-        "type",
-        "title",
-        "description",
-        "minimum",
-        "maximum",
-    }:
+    if schema.get("type") in _PLAIN and schema.keys() <= _FIELD:
         return {"title": "Answer", **schema}
     return {"type": "string", "title": "Answer" if ask.schema is None else "Answer, as JSON"}
 

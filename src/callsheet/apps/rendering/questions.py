@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import cast
 
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import exact_json, without_controls
-from callsheet.ir import JSON
 from callsheet.runtime.answers import PendingAsk
-from callsheet.views.lookalikes import lookalikes
+from callsheet.runtime.argument_remarks import misleading_letters, origins
 
 
 def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
@@ -31,14 +29,14 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
             yield f"    ({number}) {exact_json(value)}"
         for name, value in (ask.args or {}).items():
             yield f"    {name} = {exact_json(value)}"
-        for name, words in _misleading_words(ask):
-            yield f"  {name} has letters that look like Latin ones: {', '.join(words)}"
+        for line in misleading_letters(ask):
+            yield f"  {without_controls(line)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         for why in ask.why:
             yield f"  because {without_controls(why)}"
-        for name, label in (ask.labels or {}).items():
-            yield f"  {name} {_provenance(label)}"
+        for line in origins(ask):
+            yield f"  {without_controls(line)}"
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -47,37 +45,6 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.schema is not None:
             yield f"    of the schema {exact_json(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
-
-
-def _misleading_words(ask: PendingAsk) -> Iterator[tuple[str, list[str]]]:
-    """The arguments with words that read as others than they are, and these words."""
-    for name, value in [*(ask.args or {}).items(), *((f"({n})", v) for n, v in enumerate(ask.inputs, 1))]:
-        words = [without_controls(word) for word in lookalikes(value)]
-        if words:
-            yield without_controls(name), words
-
-
-def _provenance(origin: JSON) -> str:
-    """The origin of an argument and who may read it, from its label in the question."""
-    if not isinstance(origin, dict):
-        return f"has the label {exact_json(origin)}"
-    known = cast("dict[str, JSON]", origin)
-    label, steps = str(known.get("label")), known.get("from")
-    sources = ", ".join(map(str, steps)) if isinstance(steps, list) else ""
-    came_from = f"comes from {sources}" if sources else "comes from outside of the plan"
-    meaning = _MEANINGS.get(label)
-    return without_controls(
-        f"{came_from}: {label}" if meaning is None else f"{came_from}: {meaning} ({label})"
-    )
-
-
-_MEANINGS = {
-    "U/pub": "untrusted, public",
-    "U/priv": "untrusted, private",
-    "T/priv": "trusted, private",
-    "U/secret": "untrusted, secret",
-    "T/secret": "trusted, secret",
-}
 
 
 def _command(ask: PendingAsk, hint: str) -> str:

@@ -32,7 +32,6 @@ VERSION = 1
 MAX_ERRORS = 1_000
 
 _META = re.compile(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
-_HEADER = re.compile(r"ltp[ \t]*:[ \t]*(.*)")
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
 from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.launch import Offer, moved
+from callsheet.runtime.launch import Offer, origin_change
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.masking import mask_value
 from callsheet.store.records import facts_from_json
@@ -112,19 +112,19 @@ class Calls:
             return outcome_to_json(Failed(str(command["key"]), str(error)))
         return named.take_out(outcome_to_json(await gateway.carry_out(resolved)))
 
-    async def _other_tool(self, command: Mapping[str, Any], held: CallRules) -> str | None:
+    async def _other_tool(self, command: Mapping[str, Any], rules: CallRules) -> str | None:
         """Why a tool call or a probe may not reach what is offered here under its name; None if it may."""
         tool = command.get("call", command).get("tool", "")
         offer = self._offer_of(tool)
         if offer is None:
             return None
         if not self._accepts_changed:
-            if held.pin and offer.pin != held.pin:
+            if rules.pin and offer.pin != rules.pin:
                 return _CHANGED.format(tool=tool)
-            change = moved(tool, held.server, offer.origin)
+            change = origin_change(tool, rules.server, offer.origin)
             if change is not None:
                 return _MOVED.format(change=change)
-        wanted = await self._rules.pin_of(held, tool)
+        wanted = await self._rules.pin_of(rules, tool)
         if wanted is not None and offer.pin not in ("", wanted):
             return _OTHER_PIN.format(tool=tool, pin=offer.pin)
         return None

@@ -51,9 +51,10 @@ class Rules:
         tasks = NO_TASKS if task is None else Tasks({call_rules.talk: task}, lambda _: began)
         return GuardedGateway(ports, run_id, Guard(policy, call_rules.plan, self._labels, tasks=tasks), facts)
 
-    async def pin_of(self, held: CallRules, tool: str) -> str | None:
+    async def pin_of(self, call_rules: CallRules, tool: str) -> str | None:
         """The pin that the policy's entry of a tool requires; None if there is none."""
-        rule = (await self._policy(held.rules)).tools.get(tool) if held.rules else None
+        policy = await self._policy(call_rules.rules) if call_rules.rules else None
+        rule = None if policy is None else policy.tools.get(tool)
         return None if rule is None else rule.pin
 
     def close(self) -> None:

@@ -1,0 +1,40 @@
+"""What a person is told about the arguments of a call to approve, wherever it is approved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from callsheet.apps.rendering.questions import question_lines
+from callsheet.runtime.answers import PendingAsk
+from callsheet.runtime.argument_remarks import misleading_letters, origins
+
+FORGED = "p\u0430ypal@x.org"
+ASK = PendingAsk("r1", "S2.0.1", "S2", "approval", "d", 0.0, tool="MAIL", args={"to": "ada@x.org"})
+
+
+def test_a_label_is_given_with_its_sources_and_its_meaning() -> None:
+    ask = replace(ASK, labels={"to": {"label": "U/priv", "from": ["S1", "S3"]}, "body": {"label": "T/{ada}"}})
+
+    assert list(origins(ask)) == [
+        "to comes from S1, S3: untrusted, private (U/priv)",
+        "body comes from outside of the plan: T/{ada}",
+    ]
+
+
+def test_misleading_letters_are_found_in_arguments_and_in_inputs() -> None:
+    ask = replace(
+        ASK, args={"to": [FORGED], "text": "\u043f\u0440\u0438\u0432\u0435\u0442"}, inputs=("plain", FORGED)
+    )
+
+    assert list(misleading_letters(ask)) == [
+        r"to has letters that look like Latin ones: p\u0430ypal@x.org",
+        r"(2) has letters that look like Latin ones: p\u0430ypal@x.org",
+    ]
+
+
+def test_remarks_are_printed_without_the_control_characters_of_an_argument() -> None:
+    ask = replace(ASK, args={"a\x1b[31m": FORGED}, labels={"b\x1b[31m": {"label": "U/pub"}})
+
+    lines = list(question_lines(ask))
+    assert any(line.startswith("  a has letters that look like Latin ones") for line in lines)
+    assert "  b comes from outside of the plan: untrusted, public (U/pub)" in lines
