@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
+import pytest
+
 from callsheet.api.policies import load_policy
 
 if TYPE_CHECKING:
-    import pytest
     from tests.apps.conftest import Machine
 
 
@@ -125,3 +126,13 @@ def test_no_plan_writes_the_files_that_decide_what_the_next_one_may_do(
     plan = machine.plan(known, "S2: @RESPOND ($r)")
     assert machine("run", plan, "--var", "name=config.toml").exit_code == 3
     assert machine("run", plan, "--var", "name=out.txt").exit_code == 0
+
+
+@pytest.mark.parametrize("command", [("run", "plan.ltp"), ("mcp",)])
+def test_an_unknown_policy_is_reported_before_a_journal_is_created(
+    machine: Machine, command: tuple[str, ...]
+) -> None:
+    machine.plan("S1: @RESPOND (1)")
+    result = machine(*command, "--policy", "absent.toml")
+    assert result.exit_code == 2
+    assert not machine.journal.exists()

@@ -7,11 +7,10 @@ without quoted texts before it, because the value of a key may be a password.
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Any
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.ir.strict_toml import read_toml, wrong_at
+from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.policy.toml_spans import Path, key_spans, place_of
 
 _TEXT = re.compile(r"\"[^\"]*\"|'[^']*'")
@@ -21,9 +20,9 @@ def read_table(source: Source) -> dict[str, Any]:
     """The table in a configuration file; raises CallsheetError (CFG016)."""
     try:
         return read_toml(source.text)
-    except tomllib.TOMLDecodeError as error:
-        message, start = wrong_at(error, source.text)
-        raise _error("CFG016", source, Span(start, start + 1), f"this is not TOML: {message}", None) from None
+    except TomlError as error:
+        span = Span(error.offset, error.offset + 1)
+        raise _error("CFG016", source, span, f"this is not TOML: {error}", None) from None
 
 
 def wrong_key(

@@ -49,7 +49,8 @@ class _TransformingStream(TextIOBase):
         return self._stream.encoding
 
     def flush(self) -> None:
-        self._stream.flush()
+        if not self._stream.closed:  # finalizing this stream flushes it, perhaps after the other was closed
+            self._stream.flush()
 
 
 class _LineStream(_TransformingStream):

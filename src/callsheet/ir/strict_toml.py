@@ -1,4 +1,4 @@
-"""A TOML parser that raises TOMLDecodeError for every invalid text.
+"""A TOML parser with one error for every invalid text, which has the position.
 
 `tomllib` itself raises RecursionError for deep nesting and ValueError for integers with too many digits.
 """
@@ -9,33 +9,39 @@ import tomllib
 from typing import Any
 
 
+class TomlError(ValueError):
+    """A text is not TOML; `offset` is where, in characters, and the start of the last line if unknown."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.offset = offset
+
+
 def read_toml(text: str) -> dict[str, Any]:
-    """The table of a TOML text; raises tomllib.TOMLDecodeError.
+    """The table of a TOML text; raises TomlError.
 
     >>> read_toml("a = " + "[" * 9000)
     Traceback (most recent call last):
-    tomllib.TOMLDecodeError: it is nested too deeply
+    callsheet.ir.strict_toml.TomlError: it is nested too deeply
+    >>> try:
+    ...     read_toml("a = 1\\nb = ?\\n")
+    ... except TomlError as error:
+    ...     error.offset
+    10
     """
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
+    except tomllib.TOMLDecodeError as error:
+        message, offset = _placed(str(error), text)
     except RecursionError:
-        raise tomllib.TOMLDecodeError("it is nested too deeply") from None
+        message, offset = _placed("it is nested too deeply", text)
     except ValueError:  # from `int`, which limits the number of digits
-        raise tomllib.TOMLDecodeError("it holds a number of thousands of digits") from None
+        message, offset = _placed("it holds a number of thousands of digits", text)
+    raise TomlError(message, offset)
 
 
-def wrong_at(error: tomllib.TOMLDecodeError, text: str) -> tuple[str, int]:
-    """The message of a TOML error and its offset in characters; the start of the last line if not stated.
-
-    >>> try:
-    ...     read_toml("a = 1\\nb = ?\\n")
-    ... except tomllib.TOMLDecodeError as error:
-    ...     wrong_at(error, "a = 1\\nb = ?\\n")
-    ('Invalid value', 10)
-    """
-    message = str(error)
+def _placed(message: str, text: str) -> tuple[str, int]:
+    """A message of `tomllib` without its position, and the offset of that."""
     head, _, place = message.rpartition(" (at ")
     numbers = [int(word) for word in place.replace(",", " ").replace(")", " ").split() if word.isdigit()]
     line, column = (numbers[0], numbers[1]) if len(numbers) == 2 else (text.count("\n") + 1, 1)

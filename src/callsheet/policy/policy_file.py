@@ -6,7 +6,6 @@ errors and their spans (POL001 to POL005). Nothing is ignored silently.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import PurePath
@@ -14,7 +13,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
-from callsheet.ir.strict_toml import read_toml, wrong_at
+from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.policy.model import Audience, Policy
 from callsheet.policy.tables import KEYS, Faults, Table, read_table
 
@@ -80,8 +79,8 @@ def _no_policy(name: str) -> str:
 def _parsed(source: Source) -> dict[str, Any]:
     try:
         return read_toml(source.text)
-    except tomllib.TOMLDecodeError as error:
-        message, start = wrong_at(error, source.text)
+    except TomlError as error:
+        message, start = str(error), error.offset
         diagnostic = Diagnostic(
             "POL001",
             Severity.ERROR,

@@ -163,10 +163,13 @@ def opened(path: Path) -> Generator[Journal]:
 
 
 def _open_copy(copy: Path, path: Path) -> Journal:
+    journal = None
     try:
         journal = Journal.open_to_read(copy)
         run_ids(journal.parts.reader)
     except JournalError as error:
+        if journal is not None:
+            journal.close()
         size = path.stat().st_size
         raise JournalError(
             "JRN012",

@@ -73,9 +73,9 @@ def chat(
     setup = with_local_model(setup, to_stderr)
     if not setup.names_model:
         raise no_model()
+    resolved_policy = options.resolve_policy(policy, setup)
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
-    resolved_policy = options.resolve_policy(policy, setup)
     try:
         run_async(
             _open_chat(

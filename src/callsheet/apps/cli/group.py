@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
@@ -93,6 +94,17 @@ def _escape_unencodable() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _discard_unwritable_stderr() -> None:
+    """Drop what a closed or full standard error did not take: Python 3.14 exits with 120 if it remains."""
+    with suppress(ValueError, AttributeError):  # there is none, or it is closed
+        try:
+            sys.stderr.flush()
+        except OSError:
+            from callsheet.apps.cli import output  # noqa: PLC0415 - not for --help
+
+            output.discard_output(sys.stderr)
+
+
 class RootGroup(LazyCommands):
     """The group of all commands, where the command line is parsed and errors are reported."""
 
@@ -145,6 +157,7 @@ class RootGroup(LazyCommands):
             status = exit_status
         if args is None:  # the status is known: Ctrl-C would only print a traceback
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+            _discard_unwritable_stderr()
         if args is None and "asyncio" in sys.modules:
             from callsheet.apps.cli.event_loop import exit_process  # noqa: PLC0415 - only where something ran
 

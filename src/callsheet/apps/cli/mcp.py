@@ -86,12 +86,13 @@ def mcp(  # noqa: PLR0913 - an argument for each group of options
         to_stderr(
             "this command is meant to be started by an MCP client; Ctrl-D stops it (callsheet mcp --help)"
         )
+    resolved_policy = options.resolve_policy(policy, setup)
     journal = recording.open(setup.settings.secrets.shapes)
     assert journal is not None
     served = ServerConfig(
         setup=setup,
         limits=limits,
-        policy=options.resolve_policy(policy, setup),
+        policy=resolved_policy,
         library=open_library(plans_folder),
         journal=journal,
         clients_may_answer=client_answers,

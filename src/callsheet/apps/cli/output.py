@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import click
 
@@ -73,11 +73,11 @@ def ignoring_broken_pipe() -> Generator[None]:
         discard_output()
 
 
-def discard_output() -> None:
-    """Redirect standard output to the null device, so that flushing it at exit does not fail."""
+def discard_output(stream: TextIO | None = None) -> None:
+    """Redirect a stream, by default standard output, to the null device: flushing it at exit cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        os.dup2(nowhere, (stream or sys.stdout).fileno())
         os.close(nowhere)
 
 

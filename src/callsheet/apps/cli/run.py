@@ -248,7 +248,6 @@ def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings 
         setup=with_local_model(setup, to_stderr, text.require()),
         limits=arguments.limits,
         run_id=_run_id(start.run_id),
-        journal=arguments.recording.open(shapes),
         progress=choose_progress(ProgressMode(arguments.progress), text.require(), as_json=arguments.as_json),
         quiet=arguments.as_json,
         approve=canonical_names((*settings.approve, *start.approve)),
@@ -264,6 +263,7 @@ def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings 
         detaches=arguments.engine.detaches,
         completed_steps=done,
         worker_secrets={reference.text: reference.variable for reference in references.values()},
+        journal=arguments.recording.open(shapes),  # last: nothing may fail once it is open
     )
 
 

@@ -58,6 +58,8 @@ def _read(path: Path) -> Source:
         ) from error
     from importlib.util import decode_source  # noqa: PLC0415 - only where tools are loaded
 
+    if b"\0" in data:
+        raise _not_python(str(path), "it holds null bytes")
     try:
         return Source(str(path), decode_source(data))
     except (SyntaxError, UnicodeDecodeError) as error:
@@ -68,17 +70,19 @@ def _read(path: Path) -> Source:
 
 def _compile(source: Source) -> CodeType:
     try:
-        if "\0" in source.text:
-            raise ValueError("it holds null bytes")
         return compile(source.text, source.name, "exec", dont_inherit=True)
     except SyntaxError as error:
         span = _place(source, error.lineno, error.offset, error.end_lineno, error.end_offset)
         raise CallsheetError([Diagnostic("CFG101", Severity.ERROR, error.msg, span)], source) from None
     except (ValueError, RecursionError, MemoryError) as error:
         why = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
-        raise CallsheetError.single(
-            "CFG101", f"{source.name} is not Python ({why})", help="give the path of a Python file"
-        ) from None
+        raise _not_python(source.name, why) from None
+
+
+def _not_python(name: str, why: str) -> CallsheetError:
+    return CallsheetError.single(
+        "CFG101", f"{name} is not Python ({why})", help="give the path of a UTF-8 Python file"
+    )
 
 
 def _place(
