@@ -82,6 +82,7 @@ HOSTILE_OPENINGS = [
     case("filing: a page is moved where it is executed", PAGE, '@WRITE_FILE (path="t.txt", content=$p) > $w', '@FS__MOVE_FILE (source="t.txt", destination=".git/hooks/pre-push") > $m', OK, **FILES),
     case("filing: a copy of a page is run", PAGE, '@WRITE_FILE (path="t.txt", content=$p) > $w', '@COPY (path="t.txt", dest_path="x.txt") > $m', '@SHELL_EXEC (code="sh x.txt") > $o', OK, **FILES),
     case("address: the metadata of one more cloud", '@FETCH_PAGE (url="http://192.0.0.192/latest/") > $a', OK),
+    case("address: an anycast address for protocols", '@FETCH_PAGE (url="http://192.0.0.10/latest/") > $a', OK),
 ]  # fmt: skip
 
 HARMLESS_OPENINGS = [
