@@ -359,7 +359,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "one bit does not count in a circle": [(Labels, "counts", counts_without("cycle"))],
     "one bit does not count in a strict policy": [(Labels, "counts", counts_without("strict"))],
     "what content has set tells nothing by being there": [(labels._Propagation, "_present", never)],
-    "the way to a message of failure does not count": [(Labels, "failure_way", never)],
+    "the way to a message of failure does not count": [(Labels, "failure_pc", never)],
     "a cast lowers": [(labels._Propagation, "_result", result_without(lowered_by_cast))],
     "a model lowers": [(labels._Propagation, "_result", result_without(lowered_by_composing))],
     "declassifying trusts": [(labels._Propagation, "_result", result_without(trusted_by_declassifying))],
