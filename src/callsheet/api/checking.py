@@ -158,8 +158,8 @@ def _explained(
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
-    way_out = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
-    return replace(diagnostic, severity=Severity.WARNING, message=message, help=way_out)
+    hint = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
+    return replace(diagnostic, severity=Severity.WARNING, message=message, help=hint)
 
 
 def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:

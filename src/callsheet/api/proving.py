@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.api.arguments import names_of
 from callsheet.api.binding import bind_policy
-from callsheet.api.entries import with_ways_out
+from callsheet.api.entries import with_hints
 from callsheet.api.obligations import Guarantees, unmet
 from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
@@ -126,7 +126,7 @@ def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
     parameters = {} if registry is None else _parameters(registry)
     verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)
     if registry is not None and not verdict.ok:
-        verdict = replace(verdict, violations=with_ways_out(verdict, plan, policy, registry, not_asked))
+        verdict = replace(verdict, violations=with_hints(verdict, plan, policy, registry, not_asked))
     return Proof(plan, bound, verdict, doubts)
 
 
@@ -148,8 +148,8 @@ def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
 
 def diagnostic_of(violation: Violation) -> Diagnostic:
     """A violation as a diagnostic at its step."""
-    way = f" ({' → '.join(violation.flow)})" if violation.flow else ""
-    message = f"{violation.message}{way}"
+    path = f" ({' → '.join(violation.flow)})" if violation.flow else ""
+    message = f"{violation.message}{path}"
     code = CODES[violation.rule]
     return Diagnostic(code, Severity.ERROR, message, violation.span, violation.help, step=violation.step)
 

@@ -136,8 +136,8 @@ def _store() -> list[CheckResult]:
     except CallsheetError as error:
         return [_result_of(found, "store") for found in error.diagnostics]
     except OSError as error:
-        way_out = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
-        return [CheckResult("store", "bad", error.strerror or str(error), way_out)]
+        hint = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
+        return [CheckResult("store", "bad", error.strerror or str(error), hint)]
     return [
         CheckResult("store", "ok", f"{shown(address)} ({'there' if exists else 'made with its first use'})")
     ]

@@ -360,7 +360,7 @@ class Journal:
             raise JournalError(
                 "JRN010",
                 f"the lock of run {run_id} in {self._place.run_locks} cannot be taken: {error.strerror}",
-                way_out="free space on its disk; what was written to the journal is kept"
+                hint="free space on its disk; what was written to the journal is kept"
                 if is_full
                 else "name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
             ) from error

@@ -61,7 +61,7 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     rest = iter(rows)
     first = next(rest, None)
     if first is None:
-        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+        raise JournalError("JRN020", "the run has no events", hint="it was never started")
     return fold_on(begin_with(plan, first, observer), rest, plan_of)
 
 
@@ -84,7 +84,7 @@ def begin_with(
     if course is not None:
         folded.machine.take_course(course)
     if first.guide is not None:
-        folded.machine.follow(first.guide.way(first.seq))
+        folded.machine.follow(first.guide.decisions(first.seq))
     folded.feed(Started(folded.start.inputs))
     return folded
 
@@ -102,7 +102,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
         if event is None:
             continue
         if row.guide is not None:
-            machine.follow(row.guide.way(row.seq))
+            machine.follow(row.guide.decisions(row.seq))
         folded.feed(event)
         if note_event(side_record, event, Place(row.seq, row.digest or row.body or {}, row.size)):
             side_record.values.prune(machine)
@@ -225,7 +225,7 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
     return JournalError(
         "JRN020",
         f"event {row.seq} ({row.type}) of run {row.run_id} cannot be read: {error!r}",
-        way_out="it was written by another version of callsheet, or changed since",
+        hint="it was written by another version of callsheet, or changed since",
     )
 
 

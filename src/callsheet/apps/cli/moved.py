@@ -57,7 +57,7 @@ class Moved:
         )
 
 
-def with_way_out(error: CallsheetError) -> CallsheetError:
+def with_hint(error: CallsheetError) -> CallsheetError:
     """The error, with the option that names the new place of a file of the start that is missing."""
     if not any(d.code in _MISSING for d in error.diagnostics):
         return error

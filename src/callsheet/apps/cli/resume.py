@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, limit_options, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.moved import Moved, moved, with_way_out
+from callsheet.apps.cli.moved import Moved, moved, with_hint
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import ProgressMode
@@ -222,7 +222,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
     except JournalWriteFailed as error:
         raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
-        raise job.masker.error(with_way_out(error)) from None
+        raise job.masker.error(with_hint(error)) from None
     outcome, failed = job.masker.outcome(outcome), job.progress.failed
     return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
 

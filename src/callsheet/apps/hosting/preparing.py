@@ -186,5 +186,5 @@ def _check_approved(plan: Plan, approved: tuple[str, ...], policy: Policy | None
             raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
         if given not in ids:
             near = did_you_mean(given, ids)
-            way_out = f"did you mean {' or '.join(near)}?" if near else None
-            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=way_out)
+            hint = f"did you mean {' or '.join(near)}?" if near else None
+            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=hint)

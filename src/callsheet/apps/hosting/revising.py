@@ -34,7 +34,7 @@ class NeedsConsent(JournalError):
         super().__init__(
             "JRN083",
             f"steps ahead may change something outside: {summary}{more}",
-            way_out="say that it may happen: effects",
+            hint="say that it may happen: effects",
         )
         self.forking = forking
 

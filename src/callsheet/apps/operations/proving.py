@@ -93,6 +93,6 @@ def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]
 
 def _unknown(given: str, ids: list[str]) -> Diagnostic:
     near = did_you_mean(given, ids)
-    way_out = f"did you mean {' or '.join(near)}?" if near else None
+    hint = f"did you mean {' or '.join(near)}?" if near else None
     message = f"the approved step {given[:40]!r} is not in the plan"
-    return Diagnostic("CFG010", Severity.ERROR, message, help=way_out)
+    return Diagnostic("CFG010", Severity.ERROR, message, help=hint)

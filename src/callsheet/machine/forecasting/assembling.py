@@ -77,10 +77,10 @@ def _reached(sighting: Observations) -> _Reached:
             when[unit] = When.NEVER
         else:
             when[unit] = When.ON_FAILURE if above[unit] == NONE else When.MAYBE
-    on_every_way = above[end]
-    while on_every_way not in (NONE, entry):
-        when[on_every_way] = When.ALWAYS
-        on_every_way = above[on_every_way]
+    dominator = above[end]
+    while dominator not in (NONE, entry):
+        when[dominator] = When.ALWAYS
+        dominator = above[dominator]
     part_of = strong_parts(every, entry)
     sizes: dict[int, int] = {}
     for part in part_of:
