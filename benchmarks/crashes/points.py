@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from callsheet.api.requirements import facts_of
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import open_toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.doubt import RunOutcome

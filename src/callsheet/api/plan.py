@@ -167,12 +167,12 @@ class Plan:
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
         from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
-        from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - as above
+        from callsheet.api.checking import ALL_PROVIDERS, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
-        diagnostics = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
+        diagnostics = check_plan(self.ir, registry, inputs, providers=ALL_PROVIDERS)
         return Findings(advised(self.ir, diagnostics), self.source)
 
     def diff(self, new: Plan) -> PlanDiff:

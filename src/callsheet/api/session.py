@@ -104,7 +104,7 @@ class Session:
     async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
         """Check a plan against the tools of this session, opening servers if it needs them."""
         doubts = await self.tools.reach(plan.ir)
-        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
+        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), providers=self._kit.providers)
         diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._registry, self._kit.agents))
         return Findings(
             (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
@@ -159,7 +159,7 @@ class Session:
         doubts = await self.tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
         diagnostics = check_plan(
-            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means
+            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, providers=self._kit.providers
         )
         diagnostics = (
             *diagnostics,

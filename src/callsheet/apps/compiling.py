@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from callsheet.api.checking import ALL_MEANS, check_plan
+from callsheet.api.checking import ALL_PROVIDERS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.requirements import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_local_model
-from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
@@ -131,7 +132,7 @@ async def compile_with_toolbox(
     model = language_model_of(with_local_model(setup, notify))
     request = Request(goal, offered(registry), context)
     verify = None if policy is None else objections_by(policy, registry, ())
-    draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
+    draft = await draft_for(request, model, registry, ALL_PROVIDERS, verify=verify)
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
     return CompileOutcome(None, result, toolbox.diagnostics, pins)
@@ -178,7 +179,7 @@ def _loaded(library: PlanLibrary, match: GoalMatch) -> LibraryMatch | None:
 
 def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
     given = [param.name for param in match.params]
-    return not any(d.is_error for d in check_plan(plan, registry, given, means=ALL_MEANS))
+    return not any(d.is_error for d in check_plan(plan, registry, given, providers=ALL_PROVIDERS))
 
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:

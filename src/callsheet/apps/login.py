@@ -11,7 +11,8 @@ from socket import socket
 from typing import NamedTuple, TypeAlias
 
 from callsheet.api.logins import login_file
-from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig
 from callsheet.ports.mcp.oauth.authorize import PendingLogin, begin, finish
@@ -102,7 +103,7 @@ def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:
 
 def _server(setup: Setup, name: str) -> HttpServer:
     """The transport of a server that supports logins; raises CallsheetError (TOL039)."""
-    configs = {config.name: config for config in choose_servers(setup, None).configs}
+    configs = {config.name: config for config in select_servers(setup, None).configs}
     config = configs.get(name)
     if config is None:
         near = did_you_mean(name, tuple(configs))

@@ -18,7 +18,7 @@ from callsheet.apps.operations.lctl import check_blocks
 from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax

@@ -26,7 +26,7 @@ from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
     from callsheet.apps.chat.chat_session import ChatSession, ConversationOptions
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy

@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.compiling import CompileOutcome, LibraryMatch
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.authoring.compiler.result import Accounting
 
 _REJECTED = ".rejected"

@@ -192,7 +192,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
     """The collector of the option, otherwise the one that the run was started with."""
-    from callsheet.apps.session import Setup  # noqa: PLC0415 - imports the tools
+    from callsheet.apps.setup import Setup  # noqa: PLC0415 - imports the tools
     from callsheet.runtime.telemetry.target import OtelSettings, checked_url  # noqa: PLC0415 - as above
 
     start = next(iter(journal.events(run_id, lenient=True)), None)
@@ -287,8 +287,9 @@ async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tu
     """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415
     from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
-    from callsheet.apps.session import guarantees_of, open_toolbox  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
 
     setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
     models = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)

@@ -21,7 +21,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.proving import Proved
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 _approved = click.option(
     "--approved",

@@ -18,7 +18,8 @@ from callsheet.apps.hosting.preparing import HostConfig
 from callsheet.apps.hosting.requests import ResumeOptions
 from callsheet.apps.masking import Masker
 from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
-from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer

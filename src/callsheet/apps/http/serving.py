@@ -32,7 +32,7 @@ from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rate_limit import Rate, Rates
 from callsheet.apps.http.state import RequestLimits, State
 from callsheet.apps.masking import Masker
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy

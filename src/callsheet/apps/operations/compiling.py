@@ -9,7 +9,8 @@ from typing import Any
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
 from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compile_with_toolbox
-from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary

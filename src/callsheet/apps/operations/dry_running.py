@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callsheet.api.dryrun import DryRun
     from callsheet.api.proving import Proof
     from callsheet.apps.operations.reading import PlanText
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.policy.model import Policy
     from callsheet.ports.tools import Registry
 
@@ -118,7 +118,7 @@ def _proof(
 ) -> Proof:
     """Prove the plan against the policy."""
     from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import guarantees_of  # noqa: PLC0415 - as above
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
@@ -153,7 +153,7 @@ def _checked(
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     found = (
         *before,
-        *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
+        *check_plan(plan, registry, inputs, not_asked=not_asked, providers=setup.providers),
         *declared.agent_tool_diagnostics(plan, registry, not_asked),
     )
     if any(d.is_error for d in found):

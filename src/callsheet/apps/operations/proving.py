@@ -9,8 +9,8 @@ from typing import Any
 
 from callsheet.api.checking import check_plan
 from callsheet.api.proving import Proof, prove
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import guarantees_of
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
 from callsheet.ir import Plan
@@ -68,7 +68,7 @@ def prove_text(
     if unknown:
         return Proved(text, None, unknown)
     registry, before, not_asked = declared.tools_for(text.plan, asks_servers=asks_servers)
-    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=declared.means)
+    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
     left = NOTHING_LEFT if journal is None else left_before(journal, declared.setup.folder)
     proof = prove(
