@@ -28,7 +28,7 @@ from callsheet.machine import Decision, Limits
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, Journal, commit_rate, ledger, tail, write_connection
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history
@@ -161,7 +161,7 @@ class Runner:
             async with open_toolbox(self._setup(), plan) as toolbox:
                 yield toolbox.ports()
 
-        decided = None if decision is None else Decision(decision)
+        decided = Amendments(in_doubt=None if decision is None else Decision(decision))
         return await resume_run(journal, RUN_ID, ports_for, decided)
 
     def _setup(self) -> Setup:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from callsheet.api.policies import load_policy
+from callsheet.api.proving import Assumptions
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.drawing import DrawingFormat, draw
@@ -131,7 +132,7 @@ def test_a_drawing_is_fenced_for_markdown() -> None:
 
 
 def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: DeclaredTools) -> None:
-    proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, approved=["S7"])
+    proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, Assumptions(approved=["S7"]))
     assert proved.proof is None
     assert not proved.ok
     assert "'S7'" in proved.diagnostics[0].message

@@ -198,7 +198,11 @@ async def _resume_adopted(
     adopt_run(job.plan, known, launch, journal, job.run_id, done, ports.workspace)
     watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(
-        journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, respondents
+        journal,
+        job.run_id,
+        lambda start, plan: nullcontext(ports),
+        watch=watch,
+        present=respondents,
     )
 
 
@@ -247,23 +251,21 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
     """The policy bound to the available tools, after the plan was verified. Raises PolicyRefused."""
     if job.policy is None:
         return None
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
-    proof = prove(
-        job.plan,
-        job.policy,
-        toolbox.registry,
+    assumed = Assumptions(
         inputs=job.inputs,
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
         left=left_before(_journal_of_labels(job), job.setup.folder),
     )
+    proof = prove(job.plan, job.policy, toolbox.registry, assumed)
     proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
     if not job.quiet:

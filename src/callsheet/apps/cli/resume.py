@@ -239,7 +239,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import resume_run  # noqa: PLC0415
+    from callsheet.runtime.runs import Amendments, resume_run  # noqa: PLC0415
 
     contexts: list[ResumeContext] = []
 
@@ -270,11 +270,9 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         job.journal,
         job.run_id,
         ports_for,
-        in_doubt=job.verdict,
+        Amendments(in_doubt=job.verdict, limits=job.limits, policy=None if job.policy is None else policy),
         watch=watch,
         present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
-        limits=job.limits,
-        policy=None if job.policy is None else policy,
     )
 
 

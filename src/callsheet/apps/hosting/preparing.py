@@ -14,7 +14,7 @@ from typing import NamedTuple
 from callsheet.api.agents import wrong_tools
 from callsheet.api.arguments import values_of
 from callsheet.api.checking import check_plan, idle_rules
-from callsheet.api.proving import prove
+from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.hosting.requests import RunRequest, tightened
@@ -173,9 +173,8 @@ def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagn
         return None, ()
     labels = secret_labels(policy, request.secrets)
     left = NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
-    proof = prove(
-        plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=request.approved, left=left
-    )
+    assumed = Assumptions(inputs=inputs, labels=labels, approved=request.approved, left=left)
+    proof = prove(plan, policy, toolbox.registry, assumed)
     proof = proof.under(guarantees_of(setup, toolbox.registry))
     proof.raise_if_refused(source)
     return proof.policy, tuple(proof.diagnostics)

@@ -27,7 +27,7 @@ from callsheet.machine.notes import Note
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.runs import resume_run
+from callsheet.runtime.runs import Amendments, resume_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 
@@ -82,10 +82,9 @@ async def resume_in_host(
         journal,
         run_id,
         ports_for,
-        in_doubt=terms.in_doubt,
+        Amendments(in_doubt=terms.in_doubt, limits=terms.limits),
         watch=watch,
         present=terms.listeners.present,
-        limits=terms.limits,
         offload=held,
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import check_plan
-from callsheet.api.proving import prove
+from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.hosting.shared import SharedTools
@@ -86,7 +86,8 @@ def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox, 
     if draft.policy is not None:
         labels = secret_labels(draft.policy, start.secret)
         left = left_before(journal, setup.folder)
-        proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels, left=left)
+        assumed = Assumptions(inputs=start.inputs, labels=labels, left=left)
+        proof = prove(plan, draft.policy, registry, assumed)
         proof = proof.under(guarantees_of(setup, registry, keeps_labels=True))
         proof.raise_if_refused()
         policy = proof.policy

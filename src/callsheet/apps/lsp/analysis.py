@@ -13,7 +13,7 @@ from pathlib import Path
 from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, check_readable
 from callsheet.api.policies import policies_beside
-from callsheet.api.proving import Proof, prove
+from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.api.requirements import facts_of
 from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.lsp.tools import Tools
@@ -76,7 +76,7 @@ def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
 def _proved(plan: Plan, context: AnalysisContext) -> Proof:
     assert context.policy is not None
     registry = context.tools.registry
-    proof = prove(plan, context.policy, registry, inputs=context.inputs, can_ask=True)
+    proof = prove(plan, context.policy, registry, Assumptions(inputs=context.inputs))
     return proof.under(guarantees_of(context.setup, registry))
 
 

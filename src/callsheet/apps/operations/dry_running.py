@@ -117,24 +117,21 @@ def _proof(
     policy: Policy,
 ) -> Proof:
     """Prove the plan against the policy."""
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
     from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     is_recorded, journal = options.is_recorded, options.journal
-    left = left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT
-    proof = prove(
-        text.require(),
-        policy,
-        registry,
+    assumed = Assumptions(
         inputs=inputs,
         labels=secret_labels(policy, options.secrets),
         approved=options.approved,
         can_ask=is_recorded,
-        left=left,
+        left=left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT,
     )
+    proof = prove(text.require(), policy, registry, assumed)
     return proof.under(guarantees_of(setup, registry, keeps_labels=is_recorded))
 
 
