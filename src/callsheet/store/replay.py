@@ -41,14 +41,12 @@ from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_jso
 from callsheet.store.snapshots import (
     FORMAT,
     AskTimes,
-    Fetch,
     Given,
-    Read,
     SideRecord,
+    StoredParts,
     UnusableSnapshot,
     Values,
     book_of,
-    read_plainly,
 )
 
 
@@ -143,22 +141,19 @@ def restored(
     plan: Plan,
     start: Start,
     body: Mapping[str, Any],
-    fetch: Fetch,
-    plan_of: PlanOf,
-    observer: Observer | None,
-    read: Read = read_plainly,
+    stored: StoredParts,
+    observer: Observer | None = None,
     program: Program | None = None,
 ) -> Folded:
     """A run restored from the body of a snapshot; raises UnusableSnapshot if that cannot be used.
 
-    `read` decodes the bytes of an event's body. `program` may be the program of the run's first plan, if it
-    was compiled before.
+    `program` may be the program of the run's first plan, if it was compiled before.
     """
     try:
         if body["format"] != FORMAT:
             raise UnusableSnapshot("it is of another version")
-        given = Given(body, start.inputs, fetch, read)
-        side_record = book_of(body, start.facts, given.values, plan_of)
+        given = Given(body, start.inputs, stored.fetch, stored.read)
+        side_record = book_of(body, start.facts, given.values, stored.plan_of)
         if side_record.plans:
             goes_on, _, facts = side_record.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
