@@ -61,12 +61,7 @@ async def log_in(
             issuer = known_login.issuer if known_login is not None and is_same else ""
             pending = await begin(name, transport, guard, redirect, before=issuer, scope=scope)
             if ask_for_redirect is None:
-                async with listening(listener, pending.state) as waiting:
-                    show(pending)
-                    try:
-                        redirect_parameters = await waiting.answer(LOGIN_TIMEOUT)
-                    except TimeoutError:
-                        raise nobody_came(name, LOGIN_TIMEOUT) from None
+                redirect_parameters = await _received_parameters(name, pending, listener, show)
             else:
                 listener.close()  # so that a browser on this machine gets an error at once
                 show(pending)
@@ -75,6 +70,18 @@ async def log_in(
     async with file.locked():
         file.put(login)
     return login
+
+
+async def _received_parameters(
+    name: str, pending: PendingLogin, listener: socket, show: ShowAddress
+) -> Mapping[str, str]:
+    """Show the authorization URL and wait for the redirect; raises CallsheetError if none comes in time."""
+    async with listening(listener, pending.state) as waiting:
+        show(pending)
+        try:
+            return await waiting.answer(LOGIN_TIMEOUT)
+        except TimeoutError:
+            raise nobody_came(name, LOGIN_TIMEOUT) from None
 
 
 async def log_out(setup: Setup, name: str) -> LogoutResult:

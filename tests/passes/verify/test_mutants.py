@@ -353,7 +353,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "one end of a graph of a label is looked at": [(dependencies.GraphDependencies, "cut_off", first_end)],
     "what waits in a graph is not told": [(labels, "waiting_of", no_waiting)],
     "what decides is forgotten on the way": [(labels._Propagation, "_decide", nothing)],
-    "the way to a call does not count": [(Labels, "way", never)],
+    "the way to a call does not count": [(Labels, "pc", never)],
     "one bit never counts": [(Labels, "counts", no)],
     "one bit always counts": [(Labels, "counts", yes)],
     "one bit does not count in a circle": [(Labels, "counts", counts_without("cycle"))],

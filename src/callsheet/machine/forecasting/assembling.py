@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from callsheet.ir import Action, Call, CallKind, Effect, Order, Plan, Replan, Step
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.ir.precedence import Precedence
 from callsheet.machine.agents.allowance import (
@@ -81,12 +81,12 @@ def _reached(sighting: Observations) -> _Reached:
     while dominator not in (NONE, entry):
         when[dominator] = When.ALWAYS
         dominator = above[dominator]
-    part_of = strong_parts(every, entry)
+    component_of = strong_components(every, entry)
     sizes: dict[int, int] = {}
-    for part in part_of:
-        sizes[part] = sizes.get(part, 0) + 1
+    for component in component_of:
+        sizes[component] = sizes.get(component, 0) + 1
     again = frozenset(
-        unit for unit, edges in sighting.edges.items() if sizes[part_of[unit]] > 1 or unit in edges
+        unit for unit, edges in sighting.edges.items() if sizes[component_of[unit]] > 1 or unit in edges
     )
     return _Reached(when, again)
 

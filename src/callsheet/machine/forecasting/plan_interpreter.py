@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.flow import uses_of
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, assemble
@@ -86,10 +86,10 @@ class _PlanInterpreter:
         if self._plan.steps:
             self._arriving[0] = [self._initial]
         successors = self._units.successors
-        part_of = strong_parts(successors, len(successors) - 1)
+        component_of = strong_components(successors, len(successors) - 1)
         members: dict[int, list[int]] = {}
         for unit in self._units.heads:
-            members.setdefault(part_of[unit], []).append(unit)
+            members.setdefault(component_of[unit], []).append(unit)
         for part in sorted((p for p in members if p >= 0), reverse=True):
             units = members[part]
             if len(units) == 1 and units[0] not in successors[units[0]]:
