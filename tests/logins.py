@@ -12,7 +12,7 @@ import pytest
 from tests.oauth_servers import Authority, Protected, browse
 
 from callsheet.apps.login import log_in
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.ports.mcp import McpServerConfig, load_config
 from callsheet.ports.mcp.oauth.authorize import PendingLogin
 from callsheet.ports.mcp.oauth.file import LoginFile

@@ -16,7 +16,7 @@ from callsheet.api.policies import load_policy
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.machine import Limits
 from callsheet.store import Journal
 from callsheet.store.library import PlanLibrary

@@ -66,7 +66,7 @@ def fork_command(arguments: Sequence[str], folder: Path, env: Mapping[str, str])
 def _import_all() -> None:
     for name in _MODULES:
         importlib.import_module(f"callsheet.apps.cli.{name}")
-    for name in ("apps.session", "runtime.runs", "api.requirements", "ports.python_tools.load", "store"):
+    for name in ("apps.toolbox", "runtime.runs", "api.requirements", "ports.python_tools.load", "store"):
         importlib.import_module(f"callsheet.{name}")
 
 

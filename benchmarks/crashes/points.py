@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from callsheet.api.requirements import facts_of
-from callsheet.apps.session import Setup, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import open_toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, Journal, commit_rate, ledger, tail, write_connection
 from callsheet.store.records import Start
 from crashes.oracle import History, read_history
@@ -160,7 +161,7 @@ class Runner:
             async with open_toolbox(self._setup(), plan) as toolbox:
                 yield toolbox.ports()
 
-        decided = None if decision is None else Decision(decision)
+        decided = Amendments(in_doubt=None if decision is None else Decision(decision))
         return await resume_run(journal, RUN_ID, ports_for, decided)
 
     def _setup(self) -> Setup:

@@ -28,7 +28,7 @@ def registry(tool: str | None = None, server: str = "fs", *, unopened: tuple[str
     return made
 
 
-def way_out(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
+def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
     (violation,) = prove(Plan.parse(f"S1: @{tool}").ir, policy, there).verdict.violations
     return violation.help or ""
 
@@ -57,14 +57,14 @@ def way_out(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
     ],
 )
 def test_an_entry_that_does_not_count_is_named_with_the_reason(there: Registry, said: str, name: str) -> None:
-    assert way_out(ENTRY, there, name).startswith(said)
+    assert hint(ENTRY, there, name).startswith(said)
 
 
 def test_two_servers_with_the_same_tool_name_have_separate_reasons() -> None:
     there = registry("delete")
     there.add(Tool(ToolSpec("DELETE", "delete", origin="mcp:db"), _nothing), alias="DB__DELETE")
-    assert "see POL007" in way_out(ENTRY, there, "FS__DELETE")
-    assert way_out(ENTRY, there, "DB__DELETE").startswith("describe it in the policy")
+    assert "see POL007" in hint(ENTRY, there, "FS__DELETE")
+    assert hint(ENTRY, there, "DB__DELETE").startswith("describe it in the policy")
 
 
 def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
@@ -78,9 +78,7 @@ def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
 
 
 def test_without_an_entry_the_way_out_says_which_server_could_not_be_opened() -> None:
-    assert way_out(Policy(), registry("drop", "db", unopened=("fs",))) == (
+    assert hint(Policy(), registry("drop", "db", unopened=("fs",))) == (
         "describe it in the policy, once its server is open: 'fs' could not be opened"
     )
-    assert way_out(Policy(), registry("delete", unopened=("db",))).startswith(
-        "describe it in the policy, under"
-    )
+    assert hint(Policy(), registry("delete", unopened=("db",))).startswith("describe it in the policy, under")

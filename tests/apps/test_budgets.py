@@ -22,20 +22,20 @@ def test_a_step_whose_only_call_a_limit_refuses_has_a_line_of_its_end(machine):
 
 
 @pytest.mark.parametrize(
-    ("options", "budget", "way_out"),
+    ("options", "budget", "hint"),
     [
         (["--max-calls", "2"], "max_calls", "--max-calls N"),
         (["--max-calls", "9", "--max-calls", "add=2"], "max_calls_by_tool", "--max-calls ADD=N"),
         (["--no-guards", "--max-calls", "@add=2"], "max_calls_by_tool", "--max-calls ADD=N"),
     ],
 )
-def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options, budget, way_out):
+def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options, budget, hint):
     plan = machine.plan(FOUR)
     result = machine("run", plan, "--tools", machine.tools, *options)
     assert result.exit_code == 1
     assert result.stdout.startswith("@ADD is refused: the run has ")
     assert "the plan failed at S3" in result.stderr
-    assert result.stderr.count(way_out) == 1
+    assert result.stderr.count(hint) == 1
     assert "used 2 steps" not in result.stderr
     assert "used 3 steps · 2 calls (ADD 2)" in result.stderr
     shown = machine.json("show", "last")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.apps.session import Setup
 from callsheet.apps.settings import Settings, load_settings, read_settings
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings
 

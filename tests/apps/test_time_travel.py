@@ -126,7 +126,7 @@ def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
     done_run(machine)
     begun = event_of(machine, "r1", "S2.0.1", "intent")
     last = machine.json("show", "r1")["events"]
-    for asked, code, way_out in (
+    for asked, code, hint in (
         (("fork", "r1", "--at", begun, "--args", "S2.b=20"), "JRN082", f"--at {int(begun) - 1}"),
         (("fork", "r1", "--at", last, "--set", "a=2"), "JRN082", "an earlier event"),
         (("fork", "r1", "--at", 3, "--set", "sum=2"), "JRN084", "$sums"),
@@ -139,7 +139,7 @@ def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
         result = machine(*map(str, asked))
         assert result.exit_code == 2, result.stderr
         assert code in result.stderr
-        assert way_out in result.stderr
+        assert hint in result.stderr
 
 
 def test_a_call_that_was_under_way_keeps_the_outcome_that_the_parent_had_for_it(machine):

@@ -307,10 +307,10 @@ async def resume_one(journal: Journal, run_id: str, folder: Path, expected: Resu
     ports = crashing.ports_for(crashing.tools(log, lambda place: None))
     settled = {e.key for e in journal.events(run_id) if e.type in (EventType.OK, EventType.ERR)}
     before = Counter(log.read_text().split())
-    outcome = await runs.resume_run(journal, run_id, ports, None)
+    outcome = await runs.resume_run(journal, run_id, ports)
     doubtful = {call.key for call in outcome.in_doubt}
     if outcome.result is None:
-        outcome = await runs.resume_run(journal, run_id, ports, Decision.RETRY)
+        outcome = await runs.resume_run(journal, run_id, ports, runs.Amendments(in_doubt=Decision.RETRY))
     assert repr(outcome.result) == repr(expected)
     for key, times in Counter(log.read_text().split()).items():
         assert key not in settled or times == before[key]

@@ -78,7 +78,7 @@ def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "way_out"),
+    ("line", "hint"),
     [
         ("respond x", "write @RESPOND (values)"),
         ("Terminate the plan here", "write TERMINATE (values)"),
@@ -91,10 +91,10 @@ def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
         ),
     ],
 )
-def test_a_line_that_is_no_step_names_the_way_out(line: str, way_out: str) -> None:
+def test_a_line_that_is_no_step_names_the_way_out(line: str, hint: str) -> None:
     result = read(line, "PLAN_START\n{}PLAN_END\n")
     (error,) = [d for d in result.diagnostics if d.is_error]
-    assert (error.code, error.help) == ("LTP002", way_out)
+    assert (error.code, error.help) == ("LTP002", hint)
     assert f"  | {'^' * len(line)}" in render_all([error], result.source)
 
 

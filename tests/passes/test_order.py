@@ -55,7 +55,7 @@ def test_a_member_that_always_ends_ends_the_plan_behind_its_group() -> None:
 def test_missing_targets_are_named_with_the_nearest_id() -> None:
     first, second = told('S1: @A () ON_FAIL GOTO S33\nS2: GOTO nowhere\nS3: @RESPOND ("x")')[:2]
 
-    assert (first.code, first.names, first.way_out) == ("CHK012", ("S33",), "did you mean S3?")
+    assert (first.code, first.names, first.hint) == ("CHK012", ("S33",), "did you mean S3?")
     assert (second.code, second.names) == ("CHK012", ("nowhere",))
 
 

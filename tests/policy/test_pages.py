@@ -7,7 +7,7 @@ import re
 import pytest
 
 from callsheet.api.policies import policy_source
-from callsheet.api.proving import prove
+from callsheet.api.proving import Assumptions, prove
 from callsheet.diagnostics import Source, explain
 from callsheet.frontends.ltp import parse
 from callsheet.policy.codes import CODES
@@ -30,7 +30,7 @@ def test_the_bad_plan_breaks_the_rule_and_the_good_one_none(code: str) -> None:
     (bad,) = blocks(code, "ltp bad")
     (good,) = blocks(code, "ltp good")
     policy = policy_of(code)
-    refused = prove(parse(bad).require(), policy, can_ask=False)
+    refused = prove(parse(bad).require(), policy, assumed=Assumptions(can_ask=False))
     assert code in {d.code for d in refused.diagnostics}
-    accepted = prove(parse(good).require(), policy, can_ask=False)
+    accepted = prove(parse(good).require(), policy, assumed=Assumptions(can_ask=False))
     assert accepted.ok, [d.message for d in accepted.diagnostics]

@@ -184,7 +184,7 @@ def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "way_out"),
+    ("lines", "hint"),
     [
         ("[defaults]\nmemory = 'U/private'", "did you mean priv? else write [audience.private]"),
         ("[sources]\n'file:a' = { conf = 'public' }", "did you mean pub? else write [audience.public]"),
@@ -196,10 +196,10 @@ def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
         ("extends = 'workspce'", "did you mean workspace?"),
     ],
 )
-def test_what_newcomers_write_leads_to_what_they_mean(lines: str, way_out: str) -> None:
+def test_what_newcomers_write_leads_to_what_they_mean(lines: str, hint: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         read_policy(Source("policy.toml", f"schema = 1\n{lines}\n"))
-    assert (caught.value.diagnostics[0].help or "").startswith(way_out)
+    assert (caught.value.diagnostics[0].help or "").startswith(hint)
 
 
 def test_a_policy_without_a_version_is_named() -> None:

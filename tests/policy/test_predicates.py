@@ -42,7 +42,7 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "said", "at", "way_out"),
+    ("when", "said", "at", "hint"),
     [
         ("args.amount >", "it ends where a value was expected", "", None),
         (
@@ -74,7 +74,7 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
     ],
 )
 def test_what_is_wrong_with_a_predicate_is_said_in_few_words_at_its_place(
-    when: str, said: str, at: str, way_out: str | None
+    when: str, said: str, at: str, hint: str | None
 ) -> None:
     with pytest.raises(CallsheetError, match="POL003") as caught:
         holds(when)
@@ -83,8 +83,8 @@ def test_what_is_wrong_with_a_predicate_is_said_in_few_words_at_its_place(
     assert found.span is not None
     assert when[found.span.start : found.span.end] == at
     assert found.span.start == (when.rindex(at) if at else len(when))
-    assert (found.help or "").startswith(way_out or "")
-    assert (found.help is None) == (way_out is None)
+    assert (found.help or "").startswith(hint or "")
+    assert (found.help is None) == (hint is None)
 
 
 def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> None:
@@ -97,7 +97,7 @@ def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> No
 
 
 @pytest.mark.parametrize(
-    ("when", "way_out"),
+    ("when", "hint"),
     [
         ("sizes(args.x) > 2", "did you mean size?"),
         ("args.to.endWith('x')", "did you mean endsWith?"),
@@ -106,11 +106,11 @@ def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> No
         ("args.of.exists(one, two > 2)", "the arguments of the call are in args: args.two"),
     ],
 )
-def test_a_predicate_with_a_name_that_is_nothing_refuses_the_policy(when: str, way_out: str) -> None:
+def test_a_predicate_with_a_name_that_is_nothing_refuses_the_policy(when: str, hint: str) -> None:
     with pytest.raises(CallsheetError, match="POL003: the rule for @SEND_MONEY would always hold") as caught:
         holds(when)
     (found,) = caught.value.diagnostics
-    assert (found.help or "").startswith(way_out)
+    assert (found.help or "").startswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pydantic import AnyHttpUrl
 from tests.logins import User
 
 from callsheet.apps.login import log_out
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp import McpPool
 

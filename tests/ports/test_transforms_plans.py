@@ -13,7 +13,8 @@ import pytest
 
 from callsheet.api.checking import check_plan
 from callsheet.api.requirements import facts_of
-from callsheet.apps.session import Setup, local_tools, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import local_tools, open_toolbox
 from callsheet.compat import LTPParser, LTPRuntime
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.ltp import parse
@@ -198,7 +199,7 @@ def test_nothing_is_loaded_before_a_query_needs_it() -> None:
     script = """
 import sys
 from callsheet.ports.transforms import calc, select, transform_tools
-import callsheet.api.checking, callsheet.apps.session
+import callsheet.api.checking, callsheet.apps.toolbox
 transform_tools(); calc("1 + 1")
 print(*({"jmespath", "re2", "asyncio"} & set(sys.modules)))
 select([1], "[0]")

@@ -22,7 +22,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, Journal, RunWriter
 
 PLAN = """
@@ -81,7 +81,8 @@ def resume(
     durability: Durability = Durability.FULL,
 ) -> RunOutcome:
     with Journal.open(path, durability) as journal:
-        return asyncio.run(resume_run(journal, "run", ports_for(tools(effects, die)), in_doubt))
+        decided = Amendments(in_doubt=in_doubt)
+        return asyncio.run(resume_run(journal, "run", ports_for(tools(effects, die)), decided))
 
 
 def dying(where: str) -> Die:

@@ -16,7 +16,7 @@ from callsheet.machine import Limits, Status
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
-from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Amendments, resume_run, run_unrecorded, start_run
 from callsheet.store import Journal
 
 AUTO = Limits(schedule="auto", retry_delay=0.0)
@@ -117,7 +117,7 @@ async def test_a_run_that_is_resumed_sequentially_starts_nothing_early_any_more(
         journal,
         "run",
         ports_for(world.tools),
-        limits=lambda limits: limits.changed({"schedule": "sequential"}),
+        Amendments(limits=lambda limits: limits.changed({"schedule": "sequential"})),
     )
     assert outcome.result is not None
     assert (outcome.result.response, outcome.result.usage.early) == ("1 2 1 4", 1)

@@ -41,7 +41,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of, inbox
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Amendments, resume_run, run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.replay import fold
@@ -81,7 +81,7 @@ async def start(
 
 
 async def resume(journal: Journal, tools: Tools, present: Respondents | None = None) -> RunOutcome:
-    return await resume_run(journal, "run", ports_for(tools), None, Watch(), present or Respondents())
+    return await resume_run(journal, "run", ports_for(tools), present=present or Respondents())
 
 
 def ended(outcome: RunOutcome) -> Result:
@@ -629,7 +629,7 @@ async def test_an_answer_is_used_once_though_the_process_dies_right_after_it(
     outcome = await resume(journal, {"WRITE": never})
     assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
     assert outcome.waiting == ()
-    again = await resume_run(journal, "run", ports_for({"WRITE": never}), Decision.RETRY)
+    again = await resume_run(journal, "run", ports_for({"WRITE": never}), Amendments(in_doubt=Decision.RETRY))
     assert [ask.key for ask in again.waiting] == ["S1.0.1"]
     answer_run(journal, "run", Answer.approve())
     assert ended(await resume(journal, {"WRITE": "sent"})).response == "sent"

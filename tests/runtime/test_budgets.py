@@ -15,7 +15,7 @@ from callsheet.machine import Limits, Refusal, Status
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import RunOutcome, resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Amendments, RunOutcome, resume_run, run_unrecorded, start_run
 from callsheet.store import EventType, Journal
 
 PLAN = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c\nS4: @RESPOND ($a, $b, $c)"
@@ -67,7 +67,7 @@ async def interrupted(journal: Journal, limits: Limits, *, after: int, takes: fl
 
 
 async def resumed(journal: Journal, tools: Tools, **more: Any) -> RunOutcome:
-    return await resume_run(journal, "run", ports_for(tools.by_name), **more)
+    return await resume_run(journal, "run", ports_for(tools.by_name), Amendments(**more))
 
 
 async def test_calls_before_a_resume_count(journal: Journal) -> None:

@@ -18,7 +18,7 @@ from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalError
 
 GROUP = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @PAY (n=2) > $b\n}\nS3: @RESPOND ($a, $b)"
@@ -50,7 +50,7 @@ async def start(journal: Journal, text: str, tools: Tools, facts: ToolFacts, **h
 
 
 async def resume(journal: Journal, tools: Tools, verdict: Resolution | None = None) -> RunOutcome:
-    return await resume_run(journal, "pay", ports_for(tools), verdict)
+    return await resume_run(journal, "pay", ports_for(tools), Amendments(in_doubt=verdict))
 
 
 def result(outcome: RunOutcome) -> Result:

@@ -17,7 +17,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Amendments, resume_run, run_unrecorded, start_run
 from callsheet.store import Durability, Journal, JournalError
 
 PLAN = parse('S1: @PAY (n=1) > $a ON_FAIL @RETRY(2, delay=0)\nS2: @RESPOND ("paid", $a)').require()
@@ -49,7 +49,7 @@ async def decide(journal: Journal, bank: Bank, decision: Decision) -> RunOutcome
     async def ports_for(*_: object) -> Any:
         yield bank.ports()
 
-    return await resume_run(journal, "pay", ports_for, decision)
+    return await resume_run(journal, "pay", ports_for, Amendments(in_doubt=decision))
 
 
 @pytest.mark.parametrize(

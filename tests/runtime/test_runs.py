@@ -20,7 +20,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch, Watch, check_pins
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.records import Start
 from callsheet.store.replay import fold
@@ -48,7 +48,7 @@ async def interrupted(journal: Journal, text: str, tools: Tools, at: asyncio.Eve
 
 
 async def resume(journal: Journal, tools: Tools, in_doubt: Decision | None = None) -> RunOutcome:
-    return await resume_run(journal, "run", ports_for(tools), in_doubt)
+    return await resume_run(journal, "run", ports_for(tools), Amendments(in_doubt=in_doubt))
 
 
 def types(journal: Journal) -> list[EventType]:
@@ -372,7 +372,7 @@ async def test_a_story_is_told_again_when_a_run_is_resumed(journal: Journal) -> 
     await interrupted(journal, text, {"READ": stuck.tool()}, stuck.under_way)
     notes: list[Note] = []
     tools = {"READ": stuck.tool()}
-    await resume_run(journal, "run", ports_for(tools), None, Watch(observer=notes.append))
+    await resume_run(journal, "run", ports_for(tools), watch=Watch(observer=notes.append))
     assert [(note.kind, note.step) for note in notes] == [
         (NoteKind.STARTED, "S1"),
         (NoteKind.FINISHED, "S1"),

@@ -19,7 +19,7 @@ from callsheet.runtime.doubt import RunOutcome, fold_run
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError
 from callsheet.store import snapshots as taking
@@ -90,7 +90,7 @@ def keys_in(journal: Journal) -> list[str]:
 
 
 async def go_on(world: World, journal: Journal, **more: Any) -> RunOutcome:
-    return await resume_run(journal, "run", ports_for(world.tools), **more)
+    return await resume_run(journal, "run", ports_for(world.tools), Amendments(**more))
 
 
 @pytest.mark.parametrize("durability", [Durability.FULL, Durability.OFF])

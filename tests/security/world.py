@@ -23,7 +23,7 @@ from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 
@@ -112,12 +112,12 @@ class World:
         said = present or Respondents()
         return await start_run(plan, self.ports(), launch, self.journal, run_id, present=said)
 
-    async def resume(self, run_id: str = "run", in_doubt: Decision | None = None, **more: Any) -> RunOutcome:
+    async def resume(self, run_id: str = "run", in_doubt: Decision | None = None) -> RunOutcome:
         @asynccontextmanager
         async def ports(start: Start, plan: Plan) -> AsyncGenerator[Ports]:
             yield self.ports()
 
-        return await resume_run(self.journal, run_id, ports, in_doubt, **more)
+        return await resume_run(self.journal, run_id, ports, Amendments(in_doubt=in_doubt))
 
 
 def _async(tool: Any) -> Any:

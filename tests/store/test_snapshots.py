@@ -33,7 +33,7 @@ from callsheet.store.current_state import stand_of
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
-from callsheet.store.snapshots import Policy, UnusableSnapshot
+from callsheet.store.snapshots import Policy, StoredParts, UnusableSnapshot
 from callsheet.trace.state_at import standing_of
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
@@ -102,7 +102,9 @@ def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
             continue
 
         def again(body: dict[str, Any] = row.body or {}) -> Folded:
-            return restored(plan, start, body, lambda seqs: journal.bodies(run_id, seqs), plan_by, None)
+            return restored(
+                plan, start, body, StoredParts(lambda seqs: journal.bodies(run_id, seqs), plan_by)
+            )
 
         from_it = again()
         for one, expected in zip(rows[at:], from_start[at:], strict=True):
@@ -320,7 +322,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     start = start_from("start", next(journal.events("r")).body)
     body = snapshots(journal)[-1].body
     with pytest.raises(UnusableSnapshot):
-        restored(plan, start, body, lambda seqs: journal.bodies("r", seqs), lambda name: plan, None)
+        restored(plan, start, body, StoredParts(lambda seqs: journal.bodies("r", seqs), lambda name: plan))
     stands = stand_of(journal, "r", plan)
     whole = fold(plan, journal.events("r"), journal.plan_of)
     assert isinstance(stands, Folded)

@@ -109,8 +109,8 @@ def wrong_tools(
         span, names = value.span or call.span or step.span, tools_named(call)
         if names is None:
             message = f"the tools of @{call.tool} must be literals in the plan: data must not choose tools"
-            way_out = 'write their names: tools=["web_search", "read_file"]'
-            yield Diagnostic("AGT001", Severity.ERROR, message, span, help=way_out, step=step.id)
+            hint = 'write their names: tools=["web_search", "read_file"]'
+            yield Diagnostic("AGT001", Severity.ERROR, message, span, help=hint, step=step.id)
         for name in names or ():
             tool = registry.get(name)
             if tool is None:
@@ -121,5 +121,5 @@ def wrong_tools(
             elif rules.tools is not None and name not in rules.tools:
                 allowed = ", ".join(f"@{tool}" for tool in rules.tools) or "no tool"
                 message = f"agents are not allowed to call @{name} here"
-                way_out = f"the operator allows {allowed}"
-                yield Diagnostic("AGT002", Severity.ERROR, message, span, help=way_out, step=step.id)
+                hint = f"the operator allows {allowed}"
+                yield Diagnostic("AGT002", Severity.ERROR, message, span, help=hint, step=step.id)

@@ -89,8 +89,8 @@ def assumed_results(given: Mapping[str, Any] | None) -> dict[str, JSON]:
     return values
 
 
-def _cannot_be_given(name: str, reason: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=way_out)
+def _cannot_be_given(name: str, reason: str, hint: str) -> CallsheetError:
+    return CallsheetError.single("RUN022", f"the variable {name} cannot be given: {reason}", help=hint)
 
 
 def verdict_of(given: InDoubt) -> Resolution:

@@ -40,8 +40,8 @@ class Providers(NamedTuple):
     compiler: bool = False
 
 
-NO_MEANS = Providers()
-ALL_MEANS = Providers(model=True, agent=True, compiler=True)
+NO_PROVIDERS = Providers()
+ALL_PROVIDERS = Providers(model=True, agent=True, compiler=True)
 
 
 def check_plan(
@@ -50,7 +50,7 @@ def check_plan(
     inputs: Collection[str] = (),
     *,
     not_asked: str | None = None,
-    means: Providers = NO_MEANS,
+    providers: Providers = NO_PROVIDERS,
 ) -> tuple[Diagnostic, ...]:
     """All errors, warnings and hints about a plan that can be found before a run.
 
@@ -63,7 +63,7 @@ def check_plan(
         steps = {step.id: step for step in plan.steps}
         diagnostics = tuple(_explained(d, steps, registry, not_asked) for d in diagnostics)
         diagnostics = (*diagnostics, *_refused_calls(plan, registry))
-    return (*diagnostics, *_what_cannot_run(plan, means))
+    return (*diagnostics, *_what_cannot_run(plan, providers))
 
 
 def check_readable(
@@ -158,8 +158,8 @@ def _explained(
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
-    way_out = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
-    return replace(diagnostic, severity=Severity.WARNING, message=message, help=way_out)
+    hint = f"{near} `callsheet check --mcp-config FILE` asks the servers".lstrip()
+    return replace(diagnostic, severity=Severity.WARNING, message=message, help=hint)
 
 
 def _refused_calls(plan: Plan, registry: Registry) -> Iterator[Diagnostic]:
@@ -195,25 +195,25 @@ def _quotes_before(text: str, span: Span) -> int | None:
     return 2 if is_raw else None
 
 
-def _what_cannot_run(plan: Plan, means: Providers) -> Iterator[Diagnostic]:
+def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
     """RUN010 for each step that needs a model, agent or compiler that is missing."""
     for step in plan.steps:
-        what = _lacking(step, means)
+        what = _lacking(step, providers)
         if what is not None:
             span = step.action.span or step.span
             message = f"{what}, which is not available here; the step will fail"
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
 
 
-def _lacking(step: Step, means: Providers) -> str | None:
+def _lacking(step: Step, providers: Providers) -> str | None:
     match step.action:
-        case Replan() if not means.compiler:
+        case Replan() if not providers.compiler:
             return "RE-PLAN needs a language model"
         case Call(tool=tool) as call:
             match call.kind:
-                case CallKind.MODEL if not means.model:
+                case CallKind.MODEL if not providers.model:
                     return f"@{tool} needs a language model"
-                case CallKind.AGENT if not means.agent:
+                case CallKind.AGENT if not providers.agent:
                     return f"@{tool} needs an agent"
                 case _:
                     return None

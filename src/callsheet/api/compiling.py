@@ -123,7 +123,7 @@ async def draft_for(
     request: Request,
     model: LanguageModel,
     registry: Registry,
-    means: Providers,
+    providers: Providers,
     *,
     verify: Verify | None = None,
     options: CompileOptions | None = None,
@@ -133,7 +133,7 @@ async def draft_for(
     from callsheet.authoring.compiler.compile import compile_goal  # noqa: PLC0415 - brings grammars
 
     def check(plan: Steps) -> tuple[Diagnostic, ...]:
-        diagnostics = check_plan(plan, registry, request.given.keys(), means=means)
+        diagnostics = check_plan(plan, registry, request.given.keys(), providers=providers)
         if verify is None or any(d.is_error for d in diagnostics):
             return diagnostics
         return (*diagnostics, *verify(Plan(plan)))
@@ -145,7 +145,7 @@ async def replan_draft(
     command: Compile,
     model: LanguageModel,
     registry: Registry,
-    means: Providers,
+    providers: Providers,
     context: CallContext,
     shared: Shared = (),
 ) -> Steps:
@@ -162,7 +162,7 @@ async def replan_draft(
     options = CompileOptions(
         second_look=False, repairs=command.repairs
     )  # a reason tells what went wrong, not what is to be done
-    draft = await draft_for(request, model, registry, means, options=options)
+    draft = await draft_for(request, model, registry, providers, options=options)
     report(draft.accounting, context)
     if draft.plan is not None:
         return replace(draft.plan, goal=command.goal or None)

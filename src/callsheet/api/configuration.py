@@ -120,7 +120,7 @@ class Configuration:
         return chosen if self.schedule is None else replace(chosen, schedule=self.schedule)
 
     @property
-    def means(self) -> Providers:
+    def providers(self) -> Providers:
         """Whether there is a model, an agent and a compiler."""
         drives = self.agents is not None and self.agents.drives_agents
         return Providers(self.model is not None, self.agent is not None or drives, self.replan is not None)

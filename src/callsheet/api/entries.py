@@ -19,7 +19,7 @@ from callsheet.ports.tools import Registry
 _SERVER = "mcp:"
 
 
-def with_ways_out(
+def with_hints(
     verdict: Verdict, plan: Plan, policy: Policy, registry: Registry, not_asked: str | None = None
 ) -> tuple[Violation, ...]:
     """The violations, with a more precise help where a tool has no entry.
@@ -35,11 +35,11 @@ def _explained(
     step = plan.step(violation.step or "")
     if violation.rule is not Rule.UNKNOWN_TOOL or step is None or not isinstance(step.action, Call):
         return violation
-    way_out = way_to_an_entry(step.action.tool, policy, registry, not_asked)
-    return violation if way_out is None else replace(violation, help=way_out)
+    hint = entry_hint(step.action.tool, policy, registry, not_asked)
+    return violation if hint is None else replace(violation, help=hint)
 
 
-def way_to_an_entry(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
+def entry_hint(tool: str, policy: Policy, registry: Registry, not_asked: str | None) -> str | None:
     """What to do so that an entry applies to a tool; None if the policy has to describe the tool first."""
     repinned = _other_pin(tool, policy, registry)
     if repinned is not None:

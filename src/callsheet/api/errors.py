@@ -57,9 +57,9 @@ class RunInterrupted(CallsheetError):
 
     def __init__(self, run_id: str, *, is_recorded: bool) -> None:
         self.run_id = run_id
-        way_out = f"resume it: runtime.resume({run_id!r})" if is_recorded else None
+        hint = f"resume it: runtime.resume({run_id!r})" if is_recorded else None
         message = f"run {run_id} was interrupted"
-        super().__init__([Diagnostic("RUN021", Severity.ERROR, message, help=way_out)])
+        super().__init__([Diagnostic("RUN021", Severity.ERROR, message, help=hint)])
 
     def __str__(self) -> str:
         return render(self.diagnostics[0])

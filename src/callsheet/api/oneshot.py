@@ -92,8 +92,9 @@ def verify(
     [('S2', ('S1 $a', 'S2 url', 'x.example'))]
     """
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - only where plans are proved
-    from callsheet.api.proving import prove  # noqa: PLC0415 - as above
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - as above
 
     given = wanted_names("inputs", inputs)
     loaded = policy if isinstance(policy, Policy) else load_policy(policy)
-    return prove(as_plan(plan, given.keys()).ir, loaded, inputs=given, approved=approved, can_ask=can_ask)
+    assumed = Assumptions(inputs=given, approved=approved, can_ask=can_ask)
+    return prove(as_plan(plan, given.keys()).ir, loaded, assumed=assumed)

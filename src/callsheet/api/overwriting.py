@@ -17,7 +17,7 @@ from callsheet.policy.builtins import fold, traits_of
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.codes import CODES
 from callsheet.policy.model import Policy
-from callsheet.policy.overwriting import WAY_OUT, may_overwrite
+from callsheet.policy.overwriting import HINT, may_overwrite
 from callsheet.runtime.protected_files import places_of, rewritten
 
 
@@ -39,7 +39,7 @@ def rewriting(plan: Plan, policy: Policy, guarantees: Guarantees) -> Iterator[Di
             why = rewritten(protected, guarantees.workspace, call, traits)
             if why is not None:
                 span = action.span or step.span
-                yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, WAY_OUT, step=step.id)
+                yield Diagnostic(CODES[Rule.PATH], Severity.ERROR, why, span, HINT, step=step.id)
                 break
 
 

@@ -32,7 +32,7 @@ Syntax: TypeAlias = Literal["auto", "ltp", "micro", "dag"]
 `dag` is a JSON plan, written as JSON or YAML.
 """
 
-_WAY_OUT = "give the path of a plan"
+_HINT = "give the path of a plan"
 _SUFFIXES: Mapping[str, Syntax] = {".ltp": "ltp", ".micro": "micro"}
 _YAML = (".yaml", ".yml")
 _FILES = (".ltp", ".micro", ".json", *_YAML)
@@ -98,12 +98,12 @@ class Plan:
         place = wanted_path("path", path)
         try:
             with place.open("rb") as file:
-                text = read_text(file, str(place), _WAY_OUT)
+                text = read_text(file, str(place), _HINT)
             if syntax is None and place.suffix == ".json":
                 source = Source(str(place), text)
                 return cls(plan_of_file(source), source)
         except OSError as error:
-            wrong = unreadable(str(place), error.strerror or str(error), _WAY_OUT)
+            wrong = unreadable(str(place), error.strerror or str(error), _HINT)
             raise PlanError.of(wrong) from error
         except CallsheetError as error:
             raise PlanError.of(error) from error
@@ -167,12 +167,12 @@ class Plan:
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
         from callsheet.api.advice import advised  # noqa: PLC0415 - not for reading alone
-        from callsheet.api.checking import ALL_MEANS, check_plan  # noqa: PLC0415 - as above
+        from callsheet.api.checking import ALL_PROVIDERS, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
-        diagnostics = check_plan(self.ir, registry, inputs, means=ALL_MEANS)
+        diagnostics = check_plan(self.ir, registry, inputs, providers=ALL_PROVIDERS)
         return Findings(advised(self.ir, diagnostics), self.source)
 
     def diff(self, new: Plan) -> PlanDiff:

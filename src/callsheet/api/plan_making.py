@@ -78,7 +78,7 @@ class PlanMaking:
         given = command.variables
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, given, means=self._kit.means)
+            return check_plan(plan, self._tools.registry, given, providers=self._kit.providers)
 
         return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
 
@@ -93,7 +93,7 @@ class PlanMaking:
         await self._tools.reach(None)
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, means=self._kit.means)
+            return check_plan(plan, self._tools.registry, providers=self._kit.providers)
 
         tools = offered(self._tools.registry)
         try:
@@ -121,6 +121,11 @@ class PlanMaking:
             verify = objections_by(self._kit.policy, self._tools.registry, inputs)
         request = Request(goal, offered(self._tools.registry), context, given_in_words(inputs))
         draft = await draft_for(
-            request, self._kit.language, self._tools.registry, self._kit.means, verify=verify, options=options
+            request,
+            self._kit.language,
+            self._tools.registry,
+            self._kit.providers,
+            verify=verify,
+            options=options,
         )
         return compiled(goal, draft, self._tools.registry)

@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.api.arguments import names_of
 from callsheet.api.binding import bind_policy
-from callsheet.api.entries import with_ways_out
+from callsheet.api.entries import with_hints
 from callsheet.api.obligations import Guarantees, unmet
 from callsheet.api.overwriting import rewriting
 from callsheet.api.plan import Plan as ReadPlan
@@ -101,32 +101,50 @@ class PolicyRefused(CallsheetError):
     """
 
 
-def prove(  # noqa: PLR0913 - each says one thing of where the plan would run
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumptions:
+    """What a proof assumes about the run of the plan.
+
+    `inputs` are the names of the run's variables, labelled by `labels`, else by the policy. `approved` are
+    ids of steps that a person has approved. With `can_ask=False` calls that need approval are refused. `left`
+    are the labels of files that earlier runs wrote.
+    """
+
+    inputs: Iterable[str] = ()
+    labels: Mapping[str, Label] | None = None
+    approved: Iterable[str] = ()
+    can_ask: bool = True
+    left: PersistedLabels = NOTHING_LEFT
+
+
+NO_ASSUMPTIONS = Assumptions()
+
+
+def prove(
     plan: Plan,
     policy: Policy,
     registry: Registry | None = None,
+    assumed: Assumptions = NO_ASSUMPTIONS,
     *,
-    inputs: Iterable[str] = (),
-    labels: Mapping[str, Label] | None = None,
-    approved: Iterable[str] = (),
-    can_ask: bool = True,
-    left: PersistedLabels = NOTHING_LEFT,
     not_asked: str | None = None,
 ) -> Proof:
     """Prove a plan against a policy.
 
-    Without a `registry` the policy's entries are used as written. `inputs` are the run's variables, labelled
-    by `labels`, else by the policy. `approved` are ids of steps that a person has approved. With
-    `can_ask=False` calls that need approval are refused. `left` are the labels of files that earlier runs
-    wrote. `not_asked` names, for messages, a place that may have further tools and was not queried.
+    Without a `registry` the policy's entries are used as written. `not_asked` names, for messages, a place
+    that may have further tools and was not queried.
     """
     bound, doubts = (policy, ()) if registry is None else bind_policy(policy, registry, _may_call(plan))
-    bound = replace(bound, approved=bound.approved | frozenset(names_of(approved, "approved")))
-    given = {**dict.fromkeys(inputs, bound.inputs), **(labels or {})}
-    parameters = {} if registry is None else _parameters(registry)
-    verdict = verify(plan, Judge(bound), inputs=given, parameters=parameters, can_ask=can_ask, left=left)
+    bound = replace(bound, approved=bound.approved | frozenset(names_of(assumed.approved, "approved")))
+    verdict = verify(
+        plan,
+        Judge(bound),
+        inputs={**dict.fromkeys(assumed.inputs, bound.inputs), **(assumed.labels or {})},
+        parameters={} if registry is None else _parameters(registry),
+        can_ask=assumed.can_ask,
+        left=assumed.left,
+    )
     if registry is not None and not verdict.ok:
-        verdict = replace(verdict, violations=with_ways_out(verdict, plan, policy, registry, not_asked))
+        verdict = replace(verdict, violations=with_hints(verdict, plan, policy, registry, not_asked))
     return Proof(plan, bound, verdict, doubts)
 
 
@@ -148,8 +166,8 @@ def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
 
 def diagnostic_of(violation: Violation) -> Diagnostic:
     """A violation as a diagnostic at its step."""
-    way = f" ({' → '.join(violation.flow)})" if violation.flow else ""
-    message = f"{violation.message}{way}"
+    path = f" ({' → '.join(violation.flow)})" if violation.flow else ""
+    message = f"{violation.message}{path}"
     code = CODES[violation.rule]
     return Diagnostic(code, Severity.ERROR, message, violation.span, violation.help, step=violation.step)
 
@@ -171,9 +189,10 @@ def objections_by(
     policy: Policy, registry: Registry, inputs: Iterable[str]
 ) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
     """A function that returns a policy's errors about a plan that a model made for these inputs."""
+    assumed = Assumptions(inputs=inputs)
 
     def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
-        diagnostics = prove(plan.ir, policy, registry, inputs=inputs).diagnostics
+        diagnostics = prove(plan.ir, policy, registry, assumed).diagnostics
         return tuple(d for d in diagnostics if d.is_error)
 
     return objections

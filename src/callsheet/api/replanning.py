@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from callsheet.api.checking import ALL_MEANS
+from callsheet.api.checking import ALL_PROVIDERS
 from callsheet.api.compiling import replan_draft
 from callsheet.api.language import language_model
 from callsheet.api.models import Compiler, Model, ReplanRequest, called
@@ -39,7 +39,7 @@ def replan_by(compiler: Compiler | None, model: Model | None, shared: Shared = (
 
     async def ask(command: Compile, context: CallContext, registry: Registry) -> Steps:
         context.shown = label_of_shared(command, shared)
-        return await replan_draft(command, model_port, registry, ALL_MEANS, context, shared)
+        return await replan_draft(command, model_port, registry, ALL_PROVIDERS, context, shared)
 
     return ask
 

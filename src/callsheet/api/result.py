@@ -144,12 +144,12 @@ class RunResult(MaskedRepr):
             raise RunFailed(self, message, f"look whether they did, then {decisions}")
         if self.status is RunStatus.WAITING:
             keys = ", ".join(ask.key for ask in self.waiting)
-            way_out = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
-            raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", way_out)
+            hint = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} waits for people to answer {keys}", hint)
         if self.unanswered:
             summary = "; ".join(f"{call.step} @{call.tool}: {call.why}" for call in self.unanswered)
-            way_out = f"when the model can be asked: runtime.resume({self.run_id!r})"
-            raise RunFailed(self, f"run {self.run_id} is suspended: {summary}", way_out)
+            hint = f"when the model can be asked: runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} is suspended: {summary}", hint)
         if self.status is RunStatus.RUNNING:
             message = f"run {self.run_id} has not ended"
             raise RunFailed(self, message, f"resume it: runtime.resume({self.run_id!r})")
@@ -165,9 +165,9 @@ class RunResult(MaskedRepr):
 class RunFailed(CallsheetError):
     """A run that is not done, raised by `RunResult.raise_for_status`; `result` is its result."""
 
-    def __init__(self, result: RunResult, message: str, way_out: str | None) -> None:
+    def __init__(self, result: RunResult, message: str, hint: str | None) -> None:
         self.result = result
-        super().__init__([Diagnostic("RUN020", Severity.ERROR, message, help=way_out)])
+        super().__init__([Diagnostic("RUN020", Severity.ERROR, message, help=hint)])
 
     def __str__(self) -> str:
         return render(self.diagnostics[0])

@@ -67,7 +67,7 @@ def _check_servers(start: Start, registry: Registry) -> None:
             raise JournalError(
                 "JRN021",
                 change,
-                way_out="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
+                hint="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
             )
 
 

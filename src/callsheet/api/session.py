@@ -31,7 +31,7 @@ from callsheet.api.plan import Plan
 from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.proving import Proof, prove
+from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.api.requirements import (
     facts_of,
     pins_of,
@@ -56,7 +56,7 @@ from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.remaining import left_before
-from callsheet.runtime.runs import resume_run, run_unrecorded, start_run
+from callsheet.runtime.runs import Amendments, PolicyFor, resume_run, run_unrecorded, start_run
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
 from callsheet.sealing.masked_repr import MaskedFields
@@ -104,7 +104,7 @@ class Session:
     async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
         """Check a plan against the tools of this session, opening servers if it needs them."""
         doubts = await self.tools.reach(plan.ir)
-        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), means=self._kit.means)
+        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), providers=self._kit.providers)
         diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._registry, self._kit.agents))
         return Findings(
             (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
@@ -124,17 +124,9 @@ class Session:
             raise ValueError("this runtime has no policy: give Runtime(policy=…)")
         # the policy's entries for servers' tools count for the plans of a RE-PLAN too
         await self.tools.reach(None if self._may_plan_anew(plan.ir) else plan.ir)
-        policy, registry = self._kit.policy, self._registry
-        proof = prove(
-            plan.ir,
-            policy,
-            registry,
-            inputs=inputs,
-            labels=labels,
-            approved=approved,
-            can_ask=can_ask,
-            left=self._stored_labels(),
-        )
+        left = self._stored_labels()
+        assumed = Assumptions(inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left)
+        proof = prove(plan.ir, self._kit.policy, self._registry, assumed)
         return proof.under(self._undertaking())
 
     def _may_plan_anew(self, plan: Steps) -> bool:
@@ -159,7 +151,7 @@ class Session:
         doubts = await self.tools.reach(plan.ir) if asks_servers else ()
         not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
         diagnostics = check_plan(
-            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, means=self._kit.means
+            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, providers=self._kit.providers
         )
         diagnostics = (
             *diagnostics,
@@ -172,7 +164,8 @@ class Session:
         forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
         if self._kit.policy is None:
             return forecast
-        proof = prove(plan.ir, self._kit.policy, self._registry, inputs=inputs, left=self._stored_labels())
+        about_run = Assumptions(inputs=inputs, left=self._stored_labels())
+        proof = prove(plan.ir, self._kit.policy, self._registry, about_run)
         return forecast.under(proof.under(self._undertaking()))
 
     # ------------------------------------------------------------ runs
@@ -282,14 +275,8 @@ class Session:
         policy = None
         if draft.policy is not None:
             labels = secret_labels(draft.policy, start.secret)
-            proof = prove(
-                plan.ir,
-                draft.policy,
-                self._registry,
-                inputs=start.inputs,
-                labels=labels,
-                left=self._stored_labels(),
-            )
+            assumed = Assumptions(inputs=start.inputs, labels=labels, left=self._stored_labels())
+            proof = prove(plan.ir, draft.policy, self._registry, assumed)
             proof = proof.under(self._undertaking())
             proof.raise_if_refused(plan.source)
             policy = proof.policy
@@ -337,20 +324,18 @@ class Session:
             return before if terms.limits is None else terms.limits
 
         context = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
-        accepts = terms.accepts_changed_policy
+        policy: PolicyFor | None = None
+        if terms.policy is not None:
+            policy = other_policy(terms.policy, context, is_accepted=terms.accepts_changed_policy)
         async with sent_beside(self._kit.collector, journal, run_id):
             with in_words_of_the_library():
                 return await resume_run(
                     journal,
                     run_id,
                     ports_for,
-                    in_doubt=terms.verdict,
+                    Amendments(in_doubt=terms.verdict, limits=change, policy=policy),
                     watch=watch,
                     present=Respondents(self._kit.on_ask),
-                    limits=change,
-                    policy=None
-                    if terms.policy is None
-                    else other_policy(terms.policy, context, is_accepted=accepts),
                 )
 
     async def decide(

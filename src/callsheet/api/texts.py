@@ -16,14 +16,14 @@ _IR_FIELD = re.compile(r'\s*\{\s*"ir"\s*:')
 _MAX_BYTES = 100_000_000
 
 
-def read_text(file: BinaryIO, name: str, way_out: str) -> str:
-    """The text of an open file; `name` and `way_out` (the help) are for error messages.
+def read_text(file: BinaryIO, name: str, hint: str) -> str:
+    """The text of an open file; `name` and `hint` (the help) are for error messages.
 
     Raises CallsheetError (CFG012) for more than 100 MB or text that is not UTF-8; OSError as the file does.
     """
     data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
-        raise unreadable(name, f"it is larger than {_MAX_BYTES // 1_000_000} MB", way_out)
+        raise unreadable(name, f"it is larger than {_MAX_BYTES // 1_000_000} MB", hint)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -32,9 +32,9 @@ def read_text(file: BinaryIO, name: str, way_out: str) -> str:
         raise unreadable(name, what_it_is, "save it in the encoding UTF-8") from error
 
 
-def unreadable(name: str, reason: str, way_out: str) -> CallsheetError:
+def unreadable(name: str, reason: str, hint: str) -> CallsheetError:
     """The error for a plan that cannot be read (CFG012)."""
-    return CallsheetError.single("CFG012", f"the plan {name} cannot be read: {reason}", help=way_out)
+    return CallsheetError.single("CFG012", f"the plan {name} cannot be read: {reason}", help=hint)
 
 
 def is_canonical_json(text: str) -> bool:

@@ -74,8 +74,8 @@ class AttemptTotals:
 def total_costs(attempts: Sequence[Attempt]) -> AttemptTotals:
     """Sum up the attempts with one method; there must be at least one.
 
-    >>> ways = [Attempt("plan", True, "a", input_tokens=100, cached_tokens=50), Attempt("plan", False, "b")]
-    >>> total_costs(ways).per_solved_goal
+    >>> solved = Attempt("plan", True, "a", input_tokens=100, cached_tokens=50)
+    >>> total_costs([solved, Attempt("plan", False, "b")]).per_solved_goal
     AverageCost(tokens_cold=100.0, tokens_warm=55.0, model_calls=0.0, calls=0.0, seconds=0.0)
     """
     return AttemptTotals(
@@ -84,13 +84,13 @@ def total_costs(attempts: Sequence[Attempt]) -> AttemptTotals:
         solved=sum(attempt.is_solved for attempt in attempts),
         answer=attempts[-1].answer,
         error=attempts[-1].error,
-        calls=sum(way.calls for way in attempts),
-        model_calls=sum(way.model_calls for way in attempts),
-        compiling=sum(way.compiling for way in attempts),
-        repairs=sum(way.repairs for way in attempts),
-        replans=sum(way.replans for way in attempts),
-        input_tokens=sum(way.input_tokens for way in attempts),
-        cached_tokens=sum(way.cached_tokens for way in attempts),
-        output_tokens=sum(way.output_tokens for way in attempts),
-        seconds=sum(way.seconds for way in attempts),
+        calls=sum(attempt.calls for attempt in attempts),
+        model_calls=sum(attempt.model_calls for attempt in attempts),
+        compiling=sum(attempt.compiling for attempt in attempts),
+        repairs=sum(attempt.repairs for attempt in attempts),
+        replans=sum(attempt.replans for attempt in attempts),
+        input_tokens=sum(attempt.input_tokens for attempt in attempts),
+        cached_tokens=sum(attempt.cached_tokens for attempt in attempts),
+        output_tokens=sum(attempt.output_tokens for attempt in attempts),
+        seconds=sum(attempt.seconds for attempt in attempts),
     )

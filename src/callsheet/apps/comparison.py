@@ -11,12 +11,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from callsheet.api.checking import ALL_MEANS
+from callsheet.api.checking import ALL_PROVIDERS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
 from callsheet.api.requirements import facts_of
 from callsheet.apps.compiling import language_model_of
 from callsheet.apps.models import models_for_plan
-from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Request
 from callsheet.ir import (
     Call,
@@ -104,7 +105,7 @@ async def _attempt_by_plan(goal: str, setup: Setup, toolbox: Toolbox, solves_goa
     """Compile the goal and run the plan; the costs include those of compiling."""
     began = time.monotonic()
     request = Request(goal, offered(toolbox.registry), "")
-    draft = await draft_for(request, language_model_of(setup), toolbox.registry, ALL_MEANS)
+    draft = await draft_for(request, language_model_of(setup), toolbox.registry, ALL_PROVIDERS)
     outcome = compiled(goal, draft, toolbox.registry)
     accounting = outcome.accounting
     if not isinstance(outcome, Compiled):

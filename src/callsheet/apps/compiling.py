@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from callsheet.api.checking import ALL_MEANS, check_plan
+from callsheet.api.checking import ALL_PROVIDERS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
 from callsheet.api.proving import objections_by, prove
 from callsheet.api.requirements import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_local_model
-from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
@@ -90,48 +91,50 @@ def no_model() -> CallsheetError:
     return CallsheetError.single("CMP001", message, help=_HELP)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalRequest:
+    """A goal to find or compile a plan for.
+
+    A plan that the `library` has for the same goal is used, or one for a similar goal if `accept` returns
+    True, but none if there is a `context`. Violations of the `policy` are errors of a plan.
+    """
+
+    goal: str
+    context: str = ""
+    library: PlanLibrary | None = None
+    accept: Callable[[LibraryMatch], bool] = lambda _: False
+    policy: Policy | None = None
+
+
 async def compile_for_setup(
-    goal: str,
-    context: str,
-    setup: Setup,
-    library: PlanLibrary | None,
-    accept: Callable[[LibraryMatch], bool],
-    policy: Policy | None = None,
-    notify: Callable[[str], None] = lambda _: None,
+    request: GoalRequest, setup: Setup, notify: Callable[[str], None] = lambda _: None
 ) -> CompileOutcome:
     """A plan for a goal: from the library if it has one, else a new one.
 
-    A plan saved for the same goal is used, or one for a similar goal if `accept` returns True; neither needs
-    a model. Otherwise the configured model compiles the goal, by default a downloaded local model, which
-    `notify` is told. Violations of the `policy` are errors of a new plan; for a plan of the library
-    PolicyRefused is raised. Raises CallsheetError without a model (CMP001).
+    A plan of the library needs no model. Otherwise the configured model compiles the goal, by default a
+    downloaded local model, which `notify` is told. Raises PolicyRefused for a plan of the library that
+    violates the policy, CallsheetError without a model (CMP001).
     """
     async with open_toolbox(setup) as toolbox:
-        return await compile_with_toolbox(toolbox, goal, context, setup, library, accept, policy, notify)
+        return await compile_with_toolbox(toolbox, request, setup, notify)
 
 
 async def compile_with_toolbox(
-    toolbox: Toolbox,
-    goal: str,
-    context: str,
-    setup: Setup,
-    library: PlanLibrary | None,
-    accept: Callable[[LibraryMatch], bool],
-    policy: Policy | None = None,
-    notify: Callable[[str], None] = lambda _: None,
+    toolbox: Toolbox, request: GoalRequest, setup: Setup, notify: Callable[[str], None] = lambda _: None
 ) -> CompileOutcome:
-    """Like `compiled_for`, with tools that are already open."""
-    registry = toolbox.registry
-    if library is not None and not context:
-        match = await asyncio.to_thread(_match_in_library, library, goal, registry, accept)
+    """Like `compile_for_setup`, with tools that are already open."""
+    registry, goal, policy = toolbox.registry, request.goal, request.policy
+    if request.library is not None and not request.context:
+        match = await asyncio.to_thread(_match_in_library, request.library, goal, registry, request.accept)
         if match is not None and policy is not None:
             prove(match.plan, policy, registry).raise_if_refused()
         if match is not None:
             return CompileOutcome(match, None, toolbox.diagnostics, pins_for_library(match.plan, registry))
     model = language_model_of(with_local_model(setup, notify))
-    request = Request(goal, offered(registry), context)
     verify = None if policy is None else objections_by(policy, registry, ())
-    draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
+    draft = await draft_for(
+        Request(goal, offered(registry), request.context), model, registry, ALL_PROVIDERS, verify=verify
+    )
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
     return CompileOutcome(None, result, toolbox.diagnostics, pins)
@@ -178,7 +181,7 @@ def _loaded(library: PlanLibrary, match: GoalMatch) -> LibraryMatch | None:
 
 def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
     given = [param.name for param in match.params]
-    return not any(d.is_error for d in check_plan(plan, registry, given, means=ALL_MEANS))
+    return not any(d.is_error for d in check_plan(plan, registry, given, providers=ALL_PROVIDERS))
 
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:

@@ -56,6 +56,6 @@ def _configured() -> str | None:
     source = Source(str(place), text)
     address = read_table(source).get("store")
     if isinstance(address, str) and "\0" in address:
-        way_out = "store is the address of a shared store, such as postgresql://host/name"
-        raise wrong_key(source, ("store",), "store contains a null character", way_out)
+        hint = "store is the address of a shared store, such as postgresql://host/name"
+        raise wrong_key(source, ("store",), "store contains a null character", hint)
     return address if isinstance(address, str) else None

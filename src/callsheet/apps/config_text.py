@@ -26,16 +26,16 @@ def read_table(source: Source) -> dict[str, Any]:
 
 
 def wrong_key(
-    source: Source, path: Path, message: str, way_out: str | None, code: str = "CFG016"
+    source: Source, path: Path, message: str, hint: str | None, code: str = "CFG016"
 ) -> CallsheetError:
     """An error at the key with this path, or at its nearest parent that the text contains."""
     span = place_of(source.text, key_spans(source.text), path)
-    return _error(code, source, span, message, way_out)
+    return _error(code, source, span, message, hint)
 
 
-def _error(code: str, source: Source, span: Span | None, message: str, way_out: str | None) -> CallsheetError:
+def _error(code: str, source: Source, span: Span | None, message: str, hint: str | None) -> CallsheetError:
     shown = source if span is None else Source(source.name, _up_to(source.text, span))
-    return CallsheetError([Diagnostic(code, Severity.ERROR, message, span, way_out)], shown)
+    return CallsheetError([Diagnostic(code, Severity.ERROR, message, span, hint)], shown)
 
 
 def _up_to(text: str, span: Span) -> str:

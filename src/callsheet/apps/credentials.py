@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.sealing.configured import configured, in_environment
 from callsheet.sealing.known import Known
@@ -26,7 +27,7 @@ def credentials_for(journal: Journal, run: str) -> Known:
     setup = Setup.from_note(start.launch)
     credentials = [*in_environment(os.environ)]
     with suppress(CallsheetError):  # a missing configuration is reported where it is needed
-        servers = choose_servers(setup, None).configs
+        servers = select_servers(setup, None).configs
         if servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 

@@ -22,7 +22,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from callsheet import __version__
 from callsheet.api.logins import login_file
 from callsheet.apps.config_file import settings_path
-from callsheet.apps.session import Setup, choose_servers, default_local_model, pin_keeper
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup, default_local_model
+from callsheet.apps.tool_pins import pin_keeper
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
 from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
@@ -136,8 +138,8 @@ def _store() -> list[CheckResult]:
     except CallsheetError as error:
         return [_result_of(found, "store") for found in error.diagnostics]
     except OSError as error:
-        way_out = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
-        return [CheckResult("store", "bad", error.strerror or str(error), way_out)]
+        hint = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
+        return [CheckResult("store", "bad", error.strerror or str(error), hint)]
     return [
         CheckResult("store", "ok", f"{shown(address)} ({'there' if exists else 'made with its first use'})")
     ]
@@ -239,7 +241,7 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
 async def _servers(setup: Setup) -> list[CheckResult]:
     """Each server, started separately, so that each failure is reported by itself."""
     try:
-        configs = choose_servers(setup, None).configs
+        configs = select_servers(setup, None).configs
     except CallsheetError:
         return []  # reported by the check of the configuration
     pins = pin_keeper(setup.settings, records=False)

@@ -11,7 +11,8 @@ from socket import socket
 from typing import NamedTuple, TypeAlias
 
 from callsheet.api.logins import login_file
-from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig
 from callsheet.ports.mcp.oauth.authorize import PendingLogin, begin, finish
@@ -60,12 +61,7 @@ async def log_in(
             issuer = known_login.issuer if known_login is not None and is_same else ""
             pending = await begin(name, transport, guard, redirect, before=issuer, scope=scope)
             if ask_for_redirect is None:
-                async with listening(listener, pending.state) as waiting:
-                    show(pending)
-                    try:
-                        redirect_parameters = await waiting.answer(LOGIN_TIMEOUT)
-                    except TimeoutError:
-                        raise nobody_came(name, LOGIN_TIMEOUT) from None
+                redirect_parameters = await _received_parameters(name, pending, listener, show)
             else:
                 listener.close()  # so that a browser on this machine gets an error at once
                 show(pending)
@@ -74,6 +70,18 @@ async def log_in(
     async with file.locked():
         file.put(login)
     return login
+
+
+async def _received_parameters(
+    name: str, pending: PendingLogin, listener: socket, show: ShowAddress
+) -> Mapping[str, str]:
+    """Show the authorization URL and wait for the redirect; raises CallsheetError if none comes in time."""
+    async with listening(listener, pending.state) as waiting:
+        show(pending)
+        try:
+            return await waiting.answer(LOGIN_TIMEOUT)
+        except TimeoutError:
+            raise nobody_came(name, LOGIN_TIMEOUT) from None
 
 
 async def log_out(setup: Setup, name: str) -> LogoutResult:
@@ -102,7 +110,7 @@ def stored_logins() -> tuple[LoginFile, tuple[Login, ...]]:
 
 def _server(setup: Setup, name: str) -> HttpServer:
     """The transport of a server that supports logins; raises CallsheetError (TOL039)."""
-    configs = {config.name: config for config in choose_servers(setup, None).configs}
+    configs = {config.name: config for config in select_servers(setup, None).configs}
     config = configs.get(name)
     if config is None:
         near = did_you_mean(name, tuple(configs))

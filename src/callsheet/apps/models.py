@@ -19,8 +19,8 @@ from callsheet.api.models import ChatModel, Model, called, model_port
 from callsheet.api.planning import GraphPlanner, graph_planner
 from callsheet.api.replanning import Replan, replan_by
 from callsheet.api.requirements import facts_of, spec_lookup
-from callsheet.apps.session import Setup, default_local_model
 from callsheet.apps.settings import load_settings
+from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Call, CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
@@ -112,7 +112,7 @@ class RunModels:
     """The rules for agents; None without a model."""
 
     @property
-    def means(self) -> Providers:
+    def providers(self) -> Providers:
         """Whether there is a model, an agent and a compiler."""
         has_model = self.model is not None
         return Providers(model=has_model, agent=self.agents is not None, compiler=self.replan is not None)

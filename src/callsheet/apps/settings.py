@@ -129,7 +129,7 @@ def load_settings(path: Path | None = None) -> Settings:
     try:
         return _settings(read_table(source))
     except _InvalidSetting as misfit:
-        raise wrong_key(source, misfit.path, misfit.message, misfit.way_out, misfit.code) from None
+        raise wrong_key(source, misfit.path, misfit.message, misfit.hint, misfit.code) from None
 
 
 def read_settings(data: object, where: str) -> Settings:
@@ -138,17 +138,17 @@ def read_settings(data: object, where: str) -> Settings:
         return _settings(data)
     except _InvalidSetting as misfit:
         message = f"the configuration {where}: {misfit.message}"
-        raise CallsheetError.single(misfit.code, message, help=misfit.way_out) from misfit
+        raise CallsheetError.single(misfit.code, message, help=misfit.hint) from misfit
 
 
 class _InvalidSetting(Exception):
     """An unknown key, or an invalid value, of the configuration."""
 
-    def __init__(self, path: _Path, message: str, way_out: str | None = None, code: str = "CFG016") -> None:
+    def __init__(self, path: _Path, message: str, hint: str | None = None, code: str = "CFG016") -> None:
         super().__init__(message)
         self.path = path
         self.message = message
-        self.way_out = way_out
+        self.hint = hint
         self.code = code
 
 
@@ -164,19 +164,19 @@ def _read(kind: type[_T], data: object, path: _Path) -> _T:
     """Parses a table; every key must be known and its value of the right type."""
     if not isinstance(data, Mapping):
         raise _InvalidSetting(path, f"{_dotted(path) or 'it'} must be a table")
-    hints = get_type_hints(kind)
+    field_types = get_type_hints(kind)
     known = [f.name for f in fields(cast("Any", kind))]
     values: dict[str, Any] = {}
     for key, value in cast("Mapping[Any, object]", data).items():
         place = (*path, str(key))
         if key not in known:
             near = did_you_mean(str(key), known)
-            way_out = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+            hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
             table = None if path else _table_of(str(key))
             if table is not None:
-                way_out = f"{key} belongs to the table [{table}]"
-            raise _InvalidSetting(place, f"there is no key {_dotted(place)}", way_out)
-        values[key] = _value(hints[key], value, place)
+                hint = f"{key} belongs to the table [{table}]"
+            raise _InvalidSetting(place, f"there is no key {_dotted(place)}", hint)
+        values[key] = _value(field_types[key], value, place)
     try:
         return kind(**values)
     except WrongPattern as error:

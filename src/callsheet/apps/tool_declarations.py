@@ -7,7 +7,8 @@ started only on request, and stopped before the result is returned.
 from __future__ import annotations
 
 from callsheet.api.checking import Providers
-from callsheet.apps.session import Setup, Toolbox, local_tools
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, local_tools
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
 from callsheet.ports.tools import Registry
@@ -25,9 +26,9 @@ class DeclaredTools:
         self._opened = opened
 
     @property
-    def means(self) -> Providers:
+    def providers(self) -> Providers:
         """Whether there is a model, an agent and a compiler."""
-        return self.setup.means
+        return self.setup.providers
 
     def tools_for(
         self, plan: Plan, *, asks_servers: bool
@@ -64,7 +65,7 @@ class DeclaredTools:
         import asyncio  # noqa: PLC0415 - only where servers are asked
 
         from callsheet.api.agents import asks_for_all_tools  # noqa: PLC0415 - as above
-        from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+        from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
 
         async def ask() -> tuple[Registry, tuple[Diagnostic, ...]]:
             needs = None if asks_for_all_tools(plan, self.setup.agents) else plan

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from callsheet.api.logins import login_file
-from callsheet.apps.session import Setup, choose_servers, pin_file
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
+from callsheet.apps.tool_pins import pin_file
 from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
 from callsheet.ports.mcp import McpPool
 from callsheet.ports.mcp.declarations import pin_of
@@ -126,7 +128,7 @@ async def compare_with_pins(
     Also returns diagnostics about servers that could not be queried. Raises CallsheetError for a server that
     is not configured, a tool that is neither offered nor pinned, or an invalid file.
     """
-    chosen = choose_servers(setup, None)
+    chosen = select_servers(setup, None)
     targets = targets_of(words, (config.name for config in chosen.configs))
     if not targets:
         targets = tuple(Target(config.name) for config in chosen.configs)

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
+def strong_components(successors: Sequence[Sequence[int]], root: int) -> list[int]:
     """The component number of each node reachable from the root, -1 for the others.
 
     Numbers are in reverse topological order: an edge between components leads to the lower number.
 
-    >>> strong_parts([[1], [0, 2], []], 0)
+    >>> strong_components([[1], [0, 2], []], 0)
     [1, 1, 0]
     """
     size = len(successors)
     index = [-1] * size
     low = [0] * size
-    part_of = [-1] * size
+    component_of = [-1] * size
     open_nodes: list[int] = []
-    parts = 0
+    components = 0
     index[root] = 0
     counter = 1
     open_nodes.append(root)
@@ -35,7 +35,7 @@ def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
                 open_nodes.append(following)
                 stack.append((following, iter(successors[following])))
                 break
-            if part_of[following] < 0:
+            if component_of[following] < 0:
                 low[node] = min(low[node], index[following])
         else:
             stack.pop()
@@ -43,10 +43,14 @@ def strong_parts(successors: Sequence[Sequence[int]], root: int) -> list[int]:
                 above = stack[-1][0]
                 low[above] = min(low[above], low[node])
             if low[node] == index[node]:
-                while True:
-                    member = open_nodes.pop()
-                    part_of[member] = parts
-                    if member == node:
-                        break
-                parts += 1
-    return part_of
+                _close(node, open_nodes, component_of, components)
+                components += 1
+    return component_of
+
+
+def _close(root: int, open_nodes: list[int], component_of: list[int], number: int) -> None:
+    """Move the nodes of a component, from its root to the end, out of the open nodes, and number them."""
+    member = -1
+    while member != root:
+        member = open_nodes.pop()
+        component_of[member] = number

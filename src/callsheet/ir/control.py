@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.dominators import dominator_tree, immediate_dominators
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.ir.step import Call, Respond, Step
@@ -122,12 +122,12 @@ def _cycles(flow: Flow) -> bytearray:
     in_cycle = bytearray(len(flow.successors))
     if not flow.goes_back:
         return in_cycle
-    part_of = strong_parts(flow.successors, flow.entry)
-    for node, part in enumerate(part_of):
-        if part < 0:
+    component_of = strong_components(flow.successors, flow.entry)
+    for node, component in enumerate(component_of):
+        if component < 0:
             continue
         for following in flow.successors[node]:
-            if part_of[following] == part:
+            if component_of[following] == component:
                 in_cycle[node] = in_cycle[following] = 1
     return in_cycle
 

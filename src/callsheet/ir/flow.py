@@ -185,7 +185,7 @@ def turns_of(plan: Plan, ids: list[str], groups: list[int | None], turning: list
         if last == passed:
             continue
         passed = last
-        targets, falls, only_if_empty = _ways_out(plan, _group_to(last, steps), number_of, entered)
+        targets, falls, only_if_empty = _exits(plan, _group_to(last, steps), number_of, entered)
         if falls:
             targets.append(last + 1)
             if only_if_empty and targets.count(last + 1) == 1:
@@ -240,7 +240,7 @@ def _jump_targets(steps: tuple[Step, ...], turning: list[int], number_of: dict[s
     return targets
 
 
-def _ways_out(
+def _exits(
     plan: Plan, members: range, number_of: dict[str, int], entered: set[int]
 ) -> tuple[list[int], bool, bool]:
     """The jump targets of a step or group, whether it falls through, and whether only if an answer is empty.

@@ -52,7 +52,7 @@ class Decision(NamedTuple):
 _EVERY = ""
 """Stands for the step of decisions that are not told apart by step."""
 
-Way: TypeAlias = "tuple[Decision, ...]"
+Decisions: TypeAlias = "tuple[Decision, ...]"
 """The decisions made at one event, in order."""
 
 
@@ -83,13 +83,13 @@ class DecisionLog:
         self._is_told = False
         """Whether the decisions of the current event are known."""
 
-    def follow(self, decisions: Way | None) -> None:
+    def follow(self, decisions: Decisions | None) -> None:
         """Replay these decisions at the next event; None if they are not known."""
         self._outcomes_left, self._is_told = {}, decisions is not None
         for kind, step, outcome in decisions or ():
             self._outcomes_left.setdefault((kind, step), deque()).append(outcome)
 
-    def taken(self) -> Way:
+    def taken(self) -> Decisions:
         """The decisions recorded since the last call."""
         decisions, self._noted = tuple(self._noted), []
         return decisions

@@ -1,7 +1,7 @@
 """The interpreter: events in, commands out.
 
 Everything that happens is a function of the program, the limits and the sequence of events fed to
-`units_left.feed`. Doing the work in slices (`go_on`) does not change the result.
+`Machine.feed`. Doing the work in slices (`go_on`) does not change the result.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from callsheet.machine.ahead import Ahead
 from callsheet.machine.asking import Asking
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.commands import Command, Finish
-from callsheet.machine.decision_log import DecisionLog, Way
+from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
 from callsheet.machine.frames import Attempt, End, Frame, Group, Kept, Plain
 from callsheet.machine.limits import AUTO, Limits
@@ -161,7 +161,7 @@ class Run:
         if self.monitor is not None:
             self.monitor.take_course(course)
 
-    def follow(self, decisions: Way | None) -> None:
+    def follow(self, decisions: Decisions | None) -> None:
         """Use `decisions` for the next event; None if they are not known."""
         if self.course is None:
             if decisions is None:

@@ -95,10 +95,7 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
     elif _count(run, frame):
         try:
             if code.reads:
-                was_set = run.scope.was_set
-                for slot, name in code.reads:
-                    if not was_set[slot]:
-                        raise Unresolved(name)
+                _require_set(run, code)
             _perform(run, frame, 0, out)
         except Unresolved as error:
             if run.monitor is not None:
@@ -163,6 +160,14 @@ def jump(code: StepCode, number: int, target: str) -> Control:
 def joined(inputs: tuple[Eval, ...], slots: list[Any]) -> str:
     """The values as one text, separated by spaces, without empty ones."""
     return _join([make(slots) for make in inputs])
+
+
+def _require_set(run: Run, code: StepCode) -> None:
+    """Raise Unresolved for the first variable that the step reads and that is not set."""
+    was_set = run.scope.was_set
+    for slot, name in code.reads:
+        if not was_set[slot]:
+            raise Unresolved(name)
 
 
 def _fail_unmade(run: Run, frame: Frame, error: str) -> None:

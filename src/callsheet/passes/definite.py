@@ -19,9 +19,9 @@ _LEAST_BUDGET = 200_000
 class Known(Enum):
     """On which paths to a read the variable is set."""
 
-    ALWAYS = "set on every way to the read"
-    SOMETIMES = "set on some ways to the read"
-    NEVER = "set on no way to the read"
+    ALWAYS = "set on every path to the read"
+    SOMETIMES = "set on some paths to the read"
+    NEVER = "set on no path to the read"
 
 
 def settle(flow: Flow, uses: Sequence[Use]) -> list[Known]:

@@ -39,7 +39,7 @@ class Finding:
     place: Place | None = None
 
     @property
-    def way_out(self) -> str | None:
+    def hint(self) -> str | None:
         """The help as text."""
         return self.help.words if isinstance(self.help, Suggestion) else self.help
 
@@ -52,7 +52,7 @@ class Finding:
             self.severity,
             self.message,
             span,
-            self.way_out,
+            self.hint,
             step=step.id if step is not None else None,
             swap=self.help.swap if isinstance(self.help, Suggestion) else None,
         )

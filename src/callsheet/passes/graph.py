@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, Order, Respond
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.flow import Use
 from callsheet.ir.precedence import UNORDERED, Precedence
 from callsheet.passes.finding import Finding, Subject
@@ -69,16 +69,16 @@ def _circles(subject: Subject, order: Precedence) -> Iterator[Finding]:
         return
     waits = order.waits
     root = len(waits)
-    part_of = strong_parts([*waits, range(root)], root)
+    component_of = strong_components([*waits, range(root)], root)
     members: dict[int, list[int]] = {}
     for number in range(root):
-        members.setdefault(part_of[number], []).append(number)
-    for part in members.values():
-        if len(part) > 1 or part[0] in waits[part[0]]:
-            yield _circle_finding(subject, _circle(waits, part_of, part[0]), len(part))
+        members.setdefault(component_of[number], []).append(number)
+    for component in members.values():
+        if len(component) > 1 or component[0] in waits[component[0]]:
+            yield _circle_finding(subject, _circle(waits, component_of, component[0]), len(component))
 
 
-def _circle(waits: Sequence[Sequence[int]], part_of: list[int], start: int) -> list[int]:
+def _circle(waits: Sequence[Sequence[int]], component_of: list[int], start: int) -> list[int]:
     """A shortest cycle through `start`, in the order of waiting: each step waits for the next."""
     came_from: dict[int, int] = {}
     queue = deque([start])
@@ -90,7 +90,7 @@ def _circle(waits: Sequence[Sequence[int]], part_of: list[int], start: int) -> l
                 while circle[-1] != start:
                     circle.append(came_from[circle[-1]])
                 return circle[::-1]
-            if part_of[other] == part_of[start] and other not in came_from:
+            if component_of[other] == component_of[start] and other not in came_from:
                 came_from[other] = node
                 queue.append(other)
     return [start]

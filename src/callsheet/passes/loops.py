@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Goto
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.flow import Flow, is_guarded
 from callsheet.passes.finding import Finding, Subject
 
@@ -57,17 +57,17 @@ def _closed_loops(flow: Flow) -> Iterator[list[int]]:
     """The strongly connected components that contain an edge and that no edge leaves, in text order."""
     if not flow.goes_back:
         return iter(())
-    part_of = strong_parts(flow.successors, flow.entry)
+    component_of = strong_components(flow.successors, flow.entry)
     members: dict[int, list[int]] = {}
     leaves: set[int] = set()
     loops: set[int] = set()
-    for node, part in enumerate(part_of):
-        if part < 0:
+    for node, component in enumerate(component_of):
+        if component < 0:
             continue
-        members.setdefault(part, []).append(node)
+        members.setdefault(component, []).append(node)
         for following in flow.successors[node]:
-            if part_of[following] != part:
-                leaves.add(part)
+            if component_of[following] != component:
+                leaves.add(component)
             else:
-                loops.add(part)
-    return iter(sorted(members[part] for part in loops - leaves))
+                loops.add(component)
+    return iter(sorted(members[component] for component in loops - leaves))

@@ -54,8 +54,8 @@ def _set_nowhere(subject: Subject, use: Use) -> Finding:
     own = (foreach.var,) if foreach is not None else ()
     help_ = subject.suggest(name, chain(own, subject.flow.definitions, subject.given), "$")
     if subject.plan.order is Order.DAG:
-        way_out = f'give it with --var {name}=…, put it into "variables", or set it with a step'
-        return _finding("CHK001", Severity.ERROR, f"no step sets ${name}", use, help_ or way_out)
+        hint = f'give it with --var {name}=…, put it into "variables", or set it with a step'
+        return _finding("CHK001", Severity.ERROR, f"no step sets ${name}", use, help_ or hint)
     return _finding("CHK001", Severity.WARNING, f"no step sets ${name}", use, help_ or _from_outside(name))
 
 

@@ -17,10 +17,10 @@ _SYNTAX = "Syntax error: "
 _EXPECTING = re.compile(r"(?:mismatched|extraneous) input '(.*)' expecting (.*)")
 _MISSING = re.compile(r"missing (.+) at '(.*)'")
 _NO_TOKEN = re.compile(r"token recognition error at: '(.*)'")
-_NO_WAY = re.compile(r"no viable alternative at input '(.*)'")
+_NO_ALTERNATIVE = re.compile(r"no viable alternative at input '(.*)'")
 _END = "<EOF>"
 _CLOSING = (")", "]", "}", ":", ",")
-_WAYS_OUT = {
+_HINTS = {
     "and": "CEL writes && for and",
     "or": "CEL writes || for or",
     "not": "CEL writes ! for not",
@@ -46,11 +46,11 @@ def unreadable(when: str, words: str) -> Unreadable:
     before = sum(len(each) + 1 for each in when.split("\n")[: line - 1])
     at = min(before + column - 1, len(when))
     message, token = _in_few_words(text.removeprefix(_SYNTAX))
-    if _NO_WAY.search(text):  # CEL means the last of several tokens
+    if _NO_ALTERNATIVE.search(text):  # CEL means the last of several tokens
         at = max(when.rfind(token, 0, at + len(token)), 0)
     end = min(at + max(len(token), 1), max(len(when), at))
-    way_out = _WAYS_OUT.get(token) or _WAYS_OUT.get(when[:at].rstrip().rpartition(" ")[2])
-    return Unreadable(message, Span(at, end), way_out)
+    hint = _HINTS.get(token) or _HINTS.get(when[:at].rstrip().rpartition(" ")[2])
+    return Unreadable(message, Span(at, end), hint)
 
 
 def _in_few_words(message: str) -> tuple[str, str]:
@@ -67,7 +67,7 @@ def _in_few_words(message: str) -> tuple[str, str]:
         if token[:1] in ("'", '"'):
             return "a string is not terminated: its closing quote is missing", token
         return f"{token!r} is not part of CEL", token
-    if match := _NO_WAY.fullmatch(message):
+    if match := _NO_ALTERNATIVE.fullmatch(message):
         return f"{match[1]!r} is not allowed here", match[1]
     return message, ""
 

@@ -17,7 +17,7 @@ from callsheet.policy.rules.files import FILE_NAMES, filing_of
 
 _MOVES = re.compile(r"MOVE|RENAME|MV(?:_|\Z)|REPLACE")
 """Names of tools after which what was at the source is gone."""
-WAY_OUT = "write another file; a plan cannot change the files that control runs"
+HINT = "write another file; a plan cannot change the files that control runs"
 """What to do instead of writing a file that configures callsheet."""
 
 

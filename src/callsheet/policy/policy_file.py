@@ -156,10 +156,10 @@ def _check_audiences(policy: Policy, faults: Faults) -> None:
     for path, readers in faults.readers:
         for name in sorted(readers - known):
             message = f"{name!r} is no audience of this policy"
-            faults.add("POL003", message, path, _way_to_readers(name, known))
+            faults.add("POL003", message, path, _readers_hint(name, known))
 
 
-def _way_to_readers(name: str, known: set[str]) -> str:
+def _readers_hint(name: str, known: set[str]) -> str:
     """The suggested fix for an undescribed reader, which may be a misspelt audience or level."""
     meant = _LONG_NAMES.get(name)
     suggestions = (meant,) if meant else did_you_mean(name, sorted({*known, *_LEVELS}))

@@ -103,9 +103,9 @@ def _refuse_unknown(rule: CallRule, program: Any) -> None:
             raise _undecidable(rule, name, f"the arguments of the call are in args: args.{name}")
 
 
-def _undecidable(rule: CallRule, name: str, way_out: str | None) -> CallsheetError:
+def _undecidable(rule: CallRule, name: str, hint: str | None) -> CallsheetError:
     return CallsheetError.single(
         "POL003",
         f"the rule for @{rule.tool} would always hold: {name!r} in {rule.when!r} is not defined",
-        help=way_out or "CEL has size, contains, startsWith, endsWith, matches, int, double, string, …",
+        help=hint or "CEL has size, contains, startsWith, endsWith, matches, int, double, string, …",
     )

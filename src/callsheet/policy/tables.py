@@ -41,10 +41,10 @@ class Faults:
         self._found: list[Diagnostic] = []
         self.readers: list[tuple[Path, frozenset[str]]] = []
 
-    def add(self, code: str, message: str, path: Path, way_out: str | None = None) -> None:
+    def add(self, code: str, message: str, path: Path, hint: str | None = None) -> None:
         """Record an error at a path."""
         span = place_of(self._source.text, self._spans, path)
-        self._found.append(Diagnostic(code, Severity.ERROR, message, span, way_out))
+        self._found.append(Diagnostic(code, Severity.ERROR, message, span, hint))
 
     def raise_if_any(self) -> None:
         """Raise CallsheetError with the recorded errors in text order, if there are any."""
@@ -69,10 +69,10 @@ def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Fau
         reader = keys.get(key)
         if reader is None:
             suggestions = did_you_mean(key, keys)
-            way_out = (
+            hint = (
                 f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known are {', '.join(keys)}"
             )
-            faults.add("POL002", f"a policy has no key {_dotted(key_path)}", key_path, way_out)
+            faults.add("POL002", f"a policy has no key {_dotted(key_path)}", key_path, hint)
             continue
         try:
             values[key] = reader(value, key_path, faults)

@@ -113,5 +113,5 @@ def has_ended(run_id: str, status: str) -> JournalError:
     return JournalError(
         "JRN032",
         f"run {run_id} has ended ({status}); there is nothing to cancel",
-        way_out=f"`callsheet show {run_id}` shows how it ended",
+        hint=f"`callsheet show {run_id}` shows how it ended",
     )

@@ -138,7 +138,7 @@ def stand(
     raise JournalError(
         "JRN012",
         f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
-        way_out="restore the journal from a copy, or export its intact part: `callsheet runs salvage`",
+        hint="restore the journal from a copy, or export its intact part: `callsheet runs salvage`",
     )
 
 
@@ -150,7 +150,7 @@ def check_version(journal: Journal, run_id: str) -> None:
             "JRN022",
             f"run {run_id} was begun by version {version} of the machine that runs plans, and this is"
             f" version {MACHINE_VERSION}: it might continue differently",
-            way_out="resume it with the callsheet that started it, or start a new run",
+            hint="resume it with the callsheet that started it, or start a new run",
         )
 
 
@@ -299,7 +299,7 @@ def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str
         raise JournalError(
             "JRN031",
             f"{len(keys)} calls of {name} are in doubt: {_listed(keys)}",
-            way_out="name a call by its key, or decide about all of them: --all",
+            hint="name a call by its key, or decide about all of them: --all",
         )
     return keys
 
@@ -318,21 +318,21 @@ def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[st
         message = f"no call {name[:80]!r} of this run is in doubt"
     if not undecided:
         return JournalError(
-            "JRN030", message, way_out=f"nothing is in doubt: `callsheet resume {run_id}` carries it on"
+            "JRN030", message, hint=f"nothing is in doubt: `callsheet resume {run_id}` carries it on"
         )
     steps = [place_of_key(key)[0] for key in undecided]
     suggestions = () if decided else did_you_mean(name, [*undecided, *steps])
-    way_out = (
+    hint = (
         f"did you mean {' or '.join(suggestions)}?" if suggestions else f"in doubt are {_listed(undecided)}"
     )
-    return JournalError("JRN030", message, way_out=way_out)
+    return JournalError("JRN030", message, hint=hint)
 
 
 def _has_ended(run_id: str, result: Result) -> JournalError:
     return JournalError(
         "JRN030",
         f"run {run_id} has ended ({result.status}); none of its calls is in doubt any more",
-        way_out=f"`callsheet show {run_id}` shows how it ended",
+        hint=f"`callsheet show {run_id}` shows how it ended",
     )
 
 

@@ -56,14 +56,14 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
         raise JournalError(
             "JRN082",
             f"the run ended at event {last.seq}: no later step can be edited",
-            way_out="name an earlier event: `callsheet show RUN --events` lists them",
+            hint="name an earlier event: `callsheet show RUN --events` lists them",
         )
     known = {*machine.program.names, *machine.variables()}
     for name in edits.variables:
         if name not in known:
             suggestions = did_you_mean(name, known)
-            way_out = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
-            raise JournalError("JRN084", f"the run has no variable ${name[:80]}", way_out)
+            hint = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
+            raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
     if not edits.variables:
         return None
     return Edited(dict(edits.variables), edits.by, holds=tells_the_machine(last.type))
@@ -105,7 +105,7 @@ def check_plain(history: ParentHistory, edits: Edits) -> None:
                 "SEC009",
                 f"what would stand in step {step} of the new plan is a secret, and plans are stored "
                 "unencrypted",
-                way_out="let the step read a variable, and set that: --set NAME=VALUE",
+                hint="let the step read a variable, and set that: --set NAME=VALUE",
             )
 
 
@@ -122,14 +122,14 @@ def check_not_begun(history: ParentHistory, edits: Edits, at: int) -> None:
             raise JournalError(
                 "JRN082",
                 f"at event {event.seq} the run followed a new plan of RE-PLAN, which cannot be edited",
-                way_out=f"fork before it, or edit variables alone: --at {event.seq - 1}",
+                hint=f"fork before it, or edit variables alone: --at {event.seq - 1}",
             )
         if event.key is not None and parse_key(event.key).step in changed:
             step = parse_key(event.key).step
             raise JournalError(
                 "JRN082",
                 f"step {step} had started at event {event.seq}, so it cannot be edited any more",
-                way_out=f"fork before it: --at {max(1, event.seq - 1)}",
+                hint=f"fork before it: --at {max(1, event.seq - 1)}",
             )
 
 
@@ -147,5 +147,5 @@ def check_same_past(before: Folded, now: Folded, edits: Edits) -> None:
             "JRN082",
             f"with {', '.join(sorted(changed))} edited, the run would have taken another path before that "
             "event",
-            way_out="fork at an earlier event: `callsheet show RUN --events` lists them",
+            hint="fork at an earlier event: `callsheet show RUN --events` lists them",
         )

@@ -234,7 +234,7 @@ def _parent(journal: Journal, run_id: str) -> RunInfo:
         raise JournalError(
             "JRN012",
             f"the journal of run {info.run_id} is damaged at event {bad.seq}: {bad.why}",
-            way_out="restore the journal from a copy, or fork its intact part: `callsheet runs salvage`",
+            hint="restore the journal from a copy, or fork its intact part: `callsheet runs salvage`",
         )
     return info
 
@@ -280,10 +280,10 @@ def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> Journa
         names = list(machine.program.number_of)
         suggestions = did_you_mean(visited.step, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
+        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
         if generation_of(machine) != visited.generation:
-            way_out = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
-        return JournalError("JRN081", f"the run has not reached a step {place[:80]}", way_out)
+            hint = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
+        return JournalError("JRN081", f"the run has not reached a step {place[:80]}", hint)
     times = machine.visits[number]
     message = "it never reached it" if not times else f"it reached it {times} time{'s' if times != 1 else ''}"
     return JournalError(

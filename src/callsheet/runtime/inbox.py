@@ -243,5 +243,5 @@ def _answers(journal: Journal, run_id: str, place: str | None) -> Iterator[Answe
             yield event
 
 
-def _not_asked(message: str, way_out: str | None = None) -> CallsheetError:
-    return CallsheetError.single("RUN030", message, help=way_out or "`callsheet inbox` lists what waits")
+def _not_asked(message: str, hint: str | None = None) -> CallsheetError:
+    return CallsheetError.single("RUN030", message, help=hint or "`callsheet inbox` lists what waits")

@@ -161,5 +161,5 @@ def check_pins(start: Start, pins: Mapping[str, str]) -> None:
             "the declaration of "
             + ", ".join(f"@{name}" for name in changed)
             + " has changed since the start",
-            way_out="review the changes (`callsheet tools`), then resume with --accept-changed-tools",
+            hint="review the changes (`callsheet tools`), then resume with --accept-changed-tools",
         )

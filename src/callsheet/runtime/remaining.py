@@ -95,7 +95,7 @@ def _position_of(machine: Machine) -> RunPosition:
     return RunPosition(
         next=0 if schedule is not None else min(machine.pc, count),
         done=frozenset() if schedule is None else frozenset(schedule.numbers_done()),
-        ways={number: monitor.implicit_flows.about(number) for number in range(count)},
+        pcs={number: monitor.implicit_flows.about(number) for number in range(count)},
         presence=dict(monitor.variable_labels.presence),
         values=machine.variables(),
     )

@@ -47,8 +47,8 @@ def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
         names = [step.id for step in plan.steps]
         suggestions = did_you_mean(name, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
-        raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", way_out)
+        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
+        raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", hint)
     return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
 
 

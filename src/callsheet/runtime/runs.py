@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
@@ -173,26 +174,38 @@ It is called after the ports are open.
 """
 
 
-async def resume_run(  # noqa: PLR0913 - all are independent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amendments:
+    """What the operator changes about a run that is resumed.
+
+    `in_doubt` decides the calls in doubt that their probes and policies leave undecided. `limits` maps the
+    run's limits to those that apply from now on. A run under a policy keeps it unless `policy` gives another.
+    """
+
+    in_doubt: Resolution | None = None
+    limits: Callable[[Limits], Limits] | None = None
+    policy: PolicyFor | None = None
+
+
+_UNCHANGED = Amendments()
+
+
+async def resume_run(
     journal: Journal,
     run_id: str,
     ports_for: PortsFor,
-    in_doubt: Resolution | None = None,
+    amendments: Amendments = _UNCHANGED,
     watch: Watch = _NOBODY,
     present: Respondents = _ABSENT,
     *,
-    limits: Callable[[Limits], Limits] | None = None,
-    policy: PolicyFor | None = None,
     offload: Offload = at_once,
 ) -> RunOutcome:
     """Resume a run where its journal ends; a run that has ended returns its result again.
 
     A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
-    Calls in doubt are decided by their probes and policies, then by `in_doubt`. If others stay in doubt, the
-    run goes on as far as it can without them, and the outcome lists them; if nothing can go on without
-    decisions or answers, nothing is launched. `limits` maps the run's limits to those that apply from now on.
-    A run under a policy keeps it unless `policy` gives another. A requested cancellation is carried out. The
-    run is folded with `offload`, where the observer also hears what has happened so far. Raises
+    If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them; if
+    nothing can go on without decisions or answers, nothing is launched. A requested cancellation is carried
+    out. The run is folded with `offload`, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
     plan = await offload(lambda: _plan_of(journal, run_id))
@@ -217,12 +230,12 @@ async def resume_run(  # noqa: PLR0913 - all are independent
             return ended(journal, writer, folded, journaled)
         async with AsyncExitStack() as stack:
             ports, other = None, None
-            if policy is not None:
+            if amendments.policy is not None:
                 ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
-                other = policy(folded)
-            _change(folded, recorder, limits, other)
+                other = amendments.policy(folded)
+            _change(folded, recorder, amendments.limits, other)
             if machine.result is None:
-                settle_doubts(folded, recorder, in_doubt)
+                settle_doubts(folded, recorder, amendments.in_doubt)
             if machine.result is not None:
                 if watch.on_decided is not None:
                     watch.on_decided()

@@ -85,5 +85,5 @@ def _unusable(path: Path, reason: str) -> JournalError:
     return JournalError(
         "JRN018",
         f"the anchor file {path} cannot be used: {reason}",
-        way_out="name a file of `callsheet runs heads --anchor FILE`",
+        hint="name a file of `callsheet runs heads --anchor FILE`",
     )

@@ -72,7 +72,7 @@ def export_run(parts: Parts, run_id: str) -> Iterator[bytes]:
         raise JournalError(
             "JRN012",
             f"run {run_id} is damaged at event {bad.seq}: {bad.why}",
-            way_out=f"`callsheet runs salvage {run_id}` exports the events before it",
+            hint=f"`callsheet runs salvage {run_id}` exports the events before it",
         )
     number, run = run_row(reader, run_id)
     lines = lines_of(parts, Source(run, entries_of(reader, number)))
@@ -220,7 +220,7 @@ class _Intake:
             raise JournalError(
                 "JRN003",
                 f"there is a run {self._run_id} in this journal already",
-                way_out="import the file into another journal: --journal PATH",
+                hint="import the file into another journal: --journal PATH",
             )
         self._run = run
         self._base = 0
@@ -338,5 +338,5 @@ def _damaged(why: str) -> JournalError:
     return JournalError(
         "JRN016",
         f"this is not a complete export of runs: {why}",
-        way_out="export the runs again; nothing was imported",
+        hint="export the runs again; nothing was imported",
     )

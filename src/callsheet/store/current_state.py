@@ -8,6 +8,7 @@ verified from there on, and before it only the start and the values that the sna
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from callsheet.ir import Plan
 from callsheet.machine import Program
@@ -18,7 +19,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.replay import fold, fold_on, restored, start_from
-from callsheet.store.snapshots import UnusableSnapshot, read_plainly
+from callsheet.store.snapshots import StoredParts, UnusableSnapshot, read_plainly
 from callsheet.store.unsealing import Unsealer
 
 
@@ -82,15 +83,7 @@ def stand_from(
         raise UnusableSnapshot(f"the start of the run cannot be read: {error!r}") from error
     if in_part and program is None:
         program = program_on_demand(plan, start.facts)
-    folded = restored(
-        plan,
-        start,
-        taken.body or {},
-        lambda seqs: journal.bodies(run_id, seqs),
-        journal.plan_of,
-        observer,
-        read,
-        program,
-    )
+    stored = StoredParts(partial(journal.bodies, run_id), journal.plan_of, read)
+    folded = restored(plan, start, taken.body or {}, stored, observer, program)
     folded.clock.tick(taken)
     return fold_on(folded, events, journal.plan_of)

@@ -10,8 +10,8 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 class JournalError(CallsheetError):
     """A journal or a run that cannot be used as asked; its diagnostic has a JRN code."""
 
-    def __init__(self, code: str, message: str, way_out: str | None = None) -> None:
-        super().__init__([Diagnostic(code, Severity.ERROR, message, help=way_out)])
+    def __init__(self, code: str, message: str, hint: str | None = None) -> None:
+        super().__init__([Diagnostic(code, Severity.ERROR, message, help=hint)])
 
 
 class JournalWriteFailed(JournalError):
@@ -25,7 +25,7 @@ class JournalWriteFailed(JournalError):
         super().__init__(
             "JRN006",
             f"the journal of run {run_id} could not be written: {reason}",
-            way_out="free space or repair the disk; nothing is lost while this process lives",
+            hint="free space or repair the disk; nothing is lost while this process lives",
         )
 
 
@@ -37,7 +37,7 @@ class Fenced(JournalError):
         super().__init__(
             "JRN005",
             f"run {run_id} was taken over while this process held epoch {epoch}; {now}",
-            way_out="stop this process; the other one continues the run",
+            hint="stop this process; the other one continues the run",
         )
 
 
@@ -48,7 +48,7 @@ class NotStorable(JournalError):
         super().__init__(
             "JRN007",
             f"the {what} event cannot be written to the journal: {reason}",
-            way_out="pass JSON data: null, true, false, finite numbers, text, lists and objects",
+            hint="pass JSON data: null, true, false, finite numbers, text, lists and objects",
         )
 
 
@@ -59,7 +59,7 @@ class WrongProcess(JournalError):
         super().__init__(
             "JRN013",
             f"this journal handle belongs to process {opened_by}; a forked process cannot use it",
-            way_out="open the journal in the new process",
+            hint="open the journal in the new process",
         )
 
 
@@ -73,7 +73,7 @@ def run_exists(run_id: str) -> JournalError:
     return JournalError(
         "JRN003",
         f"the run {run_id} already exists",
-        way_out="omit the id to get a new one, or resume that run",
+        hint="omit the id to get a new one, or resume that run",
     )
 
 
@@ -90,6 +90,6 @@ def damaged(what: str) -> JournalError:
     return JournalError(
         "JRN012",
         f"the journal is damaged: {what}",
-        way_out="restore it from a copy, or save its intact part (`callsheet runs salvage`); "
+        hint="restore it from a copy, or save its intact part (`callsheet runs salvage`); "
         "for another journal: --journal PATH",
     )

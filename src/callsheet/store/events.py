@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:
-    from callsheet.machine.decision_log import Way
+    from callsheet.machine.decision_log import Decisions
 
 GENESIS = bytes(32)
 """The hash that a run's first entry is chained to."""
@@ -84,7 +84,7 @@ class EventType(StrEnum):
 class Guidance(Protocol):
     """Gives the decisions of a run with sealed data, for folding it without the secrets."""
 
-    def way(self, seq: int) -> Way | None:
+    def decisions(self, seq: int) -> Decisions | None:
         """The decisions made at an event; None if they are not known."""
         ...
 

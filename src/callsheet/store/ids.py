@@ -24,7 +24,7 @@ def check_run_id(run_id: str) -> str:
         raise JournalError(
             "JRN001",
             f"{run_id[:80]!a} is not a run id",
-            way_out="1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
+            hint="1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
         )
     return run_id
 

@@ -70,7 +70,7 @@ def open_letter(letter: Letter, keys: KeyStore, run_id: str) -> Letter:
     raise JournalError(
         "SEC008",
         f"the answer to {letter.topic} of run {run_id} cannot be opened: {why}",
-        way_out="put the key back with which it was sealed, or answer again: `callsheet approve`",
+        hint="put the key back with which it was sealed, or answer again: `callsheet approve`",
     )
 
 

@@ -142,14 +142,13 @@ class Journal:
         """Which failures a committed event survives."""
         return self._durability
 
-    def create_run(  # noqa: PLR0913 - all that a run begins with
+    def create_run(
         self,
         run_id: str,
         plan: Plan,
         source: str,
         start: Mapping[str, Any],
         *,
-        parent: str | None = None,
         core_version: str = "",
         known: Known | None = None,
         secret: Mapping[Part, str] | None = None,
@@ -157,12 +156,12 @@ class Journal:
     ) -> RunWriter:
         """Begin a run and own it; it appears in the journal, with its `start` event, at the first commit.
 
-        `source` is the text the plan was written as, `parent` the run that started this one, `core_version`
-        the version of the machine that runs it. `known` are secrets that are sealed wherever they occur in
-        its events; `secret` are the parts of `start` that are secret as a whole, by path, each with the
-        reason. `at` is the wall time at which the run began, if elsewhere. Raises JournalError: JRN001 for an
-        invalid id, JRN003 if the run exists, JRN004 if another process is beginning it, SEC003 if something
-        is secret and no key is available; NotStorable if `start` is not JSON data.
+        `source` is the text the plan was written as, `core_version` the version of the machine that runs it.
+        `known` are secrets that are sealed wherever they occur in its events; `secret` are the parts of
+        `start` that are secret as a whole, by path, each with the reason. `at` is the wall time at which the
+        run began, if elsewhere. Raises JournalError: JRN001 for an invalid id, JRN003 if the run exists,
+        JRN004 if another process is beginning it, SEC003 if something is secret and no key is available;
+        NotStorable if `start` is not JSON data.
         """
         check_run_id(run_id)
         self._ledger.check_process()
@@ -172,9 +171,7 @@ class Journal:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
         pending.plans.append(row)
-        pending.run = RunRow(
-            row.plan_hash, parent, core_version, self._owner, self._clock() if at is None else at
-        )
+        pending.run = RunRow(row.plan_hash, core_version, self._owner, self._clock() if at is None else at)
         writer = self._writer(pending, self._lock(run_id))
         if at is not None:
             writer.date(at)
@@ -360,7 +357,7 @@ class Journal:
             raise JournalError(
                 "JRN010",
                 f"the lock of run {run_id} in {self._place.run_locks} cannot be taken: {error.strerror}",
-                way_out="free space on its disk; what was written to the journal is kept"
+                hint="free space on its disk; what was written to the journal is kept"
                 if is_full
                 else "name a journal in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
             ) from error

@@ -54,7 +54,7 @@ def beside_journal(database: Path, what: str, joint: str = "-") -> Path:
         raise JournalError(
             "JRN010",
             f"the journal {database} cannot be used: it is a folder",
-            way_out="name a file: set CALLSHEET_JOURNAL or --journal",
+            hint="name a file: set CALLSHEET_JOURNAL or --journal",
         )
     return database.with_name(f"{database.name}{joint}{what}")
 
@@ -70,7 +70,7 @@ def refuse_special(path: Path) -> None:
         raise JournalError(
             "JRN010",
             f"the journal {path} cannot be used: it is a device or a pipe, not a file",
-            way_out="name a file; a run that is not to be recorded has --no-journal",
+            hint="name a file; a run that is not to be recorded has --no-journal",
         )
 
 
@@ -122,7 +122,7 @@ def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
         raise JournalError(
             "JRN011",
             f"{path} is on a network file system ({kind}); a journal there could be damaged",
-            way_out="keep the journal on a local disk: set CALLSHEET_JOURNAL or --journal",
+            hint="keep the journal on a local disk: set CALLSHEET_JOURNAL or --journal",
         )
 
 

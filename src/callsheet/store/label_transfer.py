@@ -89,7 +89,7 @@ def open_labels(journal: Path) -> LabelStore:
         raise JournalError(
             "JRN010",
             f"the labels of files and facts beside {journal} cannot be used: {error}",
-            way_out="free space, or move that file (`…-labels`) away, which loses its labels",
+            hint="free space, or move that file (`…-labels`) away, which loses its labels",
         ) from error
 
 
@@ -102,7 +102,7 @@ def _shared_labels(address: str) -> LabelStore:
         raise JournalError(
             "JRN010",
             f"the labels of files and facts cannot be used: {error.strerror}",
-            way_out=(
+            hint=(
                 f"check that it runs and accepts your login; without ${VARIABLE} labels are kept on this "
                 "machine"
             ),

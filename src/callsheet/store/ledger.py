@@ -339,7 +339,7 @@ def _not_maintained(error: Exception) -> JournalError:
     return JournalError(
         "JRN017",
         f"the journal could not be changed: {reason_of(error)}",
-        way_out="free space, or wait for the process that is writing; nothing was changed",
+        hint="free space, or wait for the process that is writing; nothing was changed",
     )
 
 

@@ -301,6 +301,6 @@ class WriteLock:
 def _owned_already(run_id: str, owner: str) -> JournalError:
     message = f"run {run_id} is owned by {owner or 'another process'}"
     if owner.startswith(f"process {os.getpid()} "):
-        way_out = "wait for the end of that run, or give this one another id"
-        return JournalError("JRN004", f"{message}, which is this one: it is already running here", way_out)
-    return JournalError("JRN004", message, way_out="wait for that process, or end it: that releases the run")
+        hint = "wait for the end of that run, or give this one another id"
+        return JournalError("JRN004", f"{message}, which is this one: it is already running here", hint)
+    return JournalError("JRN004", message, hint="wait for that process, or end it: that releases the run")

@@ -54,7 +54,6 @@ class RunRow(NamedTuple):
     """The row of a new run."""
 
     plan_hash: str
-    parent_run: str | None
     core_version: str
     owner: str
     created: float

@@ -233,7 +233,7 @@ class Reader(ReadConnection):
             raise JournalError(
                 "JRN015",
                 f"the large values of run {run_id} were pruned, so its steps cannot be shown any more",
-                way_out="`callsheet show RUN --events` and `callsheet runs verify` still work",
+                hint="`callsheet show RUN --events` and `callsheet runs verify` still work",
             ) from dropped
         return decode_body(data), len(data)
 

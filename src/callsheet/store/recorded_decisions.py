@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 from callsheet.ir import Plan
-from callsheet.machine.decision_log import DecisionLog, Way
+from callsheet.machine.decision_log import DecisionLog, Decisions
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
@@ -43,7 +43,7 @@ class DecisionGuide:
         self._plan_of = plan_of
         self._warn = warn
         self._mutex = threading.Lock()
-        self._decisions: dict[int, Way] = {}
+        self._decisions: dict[int, Decisions] = {}
         self._seq = 0
         self._course = DecisionLog(notes=True)
         self._folded: Folded | None = None
@@ -51,7 +51,7 @@ class DecisionGuide:
         self._is_lost = False
         self._has_told = False
 
-    def way(self, seq: int) -> Way | None:
+    def decisions(self, seq: int) -> Decisions | None:
         """The decisions made at an event; None if they cannot be known without the key."""
         with self._mutex:
             if self._seq < seq and not self._is_lost:
@@ -83,9 +83,9 @@ class DecisionGuide:
                 self._folded = begin_with(self._plan(), row, course=self._course)
             else:
                 fold_on(self._folded, (row,), self._plan_of)
-            self._seq, way = row.seq, self._course.taken()
-            if way:
-                self._decisions[row.seq] = way
+            self._seq, decisions = row.seq, self._course.taken()
+            if decisions:
+                self._decisions[row.seq] = decisions
 
     def _lose(self, error: JournalError) -> None:
         self._is_lost, self._folded, self._decisions = True, None, {}

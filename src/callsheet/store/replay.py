@@ -41,14 +41,12 @@ from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_jso
 from callsheet.store.snapshots import (
     FORMAT,
     AskTimes,
-    Fetch,
     Given,
-    Read,
     SideRecord,
+    StoredParts,
     UnusableSnapshot,
     Values,
     book_of,
-    read_plainly,
 )
 
 
@@ -61,7 +59,7 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     rest = iter(rows)
     first = next(rest, None)
     if first is None:
-        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+        raise JournalError("JRN020", "the run has no events", hint="it was never started")
     return fold_on(begin_with(plan, first, observer), rest, plan_of)
 
 
@@ -84,7 +82,7 @@ def begin_with(
     if course is not None:
         folded.machine.take_course(course)
     if first.guide is not None:
-        folded.machine.follow(first.guide.way(first.seq))
+        folded.machine.follow(first.guide.decisions(first.seq))
     folded.feed(Started(folded.start.inputs))
     return folded
 
@@ -102,7 +100,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
         if event is None:
             continue
         if row.guide is not None:
-            machine.follow(row.guide.way(row.seq))
+            machine.follow(row.guide.decisions(row.seq))
         folded.feed(event)
         if note_event(side_record, event, Place(row.seq, row.digest or row.body or {}, row.size)):
             side_record.values.prune(machine)
@@ -143,22 +141,19 @@ def restored(
     plan: Plan,
     start: Start,
     body: Mapping[str, Any],
-    fetch: Fetch,
-    plan_of: PlanOf,
-    observer: Observer | None,
-    read: Read = read_plainly,
+    stored: StoredParts,
+    observer: Observer | None = None,
     program: Program | None = None,
 ) -> Folded:
     """A run restored from the body of a snapshot; raises UnusableSnapshot if that cannot be used.
 
-    `read` decodes the bytes of an event's body. `program` may be the program of the run's first plan, if it
-    was compiled before.
+    `program` may be the program of the run's first plan, if it was compiled before.
     """
     try:
         if body["format"] != FORMAT:
             raise UnusableSnapshot("it is of another version")
-        given = Given(body, start.inputs, fetch, read)
-        side_record = book_of(body, start.facts, given.values, plan_of)
+        given = Given(body, start.inputs, stored.fetch, stored.read)
+        side_record = book_of(body, start.facts, given.values, stored.plan_of)
         if side_record.plans:
             goes_on, _, facts = side_record.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
@@ -225,7 +220,7 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
     return JournalError(
         "JRN020",
         f"event {row.seq} ({row.type}) of run {row.run_id} cannot be read: {error!r}",
-        way_out="it was written by another version of callsheet, or changed since",
+        hint="it was written by another version of callsheet, or changed since",
     )
 
 

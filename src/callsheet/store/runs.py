@@ -102,12 +102,12 @@ class Runs:
     def unknown(self, text: str) -> JournalError:
         """The error that there is no such run, with the nearest ids."""
         suggestions = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
-        way_out = (
+        hint = (
             f"did you mean {' or '.join(suggestions)}?"
             if suggestions
             else "`callsheet runs` lists them; for another journal: --journal PATH"
         )
-        return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", way_out)
+        return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", hint)
 
     def base_of(self, run_id: str) -> int:
         """The number below the row ids of a run's events; raises JournalError (JRN002) for an unknown run."""

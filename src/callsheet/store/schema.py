@@ -157,18 +157,18 @@ def unusable(path: Path, error: Exception) -> JournalError:
         return JournalError(
             "JRN010",
             f"the journal {path} cannot be used: no space is left on its disk ({reason})",
-            way_out="free space, or name a file on another disk: set CALLSHEET_JOURNAL or --journal",
+            hint="free space, or name a file on another disk: set CALLSHEET_JOURNAL or --journal",
         )
     if _is_broken(error):
         return JournalError(
             "JRN010",
             f"the journal {path} cannot be used, its disk does not work: {reason}",
-            way_out="repair the disk, or make it writable again; what was written to the journal is kept",
+            hint="repair the disk, or make it writable again; what was written to the journal is kept",
         )
     return JournalError(
         "JRN010",
         f"the journal {path} cannot be used: {reason}",
-        way_out="name a file in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
+        hint="name a file in a folder that you can write: set CALLSHEET_JOURNAL or --journal",
     )
 
 
@@ -234,7 +234,7 @@ def _check(path: Path) -> None:
         raise JournalError(
             "JRN009",
             f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-            way_out="use the version of callsheet that wrote it, or a newer one",
+            hint="use the version of callsheet that wrote it, or a newer one",
         )
 
 
@@ -242,7 +242,7 @@ def _foreign(path: Path) -> JournalError:
     return JournalError(
         "JRN008",
         f"{path} is not a journal of callsheet",
-        way_out="name another file; callsheet makes a journal where there is none",
+        hint="name another file; callsheet makes a journal where there is none",
     )
 
 

@@ -60,7 +60,7 @@ class KeyStore:
             raise JournalError(
                 "SEC001",
                 f"values of the run are sealed, and their key is missing: there is no {self.path}",
-                way_out=f"restore the key, or set {VARIABLE}; the run is unchanged",
+                hint=f"restore the key, or set {VARIABLE}; the run is unchanged",
             )
         return ring
 
@@ -88,12 +88,12 @@ def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalErr
             "SEC002",
             f"values of run {run_id} were sealed with the key {error.name}, and here is "
             + ", ".join(error.available),
-            way_out=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
+            hint=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
         )
     return JournalError(
         "SEC004",
         f"a sealed value in event {seq} of run {run_id} cannot be opened: {error}",
-        way_out="restore the journal from a copy: `callsheet runs verify` shows whether it was changed",
+        hint="restore the journal from a copy: `callsheet runs verify` shows whether it was changed",
     )
 
 
@@ -165,5 +165,5 @@ def _new_key() -> str:
     return key_text(os.urandom(KEY_BYTES))
 
 
-def _unusable(path: Path, why: str, way_out: str | None = None) -> JournalError:
-    return JournalError("SEC003", f"the file of keys {path} cannot be used: {why}", way_out or _HOW)
+def _unusable(path: Path, why: str, hint: str | None = None) -> JournalError:
+    return JournalError("SEC003", f"the file of keys {path} cannot be used: {why}", hint or _HOW)

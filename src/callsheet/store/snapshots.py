@@ -62,6 +62,17 @@ def read_plainly(kind: str, data: bytes, seq: int) -> Any:
     return decode_body(data)
 
 
+class StoredParts(NamedTuple):
+    """How a snapshot's references are resolved: bodies of events by number, plans by hash.
+
+    `read` decodes the bytes of a body.
+    """
+
+    fetch: Fetch
+    plan_of: PlanOf
+    read: Read = read_plainly
+
+
 class _Known(NamedTuple):
     """A value in an event; `body` is the event's body, or its digest."""
 

@@ -43,8 +43,8 @@ class ValueFault(StrEnum):
 class Suspect(NamedTuple):
     """A fault that flowed into the failure.
 
-    `seq` is the event at which it arose; `key` the call that failed, "" if none did. `way` are the flows from
-    the fault to the failed step, in order.
+    `seq` is the event at which it arose; `key` the call that failed, "" if none did. `path` has the flows
+    from the fault to the failed step, in order.
     """
 
     odd: ValueFault
@@ -52,7 +52,7 @@ class Suspect(NamedTuple):
     node: Node
     seq: int
     key: str
-    way: tuple[Flow, ...]
+    path: tuple[Flow, ...]
 
 
 class Blame(NamedTuple):
@@ -111,14 +111,14 @@ def _suspects(lineage: Lineage, visit: Visit) -> list[Suspect]:
         seen.add(node)
         suspect = _look_at(lineage, flow, visit)
         if suspect is not None:
-            suspects.append(suspect._replace(way=(*suspect.way, *_way_on(met, at))))
+            suspects.append(suspect._replace(path=(*suspect.path, *_rest_of_path(met, at))))
         if node.write != NONE:
             met.extend((other, at) for other in flows_into(lineage, node))
     return suspects
 
 
-def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
-    """The flows after the one at this index, on the way to the failed step."""
+def _rest_of_path(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
+    """The flows after the one at this index, up to the failed step."""
     at = met[at][1]
     while at != NONE:
         flow, at = met[at]
@@ -126,7 +126,7 @@ def _way_on(met: list[tuple[Flow, int]], at: int) -> Iterator[Flow]:
 
 
 def _look_at(lineage: Lineage, flow: Flow, failed: Visit) -> Suspect | None:
-    """What is wrong with the node of a flow, if anything; its `way` has this flow only."""
+    """What is wrong with the node of a flow, if anything; its `path` has this flow only."""
     node, path = flow.node, (flow,)
     if node.write == NONE:
         return Suspect(ValueFault.UNSET, flow.name, node, failed.seq, "", path)

@@ -60,8 +60,8 @@ def _heading(step: Step) -> str:
 def _lines(step: Step, labels: StepLabels) -> Iterator[str]:
     if labels.reads:
         yield f"reads    {', '.join(f'${name} {label}' for name, label in labels.reads)}"
-    if labels.way != LITERAL:
-        yield f"decided  by {labels.way} data"
+    if labels.pc != LITERAL:
+        yield f"decided  by {labels.pc} data"
     if isinstance(step.action, Call):
         because = f", because of {', '.join(labels.because)}" if labels.because else ""
         yield f"returns  {labels.result}{because}"
@@ -128,7 +128,7 @@ def labels_json(steps: Sequence[StepLabels]) -> list[dict[str, object]]:
         {
             "step": labels.step,
             "reads": {name: str(label) for name, label in labels.reads},
-            "decided_by": str(labels.way),
+            "decided_by": str(labels.pc),
             "gives": str(labels.result),
             "because": list(labels.because),
         }

@@ -22,8 +22,8 @@ from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.revising import NeedsConsent
-from callsheet.apps.session import Setup
 from callsheet.apps.settings import Settings
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer

@@ -49,8 +49,8 @@ def test_a_text_is_read_printed_checked_and_drawn(api):
 
 def test_a_variable_that_is_missing_is_given_in_inputs(api):
     rows = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @RESPOND ($x)")})["diagnostics"]
-    (way_out,) = [row["help"] for row in rows if row["code"] == "CHK001"]
-    assert way_out == "it is null here; give x in `inputs` or set it with a step"
+    (hint,) = [row["help"] for row in rows if row["code"] == "CHK001"]
+    assert hint == "it is null here; give x in `inputs` or set it with a step"
     step = {"index": 1, "title": "t", "tool": "add", "args": {"a": "${x}", "b": 1}, "depends_on": []}
     refused = api("POST", "/v1/runs", {"plan": json.dumps({"steps": [step]})})
     (said,) = [row for row in refused.json["diagnostics"] if row["code"] == "CHK001"]

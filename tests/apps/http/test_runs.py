@@ -130,7 +130,7 @@ def test_a_run_that_cannot_be_is_refused(api, body, status, code):
 
 
 @pytest.mark.parametrize(
-    ("more", "detail", "way_out"),
+    ("more", "detail", "hint"),
     [
         (
             {"limits": {"max_stps": 1}},
@@ -142,10 +142,10 @@ def test_a_run_that_cannot_be_is_refused(api, body, status, code):
         ({"inputs": {"a b": 1}}, "inputs.a b: a name is made of A-Z, a-z, 0-9 and underscore", None),
     ],
 )
-def test_a_field_that_does_not_fit_is_told_by_its_place_and_in_words(api, more, detail, way_out):
+def test_a_field_that_does_not_fit_is_told_by_its_place_and_in_words(api, more, detail, hint):
     (row,) = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", **more}).json["diagnostics"]
     assert row["message"].startswith(detail)
-    assert row.get("help") == way_out
+    assert row.get("help") == hint
 
 
 def test_a_field_of_an_item_of_a_list_is_compared_with_those_of_its_kind(api):

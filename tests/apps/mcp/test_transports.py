@@ -24,7 +24,8 @@ from mcp.server.lowlevel.server import Server
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.transports import serve_http
-from callsheet.apps.session import Setup, choose_servers
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
 from mcp_room import TOOLS
 
 COMMAND = (sys.executable, "-m", "callsheet")
@@ -325,9 +326,9 @@ def test_callsheet_does_not_open_itself_where_a_client_lists_it(
     )
     monkeypatch.setenv("CALLSHEET_MCP_CONFIG", str(place))
     setup = Setup(workspace=tmp_path, data=tmp_path)
-    assert [each.name for each in choose_servers(setup, None).configs] == ["other"]
+    assert [each.name for each in select_servers(setup, None).configs] == ["other"]
     named = Setup(workspace=tmp_path, data=tmp_path, mcp_configs=(place,))
-    assert [each.name for each in choose_servers(named, None).configs] == ["self", "other"]
+    assert [each.name for each in select_servers(named, None).configs] == ["self", "other"]
 
 
 @pytest.mark.servers

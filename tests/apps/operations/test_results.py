@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from callsheet.api.policies import load_policy
+from callsheet.api.proving import Assumptions
 from callsheet.apps.operations import schemas
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.drawing import DrawingFormat, draw
@@ -18,7 +19,7 @@ from callsheet.apps.operations.lctl import check_blocks
 from callsheet.apps.operations.parsing import parse_text
 from callsheet.apps.operations.proving import prove_text
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
@@ -131,7 +132,7 @@ def test_a_drawing_is_fenced_for_markdown() -> None:
 
 
 def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: DeclaredTools) -> None:
-    proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, approved=["S7"])
+    proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, Assumptions(approved=["S7"]))
     assert proved.proof is None
     assert not proved.ok
     assert "'S7'" in proved.diagnostics[0].message

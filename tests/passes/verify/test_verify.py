@@ -239,7 +239,7 @@ def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, i
 
 
 @pytest.mark.parametrize(
-    ("text", "policy", "rule", "at", "way_out"),
+    ("text", "policy", "rule", "at", "hint"),
     [
         (
             'S1: @READ_FILE (path="n")\nS2: @RESPOND ("x")',
@@ -266,7 +266,7 @@ def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, i
     ],
 )
 def test_a_refusal_has_a_place_and_a_way_out_that_leads_on(
-    text: str, policy: dict[str, Any], rule: Rule, at: str, way_out: str
+    text: str, policy: dict[str, Any], rule: Rule, at: str, hint: str
 ) -> None:
     found = [
         each
@@ -279,4 +279,4 @@ def test_a_refusal_has_a_place_and_a_way_out_that_leads_on(
     for violation in found:
         assert violation.span is not None
         assert text[violation.span.start :].startswith(at)
-        assert way_out in (violation.help or "")
+        assert hint in (violation.help or "")

@@ -230,8 +230,8 @@ def _wrong_arguments(name: str, arguments: object) -> str | None:
             return f"{name} needs {required}, a text"
     unknown = sorted(set(given) - set(schema["properties"]))
     if unknown:
-        way_out = "; give them to plan_execute" if unknown[0] == "variables" else ""
-        return f"{name} has no argument {unknown[0][:80]}{way_out}"
+        hint = "; give them to plan_execute" if unknown[0] == "variables" else ""
+        return f"{name} has no argument {unknown[0][:80]}{hint}"
     variables = given.get("variables")
     if variables is not None and not isinstance(variables, Mapping):
         return f"{name}: variables must be an object"

@@ -16,7 +16,7 @@ from callsheet.apps.chat.budget import ConversationBudget
 from callsheet.apps.chat.commands import HELP, Command, Message, PlanCommand, SimpleCommand
 from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.compiling import compile_with_toolbox
+from callsheet.apps.compiling import GoalRequest, compile_with_toolbox
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
@@ -158,9 +158,9 @@ class ChatSession:
             raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
         toolbox = await self._host.tools.for_plan(None)
         toolbox = replace(toolbox, registry=toolbox.registry.without(PLAN_TOOLS))
-        setup, library = self._host.tools.setup, self._library
+        request = GoalRequest(goal=goal, library=self._library, policy=self._policy)
         compiled_plan = await compile_with_toolbox(
-            toolbox, goal, "", setup, library, lambda _: False, self._policy, notify=self._screen.show
+            toolbox, request, self._host.tools.setup, self._screen.show
         )
         if compiled_plan.result is not None:
             accounting = compiled_plan.result.accounting

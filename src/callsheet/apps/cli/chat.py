@@ -26,7 +26,8 @@ from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
     from callsheet.apps.chat.chat_session import ChatSession, ConversationOptions
-    from callsheet.apps.session import Setup
+    from callsheet.apps.chat.commands import Command
+    from callsheet.apps.setup import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
@@ -125,21 +126,26 @@ async def _converse(session: ChatSession, reader: Reader) -> None:
             if command == SimpleCommand("quit"):
                 return
             if command is not None:
-                work = asyncio.create_task(session.execute(command))
-                try:
-                    with _cancel_on_sigint(work):
-                        await asyncio.wait({work})
-                except asyncio.CancelledError:  # the program ends; afterwards the host interrupts its runs
-                    session.close()
-                    work.cancel()
-                    await asyncio.wait({work})
-                    raise
-                if work.cancelled():
-                    to_stderr("stopped")
-                else:
-                    work.result()
+                await _execute(session, command)
         except CallsheetError as error:
             print_diagnostics(error.diagnostics, error.source)
+
+
+async def _execute(session: ChatSession, command: Command) -> None:
+    """Execute a command; Ctrl-C stops it."""
+    work = asyncio.create_task(session.execute(command))
+    try:
+        with _cancel_on_sigint(work):
+            await asyncio.wait({work})
+    except asyncio.CancelledError:  # the program ends; afterwards the host interrupts its runs
+        session.close()
+        work.cancel()
+        await asyncio.wait({work})
+        raise
+    if work.cancelled():
+        to_stderr("stopped")
+    else:
+        work.result()
 
 
 @contextmanager

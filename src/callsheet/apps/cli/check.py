@@ -20,7 +20,7 @@ from callsheet.apps.rendering.values import preview
 from callsheet.apps.tool_declarations import DeclaredTools
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
 
 

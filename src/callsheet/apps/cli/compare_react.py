@@ -16,7 +16,7 @@ from callsheet.apps.rendering.values import format_seconds, preview
 
 if TYPE_CHECKING:
     from callsheet.apps.attempt_costs import AttemptTotals
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 
 @click.command("compare-react")

@@ -17,7 +17,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.compiling import CompileOutcome, LibraryMatch
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.authoring.compiler.result import Accounting
 
 _REJECTED = ".rejected"
@@ -69,7 +69,12 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
       callsheet compile "Greet Ada" --tools tools.py --out greet.ltp
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.compiling import compile_for_setup, prompt_of, save_compiled  # noqa: PLC0415 - as above
+    from callsheet.apps.compiling import (  # noqa: PLC0415 - as above
+        GoalRequest,
+        compile_for_setup,
+        prompt_of,
+        save_compiled,
+    )
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
@@ -84,11 +89,14 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         matches.append(match)
         return not as_json and _confirm_reuse(match)
 
-    resolved_policy = options.resolve_policy(policy, setup)
-    library = None if no_library else plan_library
-    outcome = run_async(
-        compile_for_setup(goal, context, setup, library, accept_match, resolved_policy, to_stderr)
+    request = GoalRequest(
+        goal=goal,
+        context=context,
+        library=None if no_library else plan_library,
+        accept=accept_match,
+        policy=options.resolve_policy(policy, setup),
     )
+    outcome = run_async(compile_for_setup(request, setup, to_stderr))
     if not as_json:
         print_diagnostics(outcome.tool_diagnostics, None)
         _print(outcome, out)

@@ -139,8 +139,8 @@ def _choose_model(option: str) -> str:
 
 def _forget_pins(config: Path) -> None:
     """Remove the pins of the servers of the demo, which were just installed."""
-    from callsheet.apps.session import pin_file  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - as above
     from callsheet.ports.mcp import load_config  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust import Pins, identity_of  # noqa: PLC0415 - as above
 

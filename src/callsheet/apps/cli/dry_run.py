@@ -23,7 +23,7 @@ from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.ir import Plan, canonical_tool_name
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.machine.ahead.waits import StepSchedule
 
 

@@ -97,7 +97,7 @@ def _convert(
 
     def parameters(plan: Plan) -> Parameters:
         from callsheet.api.requirements import parameters_of  # noqa: PLC0415 - only for --to
-        from callsheet.apps.session import local_tools  # noqa: PLC0415 - as above
+        from callsheet.apps.toolbox import local_tools  # noqa: PLC0415 - as above
 
         return parameters_of(plan, local_tools(options.setup_from(tools_files)))
 

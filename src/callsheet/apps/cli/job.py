@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from callsheet.apps.masking import Masker
     from callsheet.apps.models import RunModels
-    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.setup import Setup
+    from callsheet.apps.toolbox import Toolbox
     from callsheet.machine.limits import Limits
     from callsheet.policy.model import Policy
     from callsheet.runtime.asking import Respondents
@@ -130,7 +131,7 @@ def _recorded_run_id(job: Job) -> str | None:
 async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic, ...]]:
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
     from callsheet.apps.models import models_for_plan  # noqa: PLC0415
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.doubt import RunOutcome  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
@@ -197,7 +198,11 @@ async def _resume_adopted(
     adopt_run(job.plan, known, launch, journal, job.run_id, done, ports.workspace)
     watch = replace(watch, hears_all=False, on_driver=job.progress.begin)
     return await resume_run(
-        journal, job.run_id, lambda start, plan: nullcontext(ports), None, watch, respondents
+        journal,
+        job.run_id,
+        lambda start, plan: nullcontext(ports),
+        watch=watch,
+        present=respondents,
     )
 
 
@@ -210,7 +215,9 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
     configured = set(canonical_names(job.setup.settings.approve))
     diagnostics = (
         *toolbox.diagnostics,
-        *check_plan(job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, means=models.means),
+        *check_plan(
+            job.plan, toolbox.registry, job.inputs, not_asked=toolbox.not_asked, providers=models.providers
+        ),
         *wrong_tools(job.plan, toolbox.registry, models.agents),
         *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
         *idle_rules(job.plan, set(job.approve) - configured, _tools_with_limits(job)),
@@ -244,23 +251,21 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
     """The policy bound to the available tools, after the plan was verified. Raises PolicyRefused."""
     if job.policy is None:
         return None
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import guarantees_of  # noqa: PLC0415 - as above
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
 
     options.check_approved(job.plan, job.approved)
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
-    proof = prove(
-        job.plan,
-        job.policy,
-        toolbox.registry,
+    assumed = Assumptions(
         inputs=job.inputs,
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
         can_ask=job.journal is not None,
         left=left_before(_journal_of_labels(job), job.setup.folder),
     )
+    proof = prove(job.plan, job.policy, toolbox.registry, assumed)
     proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
     proof.raise_if_refused(job.text.source)
     if not job.quiet:
@@ -277,7 +282,7 @@ def _journal_of_labels(job: Job) -> Path:
 
 def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None) -> Launch:
     from callsheet.api.requirements import facts_of, pins_of, servers_of  # noqa: PLC0415 - as above
-    from callsheet.apps.session import setup_of_run  # noqa: PLC0415
+    from callsheet.apps.toolbox import setup_of_run  # noqa: PLC0415
     from callsheet.ir import OnInDoubt, plan_hash  # noqa: PLC0415
     from callsheet.runtime.launch import Launch  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from callsheet.apps.cli.assignments import parse_variables
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 
 @click.command()
@@ -60,7 +60,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
 
     out = reserve_stdout() if port is None else None
     context = AnalysisContext(
-        setup, local_tools_of(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.means
+        setup, local_tools_of(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.providers
     )
     if out is not None:
         serve_stdio(make_server(context), out)

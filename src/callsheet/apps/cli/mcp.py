@@ -18,7 +18,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.mcp.transports import HttpEndpoint
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
 
 

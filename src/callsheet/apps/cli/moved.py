@@ -15,7 +15,7 @@ from callsheet.apps.cli import options
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.store.records import Start
 
 _PATH = click.Path(path_type=Path)
@@ -41,7 +41,7 @@ class Moved:
         Raises click.UsageError for another workspace of a run under a policy: the labels of its files are
         kept by their paths. Raises CallsheetError (CFG017) for a start without a setup.
         """
-        from callsheet.apps.session import Setup  # noqa: PLC0415 - brings the tools
+        from callsheet.apps.setup import Setup  # noqa: PLC0415 - brings the tools
 
         setup = Setup.from_note(start.launch)
         if self.workspace is not None and start.policy is not None:
@@ -57,7 +57,7 @@ class Moved:
         )
 
 
-def with_way_out(error: CallsheetError) -> CallsheetError:
+def with_hint(error: CallsheetError) -> CallsheetError:
     """The error, with the option that names the new place of a file of the start that is missing."""
     if not any(d.code in _MISSING for d in error.diagnostics):
         return error

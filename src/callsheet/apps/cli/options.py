@@ -19,7 +19,7 @@ from callsheet.apps.cli.progress_mode import ProgressMode
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.reading import PlanText
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.policy.model import Policy
@@ -154,8 +154,8 @@ def setup_from(
 ) -> Setup:
     """The setup that these options describe, based on the user's configuration file."""
     from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
-    from callsheet.apps.session import Setup  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.setup import Setup  # noqa: PLC0415 - as above
 
     settings = load_settings()
     hosts = (*settings.fetch.allow_private_hosts, *allow_private_hosts)

@@ -78,10 +78,10 @@ def report(
 
 def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:
     """The error of the journal, with instructions for continuing the run after a repair."""
-    way_on = "free space or repair the disk, then run the plan again: no call was made"
+    fix = "free space or repair the disk, then run the plan again: no call was made"
     if run_id is not None:
-        way_on = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
-    return CallsheetError([replace(d, help=way_on) for d in error.diagnostics])
+        fix = f"free space or repair the disk, then: callsheet resume {run_id}{hint}"
+    return CallsheetError([replace(d, help=fix) for d in error.diagnostics])
 
 
 def _print_result(result: Result) -> None:

@@ -12,7 +12,7 @@ import click
 
 from callsheet.apps.cli import journals, limit_options, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.moved import Moved, moved, with_way_out
+from callsheet.apps.cli.moved import Moved, moved, with_hint
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.progress_mode import ProgressMode
@@ -192,7 +192,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
 
 def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
     """The collector of the option, otherwise the one that the run was started with."""
-    from callsheet.apps.session import Setup  # noqa: PLC0415 - imports the tools
+    from callsheet.apps.setup import Setup  # noqa: PLC0415 - imports the tools
     from callsheet.runtime.telemetry.target import OtelSettings, checked_url  # noqa: PLC0415 - as above
 
     start = next(iter(journal.events(run_id, lenient=True)), None)
@@ -222,7 +222,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
     except JournalWriteFailed as error:
         raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
-        raise job.masker.error(with_way_out(error)) from None
+        raise job.masker.error(with_hint(error)) from None
     outcome, failed = job.masker.outcome(outcome), job.progress.failed
     return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
 
@@ -239,7 +239,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415 - as above
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
-    from callsheet.runtime.runs import resume_run  # noqa: PLC0415
+    from callsheet.runtime.runs import Amendments, resume_run  # noqa: PLC0415
 
     contexts: list[ResumeContext] = []
 
@@ -270,11 +270,9 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         job.journal,
         job.run_id,
         ports_for,
-        in_doubt=job.verdict,
+        Amendments(in_doubt=job.verdict, limits=job.limits, policy=None if job.policy is None else policy),
         watch=watch,
         present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
-        limits=job.limits,
-        policy=None if job.policy is None else policy,
     )
 
 
@@ -287,8 +285,9 @@ async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tu
     """Open the tools of the run. Raises CallsheetError for tools that are missing or have changed."""
     from callsheet.api.resuming import ResumeContext  # noqa: PLC0415 - as above
     from callsheet.api.same_tools import check_present, check_tools  # noqa: PLC0415
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415
     from callsheet.apps.models import models_for_plan, setup_for_resume, with_local_model  # noqa: PLC0415
-    from callsheet.apps.session import guarantees_of, open_toolbox  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
 
     setup = with_local_model(setup_for_resume(job.moved.setup(start), job.model), to_stderr, plan)
     models = models_for_plan(setup, plan, job.limits(start.limits), must_plan=False)

@@ -27,7 +27,7 @@ from callsheet.sealing.placeholders import MASK
 if TYPE_CHECKING:
     from callsheet.apps.cli.engines.temporal_runs import SecretReference
     from callsheet.apps.masking import Masker
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.sealing.shapes import Shapes

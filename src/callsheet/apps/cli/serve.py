@@ -20,7 +20,7 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from callsheet.apps.http.proxies import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 
 def _networks(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[Network, ...]:

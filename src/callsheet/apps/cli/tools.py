@@ -13,7 +13,8 @@ from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.setup import Setup
+    from callsheet.apps.toolbox import Toolbox
     from callsheet.ports.tools import ToolSpec
 
 
@@ -36,7 +37,7 @@ def tools(setup: Setup, as_json: bool) -> int:
 
 
 async def _open_tools(setup: Setup) -> Toolbox:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - imports the tools
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - imports the tools
 
     async with open_toolbox(setup) as toolbox:
         return toolbox

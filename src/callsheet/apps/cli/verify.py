@@ -21,7 +21,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.proving import Proved
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
 
 _approved = click.option(
     "--approved",
@@ -87,6 +87,7 @@ def _prove(
 ) -> Proved:
     """The text, its proof and all diagnostics."""
     from callsheet.api.policies import load_policy  # noqa: PLC0415 - not for --help
+    from callsheet.api.proving import Assumptions  # noqa: PLC0415 - as above
     from callsheet.apps.cli.plan_input import try_read_plan  # noqa: PLC0415 - as above
     from callsheet.apps.operations.proving import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
@@ -100,9 +101,7 @@ def _prove(
         text,
         policy,
         DeclaredTools(setup),
-        inputs,
-        approved=approved,
-        can_ask=not unattended,
+        Assumptions(inputs=inputs, approved=approved, can_ask=not unattended),
         asks_servers=bool(setup.mcp_configs),
         journal=default_journal_path(),
     )

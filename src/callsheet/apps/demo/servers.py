@@ -82,6 +82,6 @@ async def _run(package: str, *command: str) -> None:
 def _not_installed(
     package: str,
     why: str,
-    way_out: str = "the demonstration needs pip and the package index once; after that it needs no network",
+    hint: str = "the demonstration needs pip and the package index once; after that it needs no network",
 ) -> CallsheetError:
-    return CallsheetError.single("CFG201", f"{package} could not be installed: {why}", help=way_out)
+    return CallsheetError.single("CFG201", f"{package} could not be installed: {why}", help=hint)

@@ -21,8 +21,8 @@ def delete_run(journal: Journal, run: RunInfo) -> None:
     """
     why = _needed(journal, run)
     if why:
-        way_out = "end it first (cancel), then delete it" if not run.status.is_final else None
-        raise CallsheetError.single("API030", f"run {run.run_id} cannot be deleted: {why}", help=way_out)
+        hint = "end it first (cancel), then delete it" if not run.status.is_final else None
+        raise CallsheetError.single("API030", f"run {run.run_id} cannot be deleted: {why}", help=hint)
     gone = retention.prune(journal.parts, retention.Due((), (run,))).runs
     if not gone:
         raise CallsheetError.single(

@@ -27,7 +27,7 @@ from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy

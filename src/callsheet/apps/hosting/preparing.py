@@ -14,13 +14,15 @@ from typing import NamedTuple
 from callsheet.api.agents import wrong_tools
 from callsheet.api.arguments import values_of
 from callsheet.api.checking import check_plan, idle_rules
-from callsheet.api.proving import prove
+from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.hosting.requests import RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import RunModels, models_for_plan, with_local_model
 from callsheet.apps.operations.library import bound, other_tools
-from callsheet.apps.session import Setup, Toolbox, guarantees_of, setup_of_run
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
@@ -151,7 +153,7 @@ def _check(given: _Given, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnosti
     own = set(_rules(setup.settings.approve))
     found = (
         *toolbox.diagnostics,
-        *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, means=asked.means),
+        *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, providers=asked.providers),
         *wrong_tools(plan, registry, asked.agents),
         *other_tools(request.text, toolbox.registry, is_accepted=request.accepts_changed_tools),
         *idle_rules(plan, set(_rules(request.approve)) - own),
@@ -171,9 +173,8 @@ def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagn
         return None, ()
     labels = secret_labels(policy, request.secrets)
     left = NOTHING_LEFT if journal is None else left_before(journal, setup.folder)
-    proof = prove(
-        plan, policy, toolbox.registry, inputs=inputs, labels=labels, approved=request.approved, left=left
-    )
+    assumed = Assumptions(inputs=inputs, labels=labels, approved=request.approved, left=left)
+    proof = prove(plan, policy, toolbox.registry, assumed)
     proof = proof.under(guarantees_of(setup, toolbox.registry))
     proof.raise_if_refused(source)
     return proof.policy, tuple(proof.diagnostics)
@@ -186,5 +187,5 @@ def _check_approved(plan: Plan, approved: tuple[str, ...], policy: Policy | None
             raise CallsheetError.single("CFG011", "steps are approved, but no policy requires approval")
         if given not in ids:
             near = did_you_mean(given, ids)
-            way_out = f"did you mean {' or '.join(near)}?" if near else None
-            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=way_out)
+            hint = f"did you mean {' or '.join(near)}?" if near else None
+            raise CallsheetError.single("CFG011", f"the plan has no step {given[:40]!r}", help=hint)

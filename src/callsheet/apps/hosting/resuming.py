@@ -18,7 +18,8 @@ from callsheet.apps.hosting.preparing import HostConfig
 from callsheet.apps.hosting.requests import ResumeOptions
 from callsheet.apps.masking import Masker
 from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume, with_local_model
-from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox
 from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
@@ -26,7 +27,7 @@ from callsheet.machine.notes import Note
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
-from callsheet.runtime.runs import resume_run
+from callsheet.runtime.runs import Amendments, resume_run
 from callsheet.store import Journal
 from callsheet.store.records import Start
 
@@ -81,10 +82,9 @@ async def resume_in_host(
         journal,
         run_id,
         ports_for,
-        in_doubt=terms.in_doubt,
+        Amendments(in_doubt=terms.in_doubt, limits=terms.limits),
         watch=watch,
         present=terms.listeners.present,
-        limits=terms.limits,
         offload=held,
     )
 

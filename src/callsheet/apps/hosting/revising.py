@@ -9,11 +9,13 @@ from pathlib import Path
 
 from callsheet.api.agents import wrong_tools
 from callsheet.api.checking import check_plan
-from callsheet.api.proving import prove
+from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.models import RunModels, models_for_plan, setup_for_resume
-from callsheet.apps.session import Setup, Toolbox, guarantees_of
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.policy.differences import is_of
@@ -34,7 +36,7 @@ class NeedsConsent(JournalError):
         super().__init__(
             "JRN083",
             f"steps ahead may change something outside: {summary}{more}",
-            way_out="say that it may happen: effects",
+            hint="say that it may happen: effects",
         )
         self.forking = forking
 
@@ -75,7 +77,7 @@ def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox, 
     plan, start, registry = draft.plan, draft.start, toolbox.registry
     found = (
         *toolbox.diagnostics,
-        *check_plan(plan, registry, start.inputs, means=asked.means),
+        *check_plan(plan, registry, start.inputs, providers=asked.providers),
         *wrong_tools(plan, registry, asked.agents),
     )
     if any(d.is_error for d in found):
@@ -84,7 +86,8 @@ def revision_on(draft: Draft, setup: Setup, asked: RunModels, toolbox: Toolbox, 
     if draft.policy is not None:
         labels = secret_labels(draft.policy, start.secret)
         left = left_before(journal, setup.folder)
-        proof = prove(plan, draft.policy, registry, inputs=start.inputs, labels=labels, left=left)
+        assumed = Assumptions(inputs=start.inputs, labels=labels, left=left)
+        proof = prove(plan, draft.policy, registry, assumed)
         proof = proof.under(guarantees_of(setup, registry, keeps_labels=True))
         proof.raise_if_refused()
         policy = proof.policy

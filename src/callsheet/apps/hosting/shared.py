@@ -18,8 +18,11 @@ from typing import TYPE_CHECKING
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.requirements import absent_tools, take_in_all
-from callsheet.apps.session import Setup, Toolbox, choose_servers, open_toolbox, pin_keeper
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.tool_pins import pin_keeper
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.tools import Registry, Tool
@@ -118,7 +121,7 @@ class SharedTools:
             self._box = self._toolbox(registry, found)
 
     async def _make_pool(self) -> None:
-        chosen = await asyncio.to_thread(choose_servers, self.setup, None)
+        chosen = await asyncio.to_thread(select_servers, self.setup, None)
         if not chosen.configs:
             self._box = replace(self._box, diagnostics=chosen.diagnostics)
             return

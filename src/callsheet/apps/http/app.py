@@ -97,8 +97,8 @@ async def _http_problem(request: Request, error: Exception) -> Response:
         allowed = dict(error.headers or {})
         message = f"the method {request.method} is not allowed here"
         return problem_of(Problem("API010", message, headers=allowed))
-    way_out = "/v1/openapi.json lists all endpoints"
-    return problem_of(Problem("API009", f"there is no endpoint {request.url.path[:100]!a}", way_out))
+    hint = "/v1/openapi.json lists all endpoints"
+    return problem_of(Problem("API009", f"there is no endpoint {request.url.path[:100]!a}", hint))
 
 
 async def _bug(request: Request, error: Exception) -> Response:

@@ -67,9 +67,9 @@ class Problem(CallsheetError):
     """An error of an HTTP request; `headers` are added to the response."""
 
     def __init__(
-        self, code: str, message: str, way_out: str | None = None, headers: Mapping[str, str] | None = None
+        self, code: str, message: str, hint: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__(CallsheetError.single(code, message, help=way_out).diagnostics)
+        super().__init__(CallsheetError.single(code, message, help=hint).diagnostics)
         self.headers = dict(headers or {})
 
 

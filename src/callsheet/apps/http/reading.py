@@ -141,17 +141,17 @@ def fitted(model: type[M], value: Any, where: str = "", *, strict: bool | None =
 def _diagnostic(model: type[BaseModel], row: Any, where: str) -> Diagnostic:
     parts = [part for part in row["loc"] if part != "[key]"]
     place = ".".join(map(str, parts))[:200]
-    message, way_out = str(row["msg"]), None
+    message, hint = str(row["msg"]), None
     match row["type"]:
         case "extra_forbidden":
-            message, way_out = "there is no such field", _near(model, parts)
+            message, hint = "there is no such field", _near(model, parts)
         case "missing":
             message = "it is missing"
         case "string_pattern_mismatch":
             message = SPELLINGS.get(row["ctx"]["pattern"], message)
         case _:
             message = message[:1].lower() + message[1:]
-    return Diagnostic("API008", Severity.ERROR, f"{where}{place or 'the body'}: {message}", help=way_out)
+    return Diagnostic("API008", Severity.ERROR, f"{where}{place or 'the body'}: {message}", help=hint)
 
 
 def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:

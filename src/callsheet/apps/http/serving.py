@@ -32,7 +32,7 @@ from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rate_limit import Rate, Rates
 from callsheet.apps.http.state import RequestLimits, State
 from callsheet.apps.masking import Masker
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
@@ -111,11 +111,11 @@ def _read_token(path: Path) -> str:
             text = file.read(4_096).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not ASCII text"
-        way_out = "name a file that contains a token, or omit --token-file: a new token is generated then"
+        hint = "name a file that contains a token, or omit --token-file: a new token is generated then"
         if isinstance(error, FileNotFoundError):
-            way_out = f"create it: (umask 077; openssl rand -hex 32 > {shlex.quote(str(path))})"
+            hint = f"create it: (umask 077; openssl rand -hex 32 > {shlex.quote(str(path))})"
         raise CallsheetError.single(
-            "API019", f"the token in {path} cannot be read: {why}", help=way_out
+            "API019", f"the token in {path} cannot be read: {why}", help=hint
         ) from error
     if mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
         raise CallsheetError.single(

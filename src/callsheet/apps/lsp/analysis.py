@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from callsheet.api.agents import wrong_tools
-from callsheet.api.checking import NO_MEANS, Providers, check_plan, check_readable
+from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, check_readable
 from callsheet.api.policies import policies_beside
-from callsheet.api.proving import Proof, prove
+from callsheet.api.proving import Assumptions, Proof, prove
 from callsheet.api.requirements import facts_of
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.lsp.tools import Tools
-from callsheet.apps.session import Setup, guarantees_of
+from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
@@ -35,7 +36,7 @@ class AnalysisContext:
     tools: Tools
     policy: Policy | None = None
     inputs: tuple[str, ...] = ()
-    means: Providers = NO_MEANS
+    providers: Providers = NO_PROVIDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,14 @@ def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
 def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
     registry, setup = context.tools.registry, context.setup
     not_asked = context.tools.not_queried_for(plan, setup)
-    diagnostics = check_plan(plan, registry, context.inputs, not_asked=not_asked, means=context.means)
+    diagnostics = check_plan(plan, registry, context.inputs, not_asked=not_asked, providers=context.providers)
     return (*diagnostics, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
 
 
 def _proved(plan: Plan, context: AnalysisContext) -> Proof:
     assert context.policy is not None
     registry = context.tools.registry
-    proof = prove(plan, context.policy, registry, inputs=context.inputs, can_ask=True)
+    proof = prove(plan, context.policy, registry, Assumptions(inputs=context.inputs))
     return proof.under(guarantees_of(context.setup, registry))
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callsheet.api.requirements import absent_tools
-from callsheet.apps.session import Setup, local_tools, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import local_tools, open_toolbox
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
 from callsheet.ports.tools import Registry

@@ -72,6 +72,6 @@ def listen(address: Address) -> tuple[socket.socket, Address]:
         bound = socket.create_server((address.host, address.port), family=family, backlog=128)
     except OSError as error:
         message = f"{address.authority} cannot be used: {error.strerror or error}"
-        way_out = "name another port, or 0 for any free port"
-        raise CallsheetError.single("MCP003", message, help=way_out) from error
+        hint = "name another port, or 0 for any free port"
+        raise CallsheetError.single("MCP003", message, help=hint) from error
     return bound, Address(address.host, bound.getsockname()[1])

@@ -329,14 +329,14 @@ def _wrong(tool: str, error: Mapping[str, Any], known: list[str]) -> Diagnostic:
     place = ".".join(str(part)[:60] for part in error["loc"])
     match error["type"]:
         case "missing":
-            message, way_out = f"{tool} needs {place}", None
+            message, hint = f"{tool} needs {place}", None
         case "extra_forbidden":
             near = did_you_mean(place, known)
             message = f"{tool} has no argument {place}"
-            way_out = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(known)}"
+            hint = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(known)}"
         case "tuple_type":
-            message, way_out = f"{tool}: {place}: input should be a list", None
+            message, hint = f"{tool}: {place}: input should be a list", None
         case _:
             detail = str(error["msg"])
-            message, way_out = f"{tool}: {place}: {detail[:1].lower()}{detail[1:]}", None
-    return Diagnostic("MCP001", Severity.ERROR, message, help=way_out)
+            message, hint = f"{tool}: {place}: {detail[:1].lower()}{detail[1:]}", None
+    return Diagnostic("MCP001", Severity.ERROR, message, help=hint)

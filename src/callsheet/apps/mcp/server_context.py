@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from callsheet.api.agents import asks_for_all_tools
 from callsheet.apps.hosting import Host
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
+from callsheet.apps.toolbox import Toolbox
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
 

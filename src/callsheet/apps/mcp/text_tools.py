@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from callsheet.api.policies import load_policy
+from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import parameters_of
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest
@@ -82,14 +83,9 @@ async def _verify(server_context: ServerContext, args: given.VerifyArguments, ca
         else server_context.policy or load_policy("strict")
     )
     declared = await server_context.declared_tools_for(text)
-    prove = partial(
-        prove_text,
-        inputs=args.inputs,
-        approved=args.approved,
-        can_ask=not args.unattended,
-        journal=server_context.host.journal.path,
-    )
-    proved = await asyncio.to_thread(prove, text, policy, declared)
+    assumed = Assumptions(inputs=args.inputs, approved=args.approved, can_ask=not args.unattended)
+    journal = server_context.host.journal.path
+    proved = await asyncio.to_thread(prove_text, text, policy, declared, assumed, journal=journal)
     lines = "\n".join(_proof_lines(proved))
     return Reply(with_diagnostics(lines, proved.diagnostics, text.source), proved.to_json())
 

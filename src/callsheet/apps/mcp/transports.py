@@ -29,7 +29,7 @@ from callsheet.apps.mcp.address import Address
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.stdio import stdio_streams
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.store import Journal

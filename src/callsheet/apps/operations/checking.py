@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.api.checking import check_plan, check_readable
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import Setup
+from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Plan, plan_hash
@@ -90,7 +90,7 @@ def _of_plan(
     if declared is None:
         return check_plan(plan, None, inputs)
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
-    found = check_plan(plan, registry, inputs, not_asked=not_asked, means=declared.means)
+    found = check_plan(plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
     return (*before, *found, *declared.agent_tool_diagnostics(plan, registry, not_asked))
 
 

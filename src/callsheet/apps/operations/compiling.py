@@ -8,8 +8,9 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compile_with_toolbox
-from callsheet.apps.session import Setup, Toolbox
+from callsheet.apps.compiling import CompileOutcome, GoalRequest, LibraryMatch, compile_with_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import Diagnostic, Source
 from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
@@ -79,5 +80,6 @@ async def compile_text(
         near.append(kept)
         return False
 
-    made = await compile_with_toolbox(toolbox, goal, context, setup, library, takes, policy)
+    request = GoalRequest(goal=goal, context=context, library=library, accept=takes, policy=policy)
+    made = await compile_with_toolbox(toolbox, request, setup)
     return Compilation(goal, made, tuple(near))

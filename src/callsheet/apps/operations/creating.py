@@ -10,7 +10,8 @@ from callsheet.api.compiling import offered
 from callsheet.api.planning import GraphPlanner
 from callsheet.api.requirements import pins_for_library
 from callsheet.apps.models import required_planner, with_local_model
-from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import Plan
 from callsheet.machine import Spent, Usage

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from callsheet.api.dryrun import DryRun
     from callsheet.api.proving import Proof
     from callsheet.apps.operations.reading import PlanText
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.policy.model import Policy
     from callsheet.ports.tools import Registry
 
@@ -117,24 +117,21 @@ def _proof(
     policy: Policy,
 ) -> Proof:
     """Prove the plan against the policy."""
-    from callsheet.api.proving import prove  # noqa: PLC0415 - only under a policy
-    from callsheet.apps.session import guarantees_of  # noqa: PLC0415 - as above
+    from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
+    from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
     from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
 
     is_recorded, journal = options.is_recorded, options.journal
-    left = left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT
-    proof = prove(
-        text.require(),
-        policy,
-        registry,
+    assumed = Assumptions(
         inputs=inputs,
         labels=secret_labels(policy, options.secrets),
         approved=options.approved,
         can_ask=is_recorded,
-        left=left,
+        left=left_before(journal, setup.folder) if journal is not None else NOTHING_LEFT,
     )
+    proof = prove(text.require(), policy, registry, assumed)
     return proof.under(guarantees_of(setup, registry, keeps_labels=is_recorded))
 
 
@@ -153,7 +150,7 @@ def _checked(
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     found = (
         *before,
-        *check_plan(plan, registry, inputs, not_asked=not_asked, means=setup.means),
+        *check_plan(plan, registry, inputs, not_asked=not_asked, providers=setup.providers),
         *declared.agent_tool_diagnostics(plan, registry, not_asked),
     )
     if any(d.is_error for d in found):

@@ -38,5 +38,5 @@ def explain_code(code: str) -> Explanation:
     if rule is not None:
         return Explanation(rule.id, rule.title, rule_page(rule))
     near = did_you_mean(code, CODES)
-    way_out = f"did you mean {' or '.join(near)}?" if near else "codes look like LTP012, CHK001, CFG110"
-    raise CallsheetError.single("CFG015", f"there is no diagnostic code {code[:40]!r}", help=way_out)
+    hint = f"did you mean {' or '.join(near)}?" if near else "codes look like LTP012, CHK001, CFG110"
+    raise CallsheetError.single("CFG015", f"there is no diagnostic code {code[:40]!r}", help=hint)

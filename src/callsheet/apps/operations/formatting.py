@@ -67,8 +67,8 @@ def format_text(text: PlanText, *, keeps_all: bool = False) -> Formatted:
         return Formatted(text, None, None, tuple(d for d in text.diagnostics if d.is_error))
     outside = tuple(d for d in text.diagnostics if d.code in OUTSIDE_CODES)
     if keeps_all and outside:
-        way_out = "write it as comments (# …) or remove it: fmt would remove it"
-        lost = tuple(replace(d, severity=Severity.ERROR, help=way_out) for d in outside)
+        hint = "write it as comments (# …) or remove it: fmt would remove it"
+        lost = tuple(replace(d, severity=Severity.ERROR, help=hint) for d in outside)
         return Formatted(text, None, None, lost)
     try:
         return Formatted(text, format_as(text.syntax, text.plan), text.syntax, outside)

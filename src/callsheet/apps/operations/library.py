@@ -66,7 +66,5 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     message = f"the plan {text.stored.name} was saved for other tools: {what} {verb} declared differently now"
     if is_accepted:
         return (Diagnostic("PLN025", Severity.WARNING, message),)
-    way_out = (
-        "check them (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
-    )
-    return (Diagnostic("PLN025", Severity.ERROR, message, help=way_out),)
+    hint = "check them (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"
+    return (Diagnostic("PLN025", Severity.ERROR, message, help=hint),)

@@ -54,21 +54,21 @@ def node_named(lineage: Lineage, text: str) -> Node:
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
     write = lineage.write_named(name)
     if write == NONE and name == ANSWER:
-        way_out = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
-        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", way_out)
+        hint = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", hint)
     if write == NONE:
         near = did_you_mean(name, lineage.names())
-        way_out = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
-        raise JournalError("JRN040", f"the run has no variable ${name[:80]}", way_out)
+        hint = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
+        raise JournalError("JRN040", f"the run has no variable ${name[:80]}", hint)
     node = Node(write, path)
     missing = missing_at(lineage, node)
     if missing is not None:
         there, keys = missing
         near = did_you_mean(str(path[len(there)]), keys)
-        way_out = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
+        hint = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
         whole = place(name, path)[:80]
         raise JournalError(
-            "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", way_out
+            "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", hint
         )
     return node
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.api.dryrun import DryRun, dry_run_of
+from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import facts_of
 from callsheet.apps.operations.checking import check_text
 from callsheet.apps.operations.library import bound
@@ -63,9 +64,8 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price)
     if options.policy is None:
         return Prediction(text, dry_run, True, warnings)
-    proved = prove_text(
-        text, options.policy, declared, inputs, approved=options.approved, journal=options.journal
-    )
+    assumed = Assumptions(inputs=inputs, approved=options.approved)
+    proved = prove_text(text, options.policy, declared, assumed, journal=options.journal)
     if proved.proof is not None:
         dry_run = dry_run.under(proved.proof)
     return Prediction(text, dry_run, proved.ok, (*warnings, *proved.diagnostics))

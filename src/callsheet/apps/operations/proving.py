@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from callsheet.api.checking import check_plan
-from callsheet.api.proving import Proof, prove
+from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.session import guarantees_of
 from callsheet.apps.tool_declarations import DeclaredTools
 from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, to_json
 from callsheet.ir import Plan
-from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import Policy
 from callsheet.runtime.remaining import left_before
 
@@ -48,39 +47,29 @@ def prove_text(
     text: PlanText,
     policy: Policy,
     declared: DeclaredTools,
-    inputs: Collection[str] = (),
+    assumed: Assumptions = NO_ASSUMPTIONS,
     *,
-    approved: Iterable[str] = (),
-    can_ask: bool = True,
     asks_servers: bool = False,
     journal: Path | None = None,
 ) -> Proved:
     """Prove the plan in a text against a policy.
 
-    `approved` are ids of steps that a person has approved; `can_ask` says whether a person can be asked
-    during the run. Servers are queried for tools that are not among the `declared` ones only with
-    `asks_servers`. Files that earlier runs of the `journal` wrote have the labels that are stored beside it.
+    Servers are queried for tools that are not among the `declared` ones only with `asks_servers`. Files that
+    earlier runs of the `journal` wrote have the labels that are stored beside it.
     """
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
-    steps = tuple(approved)
-    unknown = unknown_steps(text.plan, steps)
+    inputs, approved = tuple(assumed.inputs), tuple(assumed.approved)
+    unknown = unknown_steps(text.plan, approved)
     if unknown:
         return Proved(text, None, unknown)
     registry, before, not_asked = declared.tools_for(text.plan, asks_servers=asks_servers)
-    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, means=declared.means)
+    checked = check_plan(text.plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
     errors = tuple(d for d in (*text.diagnostics, *before, *checked) if d.is_error)
-    left = NOTHING_LEFT if journal is None else left_before(journal, declared.setup.folder)
-    proof = prove(
-        text.plan,
-        policy,
-        registry,
-        inputs=inputs,
-        approved=steps,
-        can_ask=can_ask,
-        left=left,
-        not_asked=not_asked,
-    )
+    if journal is not None:
+        assumed = replace(assumed, left=left_before(journal, declared.setup.folder))
+    assumed = replace(assumed, inputs=inputs, approved=approved)
+    proof = prove(text.plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry))
     return Proved(text, proof, (*errors, *proof.diagnostics))
 
@@ -93,6 +82,6 @@ def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]
 
 def _unknown(given: str, ids: list[str]) -> Diagnostic:
     near = did_you_mean(given, ids)
-    way_out = f"did you mean {' or '.join(near)}?" if near else None
+    hint = f"did you mean {' or '.join(near)}?" if near else None
     message = f"the approved step {given[:40]!r} is not in the plan"
-    return Diagnostic("CFG010", Severity.ERROR, message, help=way_out)
+    return Diagnostic("CFG010", Severity.ERROR, message, help=hint)

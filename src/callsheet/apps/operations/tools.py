@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Toolbox
+    from callsheet.apps.toolbox import Toolbox
     from callsheet.ports.tools import ToolSpec
 
 

@@ -22,13 +22,13 @@ class HelpRewriter:
 
     variables: str
 
-    def rewrite(self, way_out: str) -> str:
+    def rewrite(self, hint: str) -> str:
         """Help for this interface.
 
         >>> HTTP.rewrite("it is null here; give it with --var city=… or set it with a step")
         'it is null here; give city in `inputs` or set it with a step'
         """
-        text = _VARIABLE.sub(rf"give \1 in {self.variables}", way_out)
+        text = _VARIABLE.sub(rf"give \1 in {self.variables}", hint)
         return _SYNTAX.sub(r"`syntax` \1 reads", text)
 
     def rewrite_all(self, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -46,8 +46,8 @@ class HelpRewriter:
         if not isinstance(row, dict):
             return row
         fields = cast("dict[str, object]", row)
-        way_out = fields.get("help")
-        return {**fields, "help": self.rewrite(way_out)} if isinstance(way_out, str) else fields
+        hint = fields.get("help")
+        return {**fields, "help": self.rewrite(hint)} if isinstance(hint, str) else fields
 
 
 HTTP = HelpRewriter("`inputs`")

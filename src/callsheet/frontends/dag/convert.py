@@ -108,12 +108,12 @@ def _with_names(step: Step, parameters: Parameters) -> Action:
     names = filled_parameters(known or (), {name for name, _ in call.named}, len(call.positional))
     if len(names) < len(call.positional):
         if call.kind in _INPUTS:
-            way_out = "what a model works on has no name: keep this plan as LTP text"
+            hint = "what a model works on has no name: keep this plan as LTP text"
         elif known is None:
-            way_out = f"give each its name: @{call.tool} (name=value), or say where the tool is declared"
+            hint = f"give each its name: @{call.tool} (name=value), or say where the tool is declared"
         else:
-            way_out = f"@{call.tool} takes {', '.join(known) or 'no arguments'}"
-        refusal = refuse("arguments without a name", way_out)
+            hint = f"@{call.tool} takes {', '.join(known) or 'no arguments'}"
+        refusal = refuse("arguments without a name", hint)
         raise CallsheetError([placed(d, step) for d in refusal.diagnostics])
     return Call(call.tool, (), (*zip(names, call.positional, strict=True), *call.named), call.span)
 

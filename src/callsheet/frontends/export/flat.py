@@ -35,13 +35,13 @@ def plan_schema(tools: Sequence[ToolShape], options: ExportOptions | None = None
     """
     options = options or ExportOptions()
     names = [tool.canonical.lower() for tool in tools] + sorted(name.lower() for name in options.operations)
-    ways = [*ENDS, *([REPLAN] if options.replans else ()), *([GOTO] if options.jumps else ())]
+    control_tools = [*ENDS, *([REPLAN] if options.replans else ()), *([GOTO] if options.jumps else ())]
     step: dict[str, Any] = {}
     if options.loops:
         step["each"] = _text("runs once for each item of this list, such as v1.items; empty for once")
     if options.conditions:
         step["when"] = _text('runs only if this holds, such as $v1 contains "x"; empty for always')
-    step["tool"] = {"type": "string", "enum": [*names, *ways]}
+    step["tool"] = {"type": "string", "enum": [*names, *control_tools]}
     step["args"] = {"type": "array", "items": _argument(_argument_names(tools, options))}
     step["out"] = {"type": "string", "enum": [*output_names(options), ""]}
     return _object({"steps": {"type": "array", "items": _object(step)}})

@@ -15,7 +15,7 @@ from callsheet.frontends.export.rules import Node, seq
 
 _MOST_LEFT_OUT = 3
 _MOST_REPEATED = 3
-_MOST_OF_A_WAY = 2
+_MOST_IN_A_BRANCH = 2
 
 
 class Steps(Protocol):
@@ -56,7 +56,7 @@ def jumps(steps: Steps, number: int, bound: int) -> Iterator[Node | None]:
         yield _left_out_after_failure(steps, number, bound, count)
     for count in range(1, _MOST_REPEATED + 1):
         yield _repeated(steps, number, bound, count)
-    for one, other in product(range(1, _MOST_OF_A_WAY + 1), repeat=2):
+    for one, other in product(range(1, _MOST_IN_A_BRANCH + 1), repeat=2):
         yield _one_of_two(steps, number, bound, one, other)
 
 

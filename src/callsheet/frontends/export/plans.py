@@ -93,12 +93,12 @@ class _Plans:
             if number == self._options.max_steps:
                 return seq(self.label(number), last)
             calls = self._calling(number, bound)
-            ways = [*calls, self._ending(number, bound)]
+            alternatives = [*calls, self._ending(number, bound)]
             if bound >= self._options.min_results or not calls:
-                ways.insert(0, last)
+                alternatives.insert(0, last)
             if self._options.jumps:
-                ways += jumps(self, number, bound)
-            step = seq(self.label(number), choice(*ways) or last)
+                alternatives += jumps(self, number, bound)
+            step = seq(self.label(number), choice(*alternatives) or last)
             has_group = self._options.groups and number + 2 <= self._options.max_steps
             return choice(step, self._group(number, bound) if has_group else None) or step
 

@@ -138,13 +138,13 @@ class Values:
             item = self._anything(some, depth + 1)
             if item is None:
                 return None
-            ways: list[Node] = []
+            alternatives: list[Node] = []
             for begin in classes:
                 field = seq(before, '"', chars(begin), _NAME_REST, '": ', item)
                 others = tuple(other for other in classes if other != begin)
                 more = self._more_fields(some, depth, others, ", ") if others else None
-                ways.append(seq(field, optional(more)))
-            return choice(*ways)
+                alternatives.append(seq(field, optional(more)))
+            return choice(*alternatives)
 
         left = "".join(str(number) for number, one in enumerate(_KEY_CLASSES) if one in classes)
         return self._rules.scoped(f"dict-{depth}-{left}", scope, make)

@@ -17,8 +17,8 @@ _ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 def say_stray(reader: Reader, span: Span, line: str) -> None:
     """Reports a line that is not a step (LTP002), or an ELSE, which the language lacks (LTP015)."""
     if _ELSE.match(line):
-        way_out = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"
-        reader.error("LTP015", "the language has no ELSE", *span, help=way_out)
+        hint = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"
+        reader.error("LTP015", "the language has no ELSE", *span, help=hint)
         return
     reader.error("LTP002", f"this line is not a step: {shown(line)}", *span, help=_meant(line))
 

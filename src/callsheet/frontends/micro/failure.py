@@ -14,7 +14,7 @@ from callsheet.frontends.values.reader import LABEL, shown
 from callsheet.ir import Goto, Literal, OnFail, Retry, Terminate, Value
 
 ON_FAIL = re.compile(r"on_fail\b(?![ \t]*=)", re.IGNORECASE)
-_WAY = re.compile(r"@?(retry|goto|terminate)\b", re.IGNORECASE)
+_ACTION = re.compile(r"@?(retry|goto|terminate)\b", re.IGNORECASE)
 _TARGET = re.compile(rf"(\([ \t]*)?(?:({LABEL})|(\d{{1,9}})\b)([ \t]*\))?")
 _STEP = re.compile(r"[sS]\d+")
 _COUNT = re.compile(r"\d{1,9}(?![\w.])")
@@ -36,28 +36,28 @@ def read_on_fail(scope: Scope) -> OnFail | None:
     then: Goto | Terminate | None = None
     reader.skip()
     begin = reader.pos
-    way = _WAY.match(reader.text, begin)
-    if way is not None and way[1].lower() == "retry":
-        reader.pos = way.end()
+    action = _ACTION.match(reader.text, begin)
+    if action is not None and action[1].lower() == "retry":
+        reader.pos = action.end()
         retry = _read_retry(reader, begin)
         end = reader.pos
         is_chained = _go_over_on_fail(reader)
         reader.skip()
         begin = reader.pos
-        way = _WAY.match(reader.text, begin)
-        if way is None and not is_chained:
+        action = _ACTION.match(reader.text, begin)
+        if action is None and not is_chained:
             reader.pos = end
             return OnFail(retry, None, Span(start, end))
-    if way is None:
+    if action is None:
         raise _unreadable(reader)
-    reader.pos = way.end()
-    match way[1].lower():
+    reader.pos = action.end()
+    match action[1].lower():
         case "goto":
             then = read_goto(reader, begin)
         case "terminate":
             then = Terminate(read_values(scope), Span(begin, reader.pos))
         case _:
-            raise reader.error("MIC060", "retry is given once", *way.span())
+            raise reader.error("MIC060", "retry is given once", *action.span())
     span = Span(start, reader.pos)
     _refuse_more(reader)
     return OnFail(retry, then, span)
@@ -97,7 +97,7 @@ def _unreadable(reader: Reader) -> Stop:
     )
 
 
-# ---------------------------------------------------------------- the ways
+# ---------------------------------------------------------------- actions
 
 
 def read_goto(reader: Reader, start: int) -> Goto:

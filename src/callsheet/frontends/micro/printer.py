@@ -72,8 +72,8 @@ def _refuse(what: str, help_: str | None = None) -> CallsheetError:
 def _check_ids(steps: tuple[Step, ...]) -> None:
     for number, step in enumerate(steps, 1):
         if step.id != f"S{number}":
-            way_out = f"commands are counted: it would be S{number}"
-            raise placed(_refuse(f"the id of the step {step.id!r}", way_out), step)
+            hint = f"commands are counted: it would be S{number}"
+            raise placed(_refuse(f"the id of the step {step.id!r}", hint), step)
 
 
 def _step(step: Step, indent: str) -> str:

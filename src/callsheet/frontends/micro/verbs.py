@@ -187,7 +187,7 @@ CONTROLS = ("respond", "terminate", "goto", "replan")
 """The verbs that end the plan, replace it or jump."""
 
 
-# ---------------------------------------------------------------- the way back
+# ---------------------------------------------------------------- from a call to a verb
 
 
 def spell(call: Call) -> tuple[str, tuple[Value, ...], Named] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
@@ -43,24 +44,26 @@ def comment_lines(comments: Iterable[str], indent: str = "") -> Iterator[str]:
 
 def step_lines(steps: tuple[Step, ...], write: Callable[[Step, str], str], refuse: Refusal) -> Iterator[str]:
     """The lines of the steps, with their comments and groups; `write` gets a step and its indentation."""
-    group: int | None = None
     seen: set[int] = set()
+    for group, adjacent in groupby(steps, key=lambda step: step.group):
+        members = tuple(adjacent)
+        if group is None:
+            yield from _written(members, "", write)
+            continue
+        if group in seen:
+            apart = f"a group whose steps are not adjacent (at {members[0].id})"
+            raise placed(refuse(apart, "move them next to each other"), members[0])
+        seen.add(group)
+        yield "@PARALLEL {"
+        yield from _written(members, "  ", write)
+        yield "}"
+
+
+def _written(steps: Iterable[Step], indent: str, write: Callable[[Step, str], str]) -> Iterator[str]:
+    """The lines of steps with their comments; an error of `write` gets the place of its step."""
     for step in steps:
+        yield from comment_lines(step.comments, indent)
         try:
-            if step.group != group:
-                if group is not None:
-                    yield "}"
-                group = step.group
-                if group is not None:
-                    if group in seen:
-                        apart = f"a group whose steps stand apart (at {step.id})"
-                        raise refuse(apart, "move them next to each other")
-                    seen.add(group)
-                    yield "@PARALLEL {"
-            indent = "" if group is None else "  "
-            yield from comment_lines(step.comments, indent)
             yield indent + write(step, indent)
         except CallsheetError as error:
             raise placed(error, step) from None
-    if group is not None:
-        yield "}"

@@ -139,7 +139,7 @@ def _failure(old: OnFail | None, new: OnFail | None, is_same_target: SameTarget)
         reported = True
         yield Change(Part.RETRY, was, now)
     before, after = old.then if old else None, new.then if new else None
-    if not _same_way(before, after, is_same_target):
+    if not _same_action(before, after, is_same_target):
         reported = True
         yield Change(Part.ON_FAIL, before, after)
     if not reported and (old is None) != (new is None):
@@ -150,7 +150,9 @@ def _retry_key(retry: Retry | None) -> str:
     return "" if retry is None else encode(on_fail_to_json(OnFail(retry)))
 
 
-def _same_way(old: Goto | Terminate | None, new: Goto | Terminate | None, is_same_target: SameTarget) -> bool:
+def _same_action(
+    old: Goto | Terminate | None, new: Goto | Terminate | None, is_same_target: SameTarget
+) -> bool:
     match old, new:
         case Goto(), Goto():
             return is_same_target(old.target, new.target)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from callsheet.ir import Action, Call, CallKind, Effect, Order, Plan, Replan, Step
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.dominators import NONE, immediate_dominators
 from callsheet.ir.precedence import Precedence
 from callsheet.machine.agents.allowance import (
@@ -77,16 +77,16 @@ def _reached(sighting: Observations) -> _Reached:
             when[unit] = When.NEVER
         else:
             when[unit] = When.ON_FAILURE if above[unit] == NONE else When.MAYBE
-    on_every_way = above[end]
-    while on_every_way not in (NONE, entry):
-        when[on_every_way] = When.ALWAYS
-        on_every_way = above[on_every_way]
-    part_of = strong_parts(every, entry)
+    dominator = above[end]
+    while dominator not in (NONE, entry):
+        when[dominator] = When.ALWAYS
+        dominator = above[dominator]
+    component_of = strong_components(every, entry)
     sizes: dict[int, int] = {}
-    for part in part_of:
-        sizes[part] = sizes.get(part, 0) + 1
+    for component in component_of:
+        sizes[component] = sizes.get(component, 0) + 1
     again = frozenset(
-        unit for unit, edges in sighting.edges.items() if sizes[part_of[unit]] > 1 or unit in edges
+        unit for unit, edges in sighting.edges.items() if sizes[component_of[unit]] > 1 or unit in edges
     )
     return _Reached(when, again)
 

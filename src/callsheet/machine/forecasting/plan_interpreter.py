@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Order, Plan
 from callsheet.ir.collecting import collector_rests
-from callsheet.ir.components import strong_parts
+from callsheet.ir.components import strong_components
 from callsheet.ir.flow import uses_of
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, assemble
@@ -86,10 +86,10 @@ class _PlanInterpreter:
         if self._plan.steps:
             self._arriving[0] = [self._initial]
         successors = self._units.successors
-        part_of = strong_parts(successors, len(successors) - 1)
+        component_of = strong_components(successors, len(successors) - 1)
         members: dict[int, list[int]] = {}
         for unit in self._units.heads:
-            members.setdefault(part_of[unit], []).append(unit)
+            members.setdefault(component_of[unit], []).append(unit)
         for part in sorted((p for p in members if p >= 0), reverse=True):
             units = members[part]
             if len(units) == 1 and units[0] not in successors[units[0]]:
@@ -131,7 +131,7 @@ class _PlanInterpreter:
             if unit in seen:
                 continue
             seen.add(unit)
-            is_meeting = self._units.ways_in[unit] > 1 or unit in entered
+            is_meeting = self._units.predecessor_counts[unit] > 1 or unit in entered
             self._see_unit(unit, table if is_meeting else self._merger.join(tables_at[unit]))
             for target in self._edges.get(unit, ()):
                 if target in inside and target not in seen:
@@ -157,9 +157,9 @@ class _PlanInterpreter:
             after = self._committed(number, passage, after)
             exits += passage.exits
         is_open = True
-        for way_out in exits:
-            self._pass_on(unit, way_out.target, after, way_out.certainty)
-            if way_out.certainty is ExitCertainty.SURE:
+        for edge in exits:
+            self._pass_on(unit, edge.target, after, edge.certainty)
+            if edge.certainty is ExitCertainty.SURE:
                 is_open = False
                 break
         if is_open:
@@ -172,10 +172,10 @@ class _PlanInterpreter:
 
     def _leave_step(self, unit: int, passage: StepOutcome, table: VariableTable) -> None:
         is_open = True
-        for way_out in passage.exits:
-            binding = passage.if_failed if way_out.has_failed else passage.binding
-            self._pass_on(unit, way_out.target, self._bound(unit, binding, table), way_out.certainty)
-            if way_out.certainty is ExitCertainty.SURE:
+        for edge in passage.exits:
+            binding = passage.if_failed if edge.has_failed else passage.binding
+            self._pass_on(unit, edge.target, self._bound(unit, binding, table), edge.certainty)
+            if edge.certainty is ExitCertainty.SURE:
                 is_open = False
         if is_open:
             after = self._bound(unit, passage.binding, table, is_sure=passage.is_sure)
@@ -196,10 +196,10 @@ class _PlanInterpreter:
         binding = passage.binding
         output = self._plan.steps[number].output
         if binding is not None and passage.if_failed is not None and output is not None:
-            ways = [way_out.certainty for way_out in passage.exits if way_out.has_failed]
-            if ExitCertainty.SURE in ways:
+            certainties = [edge.certainty for edge in passage.exits if edge.has_failed]
+            if ExitCertainty.SURE in certainties:
                 binding = passage.if_failed
-            elif ways:
+            elif certainties:
                 binding = self._merger(self._setting.slots[output.var], binding, passage.if_failed)
         return self._bound(number, binding, table, is_sure=passage.is_sure)
 
@@ -222,10 +222,8 @@ class _PlanInterpreter:
 def _left_open(passage: StepOutcome) -> StepOutcome:
     """The passage of a group member that a jump into the group may skip."""
     exits = tuple(
-        way_out._replace(certainty=ExitCertainty.MAYBE)
-        if way_out.certainty is ExitCertainty.SURE
-        else way_out
-        for way_out in passage.exits
+        edge._replace(certainty=ExitCertainty.MAYBE) if edge.certainty is ExitCertainty.SURE else edge
+        for edge in passage.exits
     )
     visits = tuple(visit._replace(is_sure=False) for visit in passage.visits)
     times = passage.times._replace(least=0)

@@ -56,7 +56,7 @@ class ExitCertainty(Enum):
 
 
 class Exit(NamedTuple):
-    """A way from a step to another than the next one; `has_failed` says that it follows a failure."""
+    """An edge from a step to another than the next one; `has_failed` says that it follows a failure."""
 
     target: int
     certainty: ExitCertainty
@@ -68,7 +68,7 @@ class StepOutcome:
     """What a step does at one point of a plan.
 
     `binding` is what its variable is bound to where it succeeds, `if_failed` where it fails and
-    leads elsewhere; `is_sure` tells whether it is bound on every way.
+    leads elsewhere; `is_sure` tells whether it is bound on every path.
     """
 
     visits: tuple[Visit, ...] = ()

@@ -17,13 +17,13 @@ class Units:
     """The graph of units. Its nodes are steps by number, then the end, then the entry.
 
     Only heads of units have edges. `partial` has the groups that a jump may enter behind their first member;
-    `ways_in` counts the predecessors of a unit.
+    `predecessor_counts` has the number of predecessors of each unit.
     """
 
     heads: tuple[int, ...]
     head_of: list[int]
     successors: list[list[int]]
-    ways_in: list[int]
+    predecessor_counts: list[int]
     partial: frozenset[int]
     last_of: dict[int, int]
 
@@ -55,7 +55,7 @@ def units_of(plan: Plan) -> Units:
     partial = frozenset(head_of[n] for n in jumps if n < count and head_of[n] != n)
     successors: list[list[int]] = [[] for _ in range(count + 2)]
     successors[count + 1] = [0]
-    ways_in = [0] * (count + 2)
+    predecessor_counts = [0] * (count + 2)
     for head in heads:
         last = last_of[head]
         targets = list(flow.successors[last])
@@ -66,8 +66,8 @@ def units_of(plan: Plan) -> Units:
             targets += [last + 1, count]
         successors[head] = list(dict.fromkeys(head_of[t] if t < count else t for t in targets))
         for target in successors[head]:
-            ways_in[target] += 1
-    return Units(tuple(heads), head_of, successors, ways_in, partial, last_of)
+            predecessor_counts[target] += 1
+    return Units(tuple(heads), head_of, successors, predecessor_counts, partial, last_of)
 
 
 def _targets(step: Step, number_of: dict[str, int], end: int) -> Iterator[int]:

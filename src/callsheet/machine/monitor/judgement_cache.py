@@ -135,14 +135,14 @@ class JudgementCache:
         if not known:
             return None
         implicit_flows, variables = self._implicit_flows, self._variables
-        way = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
+        pc = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
         if len(slots) == 1:
             (slot,) = slots
-            cached = known.get((way, variables.labels[slot]))
+            cached = known.get((pc, variables.labels[slot]))
             origins = variables.origins[slot]
         else:
             labels = variables.labels
-            cached = known.get((way, *[labels[slot] for slot in slots]))
+            cached = known.get((pc, *[labels[slot] for slot in slots]))
             origins = variables.origins_at(slots)
         if cached is None or (
             (clears or cached.is_separate) and not self._passes(code, shape, cached.is_separate, args, inputs)

@@ -33,14 +33,14 @@ from callsheet.machine.questions import ASK
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.model import Implicit, Policy
-from callsheet.policy.overwriting import WAY_OUT
+from callsheet.policy.overwriting import HINT
 
 _MEMORY = frozenset({"QUERY_MEMORY", "GET_WM"})
 _AGENT = Kind.AGENT
 """Read for every call: a module global is faster than an enum member."""
-_WAYS_OUT = {
+_HINTS = {
     Rule.FLOW: "send it to a recipient that the policy trusts; `callsheet labels` shows and corrects labels",
-    Rule.PATH: WAY_OUT,
+    Rule.PATH: HINT,
 }
 
 
@@ -246,9 +246,9 @@ class Monitor:
         reads = self._reading.reads(code)
         labels = self.variable_labels.labels
         arguments = tuple([make(slots, labels) for make in reads.arguments])
-        way = self.implicit_flows.about(number)
+        pc = self.implicit_flows.about(number)
         repeats = code.recurs and self.implicit_flows.repeats(code)
-        fields = code.id, code.tool or REPLAN, arguments, way, code.retries, False, is_asked, repeats
+        fields = code.id, code.tool or REPLAN, arguments, pc, code.retries, False, is_asked, repeats
         call = bare(CallView, fields)
         origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
@@ -278,10 +278,10 @@ class Monitor:
         """
         label, origins = self.open_calls.talks[call.talk.key]
         arguments = tuple([argument_of(name, value, label) for name, value in call.args.items()])
-        code, way = call.code, self.implicit_flows.about(call.talk.code.number)
+        code, pc = call.code, self.implicit_flows.about(call.talk.code.number)
         if code.tool != ASK:
-            way = way.join(label)
-        view = CallView(code.id, code.tool, arguments, way, in_agent=True, approved=is_asked)
+            pc = pc.join(label)
+        view = CallView(code.id, code.tool, arguments, pc, in_agent=True, approved=is_asked)
         self.open_calls.calls[call.key] = self._judging.admitted(view, origins, is_asked=is_asked)
         words = tuple([argument_of(name, value, label.retold()) for name, value in call.args.items()])
         call.args = self.shown_texts.as_told(call.args, code.kind, view._replace(arguments=words))
@@ -296,7 +296,7 @@ class Monitor:
         code = attempt.code
         call = CallView(code.id, code.tool, (Argument("", (), sent),), self.implicit_flows.about(code.number))
         origins = tuple(step for step in origins if step != code.id)
-        return objected(call, Objection(rule, why, help=_WAYS_OUT.get(rule, "")), origins)
+        return objected(call, Objection(rule, why, help=_HINTS.get(rule, "")), origins)
 
     # ------------------------------------------------------------ outcomes
 
@@ -350,9 +350,9 @@ class Monitor:
 
         The planner is told it under the name of the step's variable or, without one, of the step.
         """
-        label, way = self.shown_texts.told_by_failure(frame)
+        label, pc = self.shown_texts.told_by_failure(frame)
         step = self.program.plan.steps[frame.code.number]
-        self.variable_labels.add(step.id if step.output is None else step.output.var, label.join(way))
+        self.variable_labels.add(step.id if step.output is None else step.output.var, label.join(pc))
         self.open_calls.forget(frame.prefix)
 
     def record_argument_error(self, frame: Frame) -> None:
@@ -385,23 +385,23 @@ class Monitor:
     def _set(self, code: StepCode, label: Label, origins: Origins) -> None:
         """Set the label of a step's variable to that of its result."""
         slot, implicit_flows, variables = code.out_slot, self.implicit_flows, self.variable_labels
-        way = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
-        if way is not label:
-            label = label.join(way)
+        pc = implicit_flows.about(code.number) if implicit_flows.noted else implicit_flows.base
+        if pc is not label:
+            label = label.join(pc)
         variables.last = label, origins
-        if way is not LITERAL or variables.presence:
-            self._note_presence(code, way)
+        if pc is not LITERAL or variables.presence:
+            self._note_presence(code, pc)
         variables.labels[slot], variables.origins[slot] = label, origins
 
     def _is_declassified(self, code: StepCode) -> bool:
         return not self.is_anew and code.id in self.enforcement.policy.declassify
 
-    def _note_presence(self, code: StepCode, way: Label) -> None:
+    def _note_presence(self, code: StepCode, pc: Label) -> None:
         """Set what decided whether a step's variable is set: its guards, and whether its arguments are."""
         slots = *self._reading.slots(code), *self._reading.guards(code).source
-        presence = way.join(self._by_emptiness(slots, code))
+        presence = pc.join(self._by_emptiness(slots, code))
         if self._is_declassified(code):
-            presence = Label(way.untrusted, None)
+            presence = Label(pc.untrusted, None)
         self.variable_labels.put_presence(code.out_slot, presence)
 
     def label_of(self, key: str) -> Label | None:

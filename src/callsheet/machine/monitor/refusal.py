@@ -21,7 +21,7 @@ class PolicyRefusal(NamedTuple):
     `rule` is one of `policy.calls.Rule`; `argument` is the name of the offending argument, None if it is the
     call as a whole. `label` is that of the argument, or of all arguments; `decided_by` is the label of what
     decided that the call is made. `flow` are the steps that the data came from, then the step itself. `help`
-    is a way out, if one is known.
+    is the suggested fix, if one is known.
     """
 
     step: str

@@ -76,14 +76,14 @@ def _sanitized(value: JSON, argument: Argument, audiences: Audiences) -> JSON:
 def failure(
     error: str,
     label: Label,
-    way: Label,
+    pc: Label,
     step: str,
     judge: Callable[[CallView], Judgement],
     audiences: Audiences,
 ) -> str:
     """What may be said about a failure: its error, judged like an answer, or that it is withheld (POL180)."""
     argument = Argument("0", (_FAILED, Hole("error", label, error)), label)
-    objections = judge(CallView(step, "TERMINATE", (argument,), way)).objections
+    objections = judge(CallView(step, "TERMINATE", (argument,), pc)).objections
     if objections:
         return f"POL180: its error is withheld: {objections[0].message}"
     if label.is_public or not label.untrusted:

@@ -102,10 +102,10 @@ class ShownTexts:
         """
         implicit_flows = self._implicit_flows
         if frame is None or frame.code.kind is Kind.REPLAN:
-            label, way = join(known for known, _ in self._variables.by_name().values()), implicit_flows.base
-            return failure(error, label, way, REPLAN, self._judging.judge, self._audiences)
-        label, way = self.told_by_failure(frame)
-        return failure(error, label, way, frame.code.id, self._judging.judge, self._audiences)
+            label, pc = join(known for known, _ in self._variables.by_name().values()), implicit_flows.base
+            return failure(error, label, pc, REPLAN, self._judging.judge, self._audiences)
+        label, pc = self.told_by_failure(frame)
+        return failure(error, label, pc, frame.code.id, self._judging.judge, self._audiences)
 
     def told_by_failure(self, frame: Frame) -> tuple[Label, Label]:
         """The labels of what the error of a failed step reveals, and of what decided that there is one."""
@@ -133,7 +133,7 @@ class ShownTexts:
         what: str,
         arguments: tuple[Argument, ...],
         origins: Origins,
-        way: Label = LITERAL,
+        pc: Label = LITERAL,
     ) -> None:
-        call = CallView(code.id, what, arguments, self._implicit_flows.about(code.number).join(way))
+        call = CallView(code.id, what, arguments, self._implicit_flows.about(code.number).join(pc))
         self._judging.judge_shown(call, origins)

@@ -35,11 +35,11 @@ from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
 
 _LARGE = 1_000
-_MOST_WAYS = 50
+_MOST_PATHS = 50
 _AT_ONCE = 256
 """Steps judged in one batch, so that their texts are searched for forbidden patterns in a single pass."""
 _UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
-_WAY_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
+_CONTROL_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
 _FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
 
 
@@ -146,12 +146,12 @@ def _of_bits(finding: _Found, bits: int) -> _Found:
     """
     if finding.objection.rule is not Rule.IMPLICIT:
         return finding
-    way_out = (
+    hint = (
         f"{bits} steps depend on whether private data is empty or an error, and the plan may reveal "
         f"{MOST_BITS} such "
         "bits: use fewer, or do this earlier"
     )
-    return finding._replace(objection=finding.objection._replace(help=way_out))
+    return finding._replace(objection=finding.objection._replace(help=hint))
 
 
 def _left(subject: Subject) -> Iterator[int]:
@@ -185,7 +185,7 @@ def _judge_step(
     then = None if step.on_fail is None else step.on_fail.then
     if then is not None:
         around = subject.surroundings(_reader(labels, number))
-        message = failure_view(step, around, labels.failure_way(number))
+        message = failure_view(step, around, labels.failure_pc(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
             collected.take(number, _Judged(message, notes, step.failure_values, then.span))
@@ -201,11 +201,11 @@ def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
     step, label = subject.plan.steps[number], labels.results[number]
     if not isinstance(step.action, Call):
         return
-    way = labels.failure_way(number)
-    if label.is_public and way.is_public:
+    pc = labels.failure_pc(number)
+    if label.is_public and pc.is_public:
         return
     error = Argument("0", ("failed: ", Hole("error", label)), label)
-    for objection in subject.judge.judge(CallView(step.id, "TERMINATE", (error,), way)).objections:
+    for objection in subject.judge.judge(CallView(step.id, "TERMINATE", (error,), pc)).objections:
         why = f"its error is withheld where it fails: {objection.message}"
         yield Obligation(Duty.VERIFY_AGAIN, step.id, why, step.action.tool)
 
@@ -215,7 +215,7 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
     subject = labels.subject
     output = subject.plan.steps[number].output
     assert output is not None
-    label = labels.results[number].join(labels.ways[number])
+    label = labels.results[number].join(labels.node_pcs[number])
     argument = Argument("0", (Hole(output.var, label),), label)
     planner = subject.judge.policy.planner
     for objection in subject.judge.judge(CallView("", "RESPOND", (argument,), planner)).objections:
@@ -240,27 +240,27 @@ def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected)
 
 
 def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
-    """The violations without duplicates, the first `_MOST_WAYS` of them with their data flow."""
-    ways = FlowPaths(labels)
+    """The violations without duplicates, the first `_MOST_PATHS` of them with their data flow."""
+    paths = FlowPaths(labels)
     known: set[tuple[int, Objection]] = set()
     for number, objection, span in findings:
         if (number, objection) in known:
             continue
         known.add((number, objection))
         step = labels.subject.plan.steps[number]
-        flow = _flow(labels, ways, number, objection) if len(known) <= _MOST_WAYS else ()
+        flow = _flow(labels, paths, number, objection) if len(known) <= _MOST_PATHS else ()
         yield Violation(
             step.id,
             objection.rule,
             objection.message,
             objection.argument,
             flow,
-            _way_out(labels, objection, flow),
+            _hint(labels, objection, flow),
             span or step.action.span or step.span,
         )
 
 
-def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | None:
+def _hint(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | None:
     """The suggested fix; for data left by an earlier run, it also says how to inspect the labels."""
     came_in = labels.subject.flow.number_of.get(flow[0].split()[0]) if flow else None
     if came_in is None or came_in not in labels.from_before:
@@ -270,26 +270,26 @@ def _way_out(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str
     return message if objection.help is None else f"{objection.help}; {message}"
 
 
-def _flow(labels: Labels, ways: FlowPaths, number: int, objection: Objection) -> tuple[str, ...]:
+def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -> tuple[str, ...]:
     """The path of the offending data, from where it enters to the sink."""
     step = labels.subject.plan.steps[number]
-    if objection.rule in _WAY_RULES:
+    if objection.rule in _CONTROL_RULES:
         guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
-        return _decided(labels, ways, number, guilty)
+        return _decided(labels, paths, number, guilty)
     is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    way = ways.path_to(number, labels.subject.readings[number].arguments, is_guilty)
-    if not way:
+    path = paths.path_to(number, labels.subject.readings[number].arguments, is_guilty)
+    if not path:
         return ()
     argument = objection.argument
     place = "the text" if argument is None or argument.isdigit() else argument
     end = () if objection.reaches is None else (objection.reaches,)
-    return (*way, f"{step.id} {place}", *end)
+    return (*path, f"{step.id} {place}", *end)
 
 
 def _decided(
-    labels: Labels, ways: FlowPaths, number: int, is_guilty: Callable[[Label], bool]
+    labels: Labels, paths: FlowPaths, number: int, is_guilty: Callable[[Label], bool]
 ) -> tuple[str, ...]:
     """The path of the data that controls whether a step is executed, through its own guard or an earlier
     step.
@@ -297,16 +297,16 @@ def _decided(
     subject = labels.subject
     step = subject.plan.steps[number]
     own = (*subject.readings[number].contents, *subject.readings[number].source)
-    way = ways.path_to(number, (*own, *subject.readings[number].emptiness), is_guilty)
-    if way:
-        return (*way, f"{step.id} whether it is called")
-    other = ways.decider(number, is_guilty)
+    path = paths.path_to(number, (*own, *subject.readings[number].emptiness), is_guilty)
+    if path:
+        return (*path, f"{step.id} whether it is called")
+    other = paths.decider(number, is_guilty)
     if other is None:
         return ()
     reading = subject.readings[other]
-    way = ways.path_to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
-    way = way or ways.path_to(other, reading.arguments, is_guilty)
-    return (*way, subject.plan.steps[other].id, f"{step.id} whether it is called")
+    path = paths.path_to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
+    path = path or paths.path_to(other, reading.arguments, is_guilty)
+    return (*path, subject.plan.steps[other].id, f"{step.id} whether it is called")
 
 
 def _is_private(label: Label) -> bool:

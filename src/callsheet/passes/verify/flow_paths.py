@@ -67,7 +67,7 @@ class FlowPaths:
         queue = deque(seen)
         while queue:
             other = queue.popleft()
-            known = is_guilty(self.labels.decision(other)) and not is_guilty(self.labels.ways[other])
+            known = is_guilty(self.labels.decision(other)) and not is_guilty(self.labels.node_pcs[other])
             if other != number and known:
                 return other
             names = subject.plan.steps[other].depends_on or ()
@@ -92,13 +92,13 @@ class FlowPaths:
             for operand in before:
                 came[operand] = value
                 queue.append(operand)
-        way: list[str] = []
+        path: list[str] = []
         while last >= 0:
             text = self._text(last)
-            if text is not None and (not way or way[-1] != text):
-                way.append(text)
+            if text is not None and (not path or path[-1] != text):
+                path.append(text)
             last = came[last]
-        return tuple(way)
+        return tuple(path)
 
     def _operands(self, value: int) -> list[int]:
         subject = self.labels.subject

@@ -23,7 +23,7 @@ from callsheet.policy.rules.base import own_texts
 _BEGINNINGS = ("!", "![x]")
 """Prefixes that turn a following link or address into an image."""
 _LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
-_WAY_OUT = "show it unconditionally, or answer with text"
+_HINT = "show it unconditionally, or answer with text"
 
 
 def told_by_images(
@@ -52,7 +52,7 @@ def told_by_images(
         if guilty or (begun and _completes_image(labels, number, begun, revealed)):
             name = web.values[(guilty or begun)[0]].name
             message = f"whether ${name} holds an image from outside tells its host about private data"
-            yield number, Objection(Rule.ANSWER, message, None, _WAY_OUT)
+            yield number, Objection(Rule.ANSWER, message, None, _HINT)
 
 
 def _may_say_images(labels: Labels) -> list[int]:

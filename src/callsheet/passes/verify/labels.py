@@ -41,8 +41,8 @@ def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
     values = [LITERAL] * len(web.values)
     planner = subject.judge.policy.planner
     labels = Labels(subject, values, list(values), list(nothing), nothing, list(nothing), planner, every_bit)
-    for number, decided in subject.position.ways.items():
-        labels.ways[number] = decided
+    for number, decided in subject.position.pcs.items():
+        labels.node_pcs[number] = decided
     _Propagation(labels).run()
     return labels
 
@@ -151,17 +151,17 @@ class _Propagation:
     def _step(self, number: int) -> None:
         labels, subject = self.labels, self.labels.subject
         step = subject.plan.steps[number]
-        way = labels.way(number)
+        pc = labels.pc(number)
         if isinstance(step.action, Call):
-            labels.results[number] = result = self._result(number, way)
-            labels.present[number] = present = self._present(number, way)
+            labels.results[number] = result = self._result(number, pc)
+            labels.present[number] = present = self._present(number, pc)
             node = subject.web.made[number]
             if step.output is not None:
                 self._raise(node, result, present)
                 node += 1
             places = len(subject.accesses[number].writes)
             if places:
-                stored = self._stored(number, way)
+                stored = self._stored(number, pc)
                 for value in range(node, node + places):
                     self._raise(value, stored, present)
         if self._waiting_for is not None:
@@ -172,15 +172,15 @@ class _Propagation:
         elif decides(step):
             self._decide(number)
 
-    def _present(self, number: int, way: Label) -> Label:
+    def _present(self, number: int, pc: Label) -> Label:
         """The label of whether the step gives a result: its control-flow label, and the presence of its
         arguments.
         """
         labels, subject = self.labels, self.labels.subject
         declassify = subject.judge.policy.declassify
         if declassify and subject.plan.steps[number].id in declassify:
-            return Label(way.untrusted, None)
-        label = way
+            return Label(pc.untrusted, None)
+        label = pc
         values, reading, presence = subject.web.seen[number], subject.readings[number], labels.presence
         names, places = reading.arguments, subject.accesses[number].reads
         if reading.source or places:
@@ -194,13 +194,13 @@ class _Propagation:
             label = label.join(labels.seen(number, reading.arguments))
         return label
 
-    def _result(self, number: int, way: Label) -> Label:
+    def _result(self, number: int, pc: Label) -> Label:
         """The label of the step's result, which includes the error text of a failure."""
         labels, subject = self.labels, self.labels.subject
         step, judge, prepared = subject.plan.steps[number], subject.judge, subject.prepared[number]
         if prepared.tool == "ASK_HUMAN":
             answers = join(offered(call) for call in labels.calls(number))
-            return self._source(number).join(answers).join(way)
+            return self._source(number).join(answers).join(pc)
         result = self._source(number)
         if labels.planner is not LITERAL:
             result = result.join(labels.planner)
@@ -212,8 +212,8 @@ class _Propagation:
             result = result.join(labels.seen(number, reads))
         if result.readers is not None:
             result = self._as_link(number, prepared, data, result)
-        if way is not LITERAL:
-            result = result.join(way)
+        if pc is not LITERAL:
+            result = result.join(pc)
         if judge.policy.declassify and step.id in judge.policy.declassify:
             result = Label(result.untrusted, None)
         return result
@@ -299,7 +299,7 @@ class _Propagation:
         around = subject.surroundings(lambda _name: PUBLIC_WORLD)
         return call_views(subject.plan.steps[number], around, LITERAL)
 
-    def _stored(self, number: int, way: Label) -> Label:
+    def _stored(self, number: int, pc: Label) -> Label:
         """The label of what the step writes to a place."""
         labels, subject = self.labels, self.labels.subject
         if subject.prepared[number].tool == "AGENT_SOLVE":
@@ -311,7 +311,7 @@ class _Propagation:
             read = subject.accesses[number].reads
             data = data.join(labels.seen(number, read)).join(subject.left.of_places(read))
             data = data.join(join(moved(subject.judge.setting, call) for call in labels.calls(number)))
-        label = data.join(way)
+        label = data.join(pc)
         if subject.prepared[number].tool == "EDIT_FILE":
             label = self._edited(number, label)
         if label.is_public:
@@ -332,11 +332,11 @@ class _Propagation:
 
     def _join_control(self, nodes: Iterable[int], decision: Label) -> None:
         """Join a decision into the control-flow labels of these nodes."""
-        ways = self.labels.ways
+        node_pcs = self.labels.node_pcs
         for node in nodes:
-            joined = ways[node].join(decision)
-            if joined != ways[node]:
-                ways[node] = joined
+            joined = node_pcs[node].join(decision)
+            if joined != node_pcs[node]:
+                node_pcs[node] = joined
                 if node < self._steps:
                     self._wake(node)
 

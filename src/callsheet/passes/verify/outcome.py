@@ -30,8 +30,8 @@ class Labels:
     of_value: list[Label]
     presence: list[Label]
     """The label of whether each value exists and is not empty."""
-    ways: list[Label]
-    """The label of what controls whether each node is reached, by node number."""
+    node_pcs: list[Label]
+    """The pc label of each node, by its number: the label of what controls whether the node is reached."""
     results: list[Label]
     present: list[Label]
     """The label of whether each step has a result, by step number."""
@@ -136,10 +136,10 @@ class Labels:
         return Label(False, label.readers)
 
     def _made(
-        self, step: int, known: dict[str, Label], way: Label, *, repeats: bool = False
+        self, step: int, known: dict[str, Label], pc: Label, *, repeats: bool = False
     ) -> list[CallView]:
         around = self.subject.surroundings(known.__getitem__)
-        views = call_views(self.subject.plan.steps[step], around, way, repeats=repeats)
+        views = call_views(self.subject.plan.steps[step], around, pc, repeats=repeats)
         sent = known.get(_SENT)
         if sent is None or sent.is_public:
             return views
@@ -148,11 +148,11 @@ class Labels:
 
     def judged_calls(self, step: int) -> list[CallView]:
         """The calls that a step may make, with its control-flow label; takes them out of the cache."""
-        way, repeats = self.way(step), bool(self.subject.control.in_cycle[step])
+        pc, repeats = self.pc(step), bool(self.subject.control.in_cycle[step])
         known, cached = self._known(step), self._calls.pop(step, None)
         if cached is None or cached[0] != known:
-            return self._made(step, known, way, repeats=repeats)
-        return [call.behind(way, repeats=repeats) for call in cached[1]]
+            return self._made(step, known, pc, repeats=repeats)
+        return [call.behind(pc, repeats=repeats) for call in cached[1]]
 
     def guard(self, step: int) -> Label:
         """The label of the step's own guard: its condition and its loop source."""
@@ -168,16 +168,16 @@ class Labels:
         is_strict = subject.judge.policy.implicit is Implicit.STRICT
         return self.every_bit or is_strict or bool(subject.control.in_cycle[step])
 
-    def way(self, step: int) -> Label:
-        """The label of everything that controls whether the step's action is executed."""
-        way, guard = self.ways[step], self.guard(step)
-        if way is not self.planner:
-            way = self.planner.join(way)
-        return way if guard is way else way.join(guard)
+    def pc(self, step: int) -> Label:
+        """The pc label of the step's action: the label of everything that controls whether it is executed."""
+        pc, guard = self.node_pcs[step], self.guard(step)
+        if pc is not self.planner:
+            pc = self.planner.join(pc)
+        return pc if guard is pc else pc.join(guard)
 
     def decision(self, step: int) -> Label:
         """The label of what is revealed by which step follows this one."""
-        label = self.ways[step].join(self.guard(step))
+        label = self.node_pcs[step].join(self.guard(step))
         action = self.subject.plan.steps[step].action
         if self.subject.leads_by_failure(step):
             label = label.join(self.results[step] if self.counts(step) else self.present[step])
@@ -185,6 +185,6 @@ class Labels:
             label = label.join(self.shown(step, self.subject.readings[step].arguments))
         return label
 
-    def failure_way(self, step: int) -> Label:
-        """The label of what controls whether the step's failure message is shown."""
-        return self.way(step).join(self.results[step] if self.counts(step) else self.present[step])
+    def failure_pc(self, step: int) -> Label:
+        """The pc label of the step's failure message: the label of what controls whether it is shown."""
+        return self.pc(step).join(self.results[step] if self.counts(step) else self.present[step])

@@ -19,14 +19,14 @@ from callsheet.ir.labels import Label
 class RunPosition:
     """The state of a run in progress.
 
-    `next` is the number of the next step; in a graph it is 0 and `done` are the finished steps. `ways` are by
-    step number the labels of earlier decisions about whether the step is reached, `presence` by variable the
-    labels of decisions about whether it is set, `values` the values of variables.
+    `next` is the number of the next step; in a graph it is 0 and `done` are the finished steps. `pcs` are by
+    step number the pc labels of earlier decisions, `presence` by variable the labels of decisions that
+    determine whether it is set, `values` the values of variables.
     """
 
     next: int = 0
     done: frozenset[int] = frozenset()
-    ways: Mapping[int, Label] = field(default_factory=dict[int, Label])
+    pcs: Mapping[int, Label] = field(default_factory=dict[int, Label])
     presence: Mapping[str, Label] = field(default_factory=dict[str, Label])
     values: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 

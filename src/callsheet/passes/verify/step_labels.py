@@ -56,7 +56,7 @@ def _of_step(labels: Labels, number: int) -> StepLabels:
     names = subject.readings[number].names()
     reads = tuple((name, labels.label_of(number, name)) for name in names)
     step = subject.plan.steps[number].id
-    return StepLabels(step, reads, labels.way(number), labels.results[number], _because(subject, number))
+    return StepLabels(step, reads, labels.pc(number), labels.results[number], _because(subject, number))
 
 
 def _because(subject: Subject, number: int) -> tuple[str, ...]:

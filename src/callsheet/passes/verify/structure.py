@@ -28,8 +28,8 @@ def _limits(subject: Subject) -> Iterator[Violation]:
     count = len(subject.plan.steps)
     if most is not None and count > most:
         message = f"the plan has {count} steps, the policy allows {most}"
-        way_out = "split it into two plans, or raise the limit: [budgets] max_steps"
-        yield Violation(None, Rule.LIMIT, message, help=way_out, span=subject.plan.steps[most].span)
+        hint = "split it into two plans, or raise the limit: [budgets] max_steps"
+        yield Violation(None, Rule.LIMIT, message, help=hint, span=subject.plan.steps[most].span)
 
 
 def _errors(subject: Subject) -> Iterator[Violation]:
@@ -40,7 +40,7 @@ def _errors(subject: Subject) -> Iterator[Violation]:
             None if step is None else step.id,
             Rule.STRUCTURE,
             finding.message,
-            help=finding.way_out,
+            help=finding.hint,
             span=finding.span if finding.span is not None or step is None else step.span,
         )
 
@@ -52,8 +52,8 @@ def _endless(subject: Subject) -> Iterator[Violation]:
     for number, step in enumerate(subject.plan.steps):
         if subject.is_reached[number] and not subject.control.can_end[number]:
             message = "the plan cannot end from here"
-            way_out = "end it, or guard the jump back"
-            yield Violation(step.id, Rule.STRUCTURE, message, help=way_out, span=step.span)
+            hint = "end it, or guard the jump back"
+            yield Violation(step.id, Rule.STRUCTURE, message, help=hint, span=step.span)
             return
 
 

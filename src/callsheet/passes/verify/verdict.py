@@ -27,21 +27,21 @@ class Violation:
     span: Span | None = None
 
     def __str__(self) -> str:
-        way = f" ({' → '.join(self.flow)})" if self.flow else ""
-        return f"{self.step or 'plan'}: {self.message}{way}"
+        path = f" ({' → '.join(self.flow)})" if self.flow else ""
+        return f"{self.step or 'plan'}: {self.message}{path}"
 
 
 @dataclass(frozen=True, slots=True)
 class StepLabels:
     """The labels of a step.
 
-    `reads` are the labels of the variables it reads, `way` is the label of what controls whether it is
+    `reads` are the labels of the variables it reads, `pc` is the label of what controls whether it is
     executed, `result` that of its result. `because` are the ids of the steps whose values it reads directly.
     """
 
     step: str
     reads: tuple[tuple[str, Label], ...] = ()
-    way: Label = LITERAL
+    pc: Label = LITERAL
     result: Label = LITERAL
     because: tuple[str, ...] = ()
 

@@ -35,10 +35,10 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         return None
     name = traits.address
     only = None if setting.policy.egress_hosts is None else AllowedHosts.parse(setting.policy.egress_hosts)
-    way_out = "fetch a public https:// address"
+    hint = "fetch a public https:// address"
     if setting.policy.egress_hosts is not None:
         named = ", ".join(setting.policy.egress_hosts) or "none"
-        way_out = f"name a host that [network] hosts of the policy allows ({named}), or add this one there"
+        hint = f"name a host that [network] hosts of the policy allows ({named}), or add this one there"
 
     def check(call: CallView, notes: Notes) -> None:
         argument = of_name(call, name)
@@ -48,7 +48,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         authority = authority_of(argument)
         refusal = _refusal(setting, authority, only)
         if refusal is not None:
-            notes.object(Rule.ADDRESS, refusal, name, help=way_out)
+            notes.object(Rule.ADDRESS, refusal, name, help=hint)
             return
         detail = (
             "untrusted content chooses the host" if authority.chosen_by.untrusted else authority.host or ""

@@ -101,7 +101,7 @@ def _numbers(given: AgentRule, call: CallView, notes: Notes) -> None:
 class _Powers(NamedTuple):
     """What an agent could do, by the names of the tools that enable it."""
 
-    ways_out: tuple[str, ...]
+    outward: tuple[str, ...]
     private: tuple[str, ...]
     changes: tuple[str, ...]
     reads_untrusted: bool
@@ -111,7 +111,7 @@ class _Powers(NamedTuple):
 
 def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
     known = {name: traits for name in sorted(tools) if (traits := setting.traits(name)) is not None}
-    ways_out = tuple(name for name, traits in known.items() if traits.reach in _OUTSIDE)
+    outward = tuple(name for name, traits in known.items() if traits.reach in _OUTSIDE)
     changes = tuple(
         name
         for name, traits in known.items()
@@ -119,9 +119,9 @@ def _powers(setting: Setting, tools: frozenset[str]) -> _Powers:
         or (traits.control and traits.path is None and not traits.runs_code and traits.address is None)
     )
     private = tuple(name for name, traits in known.items() if not traits.returns.is_public)
-    hears = any(traits.returns.untrusted and name in ways_out for name, traits in known.items())
+    hears = any(traits.returns.untrusted and name in outward for name, traits in known.items())
     untold = [(name, traits.returns) for name, traits in known.items() if not _is_for_model(traits.returns)]
-    return _Powers(ways_out, private, changes, hears, tuple(untold))
+    return _Powers(outward, private, changes, hears, tuple(untold))
 
 
 def _is_for_model(label: Label) -> bool:
@@ -134,10 +134,10 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
     Private data must not meet a way out, nor untrusted text a tool that makes changes.
     """
     can = _powers(setting, frozenset(fold(name) for name in tools))
-    if can.ways_out and not label.is_public:
-        return f"{shown(label)} and a way out, @{can.ways_out[0]}, are not given to one agent"
-    if can.ways_out and can.private:
-        return f"it could read private data with @{can.private[0]} and send it out with @{can.ways_out[0]}"
+    if can.outward and not label.is_public:
+        return f"{shown(label)} and a way out, @{can.outward[0]}, are not given to one agent"
+    if can.outward and can.private:
+        return f"it could read private data with @{can.private[0]} and send it out with @{can.outward[0]}"
     if can.changes and (label.untrusted or can.reads_untrusted):
         return f"untrusted text could make it misuse @{can.changes[0]}"
     return None
@@ -153,27 +153,27 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             "tools",
             help="leave it out of the agent's tools, and call it in a step",
         )
-    if can.ways_out and not data.is_public:
+    if can.outward and not data.is_public:
         guilty = next((a.name for a in call.arguments if not a.label.is_public), None)
         notes.object(
             Rule.FLOW,
-            f"{shown(data)} goes to an agent that can send it out with @{can.ways_out[0]}",
+            f"{shown(data)} goes to an agent that can send it out with @{can.outward[0]}",
             None if guilty is None or guilty.isdigit() else guilty,
             help="give the agent no tool that reaches outside, or public data alone",
         )
-    elif can.ways_out and not call.pc.is_public:
+    elif can.outward and not call.pc.is_public:
         notes.object(
             Rule.IMPLICIT,
-            f"private data decides whether an agent with @{can.ways_out[0]} starts",
+            f"private data decides whether an agent with @{can.outward[0]} starts",
             help="decide by public data, or start it unconditionally",
         )
-    if can.ways_out and can.private:
-        reads, sends = can.private[0], can.ways_out[0]
-        way_out = "give it one of the two, not both"
+    if can.outward and can.private:
+        reads, sends = can.private[0], can.outward[0]
+        hint = "give it one of the two, not both"
         if reads == sends:
-            way_out = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
+            hint = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
         both = f"read private data with @{reads} and send it out with @{sends}"
-        notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=way_out)
+        notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=hint)
     if can.changes and (data.untrusted or can.reads_untrusted):
         notes.object(
             Rule.AGENT,

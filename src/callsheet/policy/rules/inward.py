@@ -23,7 +23,7 @@ NAMES = frozenset(
 """Plain names of arguments that may hold an address to which a tool connects."""
 _SEEN = tuple({*NAMES, *(name.replace("_", "") for name in NAMES), *(n.replace("_", "-") for n in NAMES)})
 _WEB = re.compile(r"\s*(?:https?|wss?):[/\\]", re.IGNORECASE)
-_WAY_OUT = "name the host in an audience of the policy if the tool may reach it"
+_HINT = "name the host in an audience of the policy if the tool may reach it"
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -45,7 +45,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                         Rule.ADDRESS,
                         f"{host} may be the metadata service of a cloud, which gives out credentials",
                         argument.name,
-                        help=_WAY_OUT,
+                        help=_HINT,
                     )
                 continue
             if not authority.chosen_by.untrusted or _WEB.match(authority.written) is None:
@@ -56,7 +56,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                     Rule.ADDRESS,
                     f"untrusted data chooses {host}, which is inside this network",
                     argument.name,
-                    help=f"write the address in the plan, or {_WAY_OUT}",
+                    help=f"write the address in the plan, or {_HINT}",
                 )
 
     return OfLabels(check, sees=_SEEN)

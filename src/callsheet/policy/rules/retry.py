@@ -28,7 +28,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
             notes.object(
                 Rule.RETRY,
                 f"@{tool} may take effect twice: it is retried without an idempotency key",
-                help=_way_out(traits),
+                help=_hint(traits),
             )
 
     return OfLabels(check, again=repeatable)  # else it matters whether the key is empty
@@ -43,7 +43,7 @@ def _leaves_nothing(traits: Traits) -> bool:
     return traits.reach is Reach.NOBODY and not traits.destructive and not traits.on_host
 
 
-def _way_out(traits: Traits | None) -> str:
+def _hint(traits: Traits | None) -> str:
     given = "" if traits is None or traits.key is None else f"give it {traits.key}=… if it takes one, "
     return f"{given}remove the retry, or mark the tool in the policy: idempotent = true"
 

@@ -176,8 +176,8 @@ class _Reading:
         rules = OAuthRules(grant=grant, redirect_port=self.port(entry), **texts)
         secret = rules.client_secret
         if secret and not re.match(r"(?:env|file):.", secret):
-            way_out = '"env:VARIABLE" or "file:PATH": a secret must not be written in this file'
-            self.wrong(entry["client_secret"].span, "a client secret must not be written here", way_out)
+            hint = '"env:VARIABLE" or "file:PATH": a secret must not be written in this file'
+            self.wrong(entry["client_secret"].span, "a client secret must not be written here", hint)
         if rules.grant is Grant.CLIENT_CREDENTIALS and not secret:
             self.wrong(
                 node.span,
@@ -185,11 +185,11 @@ class _Reading:
                 '"client_secret": "env:…"',
             )
         if secret and not (rules.client_id and rules.issuer):
-            way_out = '"issuer": "https://…", as its metadata names it'
+            hint = '"issuer": "https://…", as its metadata names it'
             self.wrong(
                 node.span,
                 "a client secret needs its client_id, and the issuer that it may be sent to",
-                way_out,
+                hint,
             )
         for key in ("issuer", "client_metadata_url"):
             if key in entry and not (
@@ -269,9 +269,9 @@ class _Reading:
             }
             if headers and not is_safe(url):
                 message = f"headers of the server {name!r} go over the wire as they are: its url is http://"
-                way_out = "use https://, or remove the headers"
+                hint = "use https://, or remove the headers"
                 span = entry["headers"].key or entry["headers"].span
-                self.warnings.append(Diagnostic("TOL026", Severity.WARNING, message, span, way_out))
+                self.warnings.append(Diagnostic("TOL026", Severity.WARNING, message, span, hint))
             return HttpServer(url, headers, sse=kind == "sse")
         self.wrong(
             cast("Span", node.key),

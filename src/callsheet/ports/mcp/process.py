@@ -221,7 +221,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _cannot_start(name: str, command: str, reason: str, way_out: str) -> CallsheetError:
+def _cannot_start(name: str, command: str, reason: str, hint: str) -> CallsheetError:
     return CallsheetError.single(
-        "TOL010", f"the MCP server {name!r} cannot be started with {command!r}: {reason}", help=way_out
+        "TOL010", f"the MCP server {name!r} cannot be started with {command!r}: {reason}", help=hint
     )

@@ -21,12 +21,12 @@ def unused_settings(config: McpServerConfig, offered: Collection[str]) -> Iterat
             continue
         suggestions = did_you_mean(name, offered)
         message = f"an effect is declared for {name!r}, which the MCP server {config.name!r} does not offer"
-        way_out = (
+        hint = (
             f"did you mean {' or '.join(suggestions)}?"
             if suggestions
             else f"it offers {', '.join(offered) or 'nothing'}"
         )
-        yield Diagnostic("TOL015", Severity.WARNING, message, help=way_out)
+        yield Diagnostic("TOL015", Severity.WARNING, message, help=hint)
 
 
 def declaration_warnings(
@@ -37,11 +37,11 @@ def declaration_warnings(
     for name, declaration in declarations.items():
         if not is_plain(name):
             message = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"
-            way_out = "it is ignored; names of tools are made of ASCII characters, 128 at most"
-            yield Diagnostic("TOL017", Severity.WARNING, message, help=way_out)
-        hint = hint_against(config, declaration)
-        if hint is not None:
+            hint = "it is ignored; names of tools are made of ASCII characters, 128 at most"
+            yield Diagnostic("TOL017", Severity.WARNING, message, help=hint)
+        contradicted = hint_against(config, declaration)
+        if contradicted is not None:
             effect = config.effects[name]
-            message = f"{name!r} is declared to have the effect {effect}, but {server} says {hint}"
-            way_out = "the configuration takes precedence; check that the effect is right"
-            yield Diagnostic("TOL024", Severity.WARNING, message, help=way_out)
+            message = f"{name!r} is declared to have the effect {effect}, but {server} says {contradicted}"
+            hint = "the configuration takes precedence; check that the effect is right"
+            yield Diagnostic("TOL024", Severity.WARNING, message, help=hint)

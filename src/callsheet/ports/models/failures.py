@@ -38,7 +38,7 @@ _CODES = {
     Failure.EMPTY: "MDL011",
     Failure.MALFORMED: "MDL012",
 }
-_WAYS_OUT = {
+_HINTS = {
     Failure.KEY: "set the provider's key in its environment variable; `key_env` of [model] names another one",
     Failure.LIMITED: "wait a while, or raise the account's limits with the provider",
     Failure.TIMEOUT: "raise `timeout` of [model] in config.toml, or ask a faster model",
@@ -54,7 +54,7 @@ _WAYS_OUT = {
 
 def diagnose(error: ModelFailed) -> Diagnostic:
     """The diagnostic for a failure of a model: its code, what happened and a way out."""
-    return Diagnostic(_CODES[error.kind], Severity.ERROR, in_words(error), help=_WAYS_OUT[error.kind])
+    return Diagnostic(_CODES[error.kind], Severity.ERROR, in_words(error), help=_HINTS[error.kind])
 
 
 def in_words(error: ModelFailed) -> str:

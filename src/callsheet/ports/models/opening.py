@@ -37,10 +37,10 @@ def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageMode
     try:
         chosen = (settings or ModelSettings()).naming(spec)
     except ValueError as error:
-        raise CallsheetError.single("CFG016", f"the model's address: {error}", help=_WAY_OUT) from error
+        raise CallsheetError.single("CFG016", f"the model's address: {error}", help=_HINT) from error
     named = chosen.model or chosen.url
     if not named:
-        raise CallsheetError.single("MDL001", "no model is named", help=_WAY_OUT)
+        raise CallsheetError.single("MDL001", "no model is named", help=_HINT)
     provider, colon, model = named.partition(":")
     try:
         if is_address(named):
@@ -48,11 +48,11 @@ def open_model(spec: str, settings: ModelSettings | None = None) -> LanguageMode
         if colon and provider in PROVIDERS:
             return PROVIDERS[provider](model, chosen)
     except ValueError as error:
-        raise CallsheetError.single("CFG016", f"the model {named[:200]}: {error}", help=_WAY_OUT) from error
+        raise CallsheetError.single("CFG016", f"the model {named[:200]}: {error}", help=_HINT) from error
     raise _unknown(named, provider)
 
 
-_WAY_OUT = (
+_HINT = (
     "name it as `provider:model` or by the address of its server, with --model, in CALLSHEET_MODEL or in"
     " [model] of config.toml"
 )
@@ -60,8 +60,8 @@ _WAY_OUT = (
 
 def _unknown(named: str, provider: str) -> CallsheetError:
     suggestions = did_you_mean(provider, PROVIDERS)
-    way_out = f"did you mean {' or '.join(f'{name}:' for name in suggestions)}?" if suggestions else _WAY_OUT
-    return CallsheetError.single("MDL001", f"no model provider is called {named[:200]!r}", help=way_out)
+    hint = f"did you mean {' or '.join(f'{name}:' for name in suggestions)}?" if suggestions else _HINT
+    return CallsheetError.single("MDL001", f"no model provider is called {named[:200]!r}", help=hint)
 
 
 def _server_model(address: str, settings: ModelSettings, spec: str = "") -> LanguageModel:

@@ -29,7 +29,7 @@ from callsheet.ports.models.model import (
 from callsheet.ports.models.prompts import Messages
 
 _VERSION = 1
-_WAY_OUT = 'record it again: RecordedModel(path, model, mode="record")'
+_HINT = 'record it again: RecordedModel(path, model, mode="record")'
 
 
 class RecordedModel:
@@ -86,7 +86,7 @@ class RecordedModel:
         answer: dict[str, Any] | None = self._tape["answers"].get(digest)
         if answer is None:
             raise CallsheetError.single(
-                "MDL013", f"{self._path} holds no answer to this request ({digest[:16]})", help=_WAY_OUT
+                "MDL013", f"{self._path} holds no answer to this request ({digest[:16]})", help=_HINT
             )
         if "failure" in answer:
             raise ModelFailed(Failure(answer["failure"]), answer["message"], model=answer["model"])
@@ -118,9 +118,9 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
         message = f"the recorded answers {path} cannot be read: {reason}"
-        raise CallsheetError.single("MDL013", message, help=_WAY_OUT) from error
+        raise CallsheetError.single("MDL013", message, help=_HINT) from error
     tape = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     if tape.get("recorded_answers") != _VERSION or not isinstance(tape.get("answers"), dict):
         message = f"{path} holds no recorded answers of version {_VERSION}"
-        raise CallsheetError.single("MDL013", message, help=_WAY_OUT)
+        raise CallsheetError.single("MDL013", message, help=_HINT)
     return tape

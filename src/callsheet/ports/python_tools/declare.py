@@ -172,8 +172,8 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
     except ValueError:
         known = [str(word) for word in kind]
         suggestions = did_you_mean(str(given), known)
-        way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"one of {', '.join(known)}"
-        raise cannot(function, f"there is no {what} {given!r}", way_out) from None
+        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"one of {', '.join(known)}"
+        raise cannot(function, f"there is no {what} {given!r}", hint) from None
 
 
 def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
@@ -181,8 +181,8 @@ def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None
     if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
         raise cannot(function, "key_argument hands an idempotency key over", "declare effect='keyed'")
     if (declared.probe is not None) != (declared.effect is Effect.PROBE):
-        way_out = "write @tool(effect='probe', probe=function)"
-        raise cannot(function, "the effect probe and a probe belong together", way_out)
+        hint = "write @tool(effect='probe', probe=function)"
+        raise cannot(function, "the effect probe and a probe belong together", hint)
     most = declared.max_concurrent
     if most is not None and wanted("max_concurrent", most, int, "a whole number") < 1:
         raise cannot(function, f"max_concurrent is {most}", "allow at least one call at once")

@@ -88,10 +88,8 @@ class Signature:
             return self
         if name not in self.parameters:
             suggestions = did_you_mean(name, self.parameters)
-            way_out = (
-                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"give it one: {name}: str"
-            )
-            raise cannot(function, f"it has no parameter {name!r} for the idempotency key", way_out)
+            hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"give it one: {name}: str"
+            raise cannot(function, f"it has no parameter {name!r} for the idempotency key", hint)
         schema = {
             **self.schema,
             "properties": {k: v for k, v in self.schema["properties"].items() if k != name},

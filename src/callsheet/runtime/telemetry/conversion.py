@@ -79,7 +79,7 @@ def telemetry_of(journal: Journal, run_id: str, *, content: bool = False, goes_o
         and not follower.is_over
         and next(journal.entries(run_id), None) is None
     ):
-        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+        raise JournalError("JRN020", "the run has no events", hint="it was never started")
     if goes_on:
         return telemetry
     rest = follower.rest()

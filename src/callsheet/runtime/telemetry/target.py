@@ -92,8 +92,8 @@ def checked_url(url: str) -> str:
             f"{url[:80]!a} is not the address of a collector", "write http://HOST:4318 or https://HOST"
         )
     if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-        way_out = "pass credentials as a header: --header authorization=env:VARIABLE"
-        raise _no_target("the address of the collector contains a user name, a password or a query", way_out)
+        hint = "pass credentials as a header: --header authorization=env:VARIABLE"
+        raise _no_target("the address of the collector contains a user name, a password or a query", hint)
     path = parts.path.rstrip("/")
     for signal in Signal:
         path = path.removesuffix(f"/v1/{signal}")
@@ -134,10 +134,10 @@ def _value(name: str, value: str) -> str:
     return setting
 
 
-def _no_target(message: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("TRC003", message, help=way_out)
+def _no_target(message: str, hint: str) -> CallsheetError:
+    return CallsheetError.single("TRC003", message, help=hint)
 
 
 def _no_header(message: str) -> CallsheetError:
-    way_out = "write NAME=env:VARIABLE, and put the value into that environment variable"
-    return CallsheetError.single("TRC004", message, help=way_out)
+    hint = "write NAME=env:VARIABLE, and put the value into that environment variable"
+    return CallsheetError.single("TRC004", message, help=hint)

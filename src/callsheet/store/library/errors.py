@@ -5,14 +5,14 @@ from __future__ import annotations
 from callsheet.diagnostics import CallsheetError
 
 
-def unknown(message: str, way_out: str) -> CallsheetError:
+def unknown(message: str, hint: str) -> CallsheetError:
     """The error if no plan or more than one matches (PLN002)."""
-    return CallsheetError.single("PLN002", message, help=way_out)
+    return CallsheetError.single("PLN002", message, help=hint)
 
 
-def taken(name: str, way_out: str) -> CallsheetError:
+def taken(name: str, hint: str) -> CallsheetError:
     """The error for an id that is taken."""
-    return CallsheetError.single("PLN003", f"the plan {name} already exists", help=way_out)
+    return CallsheetError.single("PLN003", f"the plan {name} already exists", help=hint)
 
 
 def another(name: str, why: str) -> CallsheetError:
@@ -24,6 +24,6 @@ def another(name: str, why: str) -> CallsheetError:
     )
 
 
-def broken(message: str, way_out: str) -> CallsheetError:
+def broken(message: str, hint: str) -> CallsheetError:
     """The error for a library, or a file of it, that cannot be used."""
-    return CallsheetError.single("PLN004", message, help=way_out)
+    return CallsheetError.single("PLN004", message, help=hint)

@@ -106,8 +106,8 @@ class PlanLibrary:
             shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
             raise unknown(f"more than one plan begins with {text}: {shown}", "give more of the id")
         similar = did_you_mean(text, known)
-        way_out = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
-        raise unknown(f"there is no plan {text} in {self.address}", way_out)
+        hint = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
+        raise unknown(f"there is no plan {text} in {self.address}", hint)
 
     def load(self, text: str) -> StoredPlan:
         """The plan with an id or a prefix of one, parsed according to its suffix; `ID@N` is version N of it.

@@ -120,18 +120,18 @@ def read_params(specs: Iterable[str]) -> tuple[Param, ...]:
 def _read(text: str) -> Param:
     match = _SPEC.fullmatch(text)
     if match is None:
-        way_out = "write NAME, NAME:KIND or NAME:KIND=DEFAULT, with commas between several"
-        raise _unusable(f"{text.strip()[:60]!r} is not a parameter", way_out)
+        hint = "write NAME, NAME:KIND or NAME:KIND=DEFAULT, with commas between several"
+        raise _unusable(f"{text.strip()[:60]!r} is not a parameter", hint)
     name, kind_name, default = match["name"], match["kind"] or str(ParamKind.ANY), match["default"]
     kind = _KINDS.get(kind_name.lower())
     if kind is None:
         suggestions = did_you_mean(kind_name, _KINDS)
-        way_out = (
+        hint = (
             f"did you mean {' or '.join(suggestions)}?"
             if suggestions
             else f"kinds are {', '.join(ParamKind)}"
         )
-        raise _unusable(f"there is no kind {kind_name[:40]} of parameters", way_out)
+        raise _unusable(f"there is no kind {kind_name[:40]} of parameters", hint)
     if default is None:
         return Param(name, kind)
     value = _value(default.strip(), kind)
@@ -199,8 +199,8 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
                 if free
                 else f"write ${param.name} in the plan where the value is to be used"
             )
-            way_out = f"did you mean {' or '.join(suggestions)}?" if suggestions else known
-            raise _unusable(f"no step of the plan reads ${param.name}", way_out)
+            hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else known
+            raise _unusable(f"no step of the plan reads ${param.name}", hint)
         if param.has_default or param.name not in initial:
             params_fitted.append(param)
         else:
@@ -265,9 +265,9 @@ def _missing(plan_id: str, param: Param, others: list[str]) -> Diagnostic:
     return _error("PLN023", message, f"give --var {param.name}=VALUE{meant}")
 
 
-def _error(code: str, message: str, way_out: str) -> Diagnostic:
-    return Diagnostic(code, Severity.ERROR, message, help=way_out)
+def _error(code: str, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code, Severity.ERROR, message, help=hint)
 
 
-def _unusable(message: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single("PLN022", message, help=way_out)
+def _unusable(message: str, hint: str) -> CallsheetError:
+    return CallsheetError.single("PLN022", message, help=hint)

@@ -106,7 +106,7 @@ class PlanFiles:
 
     def _unusable(self, use: str, error: OSError) -> CallsheetError:
         message = error.strerror or str(error)
-        way_out = "name another folder: --plans DIR"
+        hint = "name another folder: --plans DIR"
         if not isinstance(self._files, FolderFiles):
-            way_out = "check that it runs and accepts your login, or name a folder: --plans DIR"
-        return broken(f"the plans in {self._files.address} cannot be {use}: {message}", way_out)
+            hint = "check that it runs and accepts your login, or name a folder: --plans DIR"
+        return broken(f"the plans in {self._files.address} cannot be {use}: {message}", hint)

@@ -79,8 +79,8 @@ def name_of(plan_id: str, number: int) -> str:
 
 def _no_such(plan_id: str, number: int, known: list[int]) -> CallsheetError:
     if not known:
-        message, way_out = f"the plan {plan_id} has no versions", "saving it again makes the first one"
+        message, hint = f"the plan {plan_id} has no versions", "saving it again makes the first one"
     else:
         message = f"the plan {plan_id} has no version {number}"
-        way_out = f"it has 1 to {known[-1]}; `callsheet plan list --versions` shows them"
-    return CallsheetError.single("PLN021", message, help=way_out)
+        hint = f"it has 1 to {known[-1]}; `callsheet plan list --versions` shows them"
+    return CallsheetError.single("PLN021", message, help=hint)

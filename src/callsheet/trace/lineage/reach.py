@@ -5,7 +5,7 @@ In: a lineage and the nodes of a forward slice. Out: the calls, with the effects
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from callsheet.ir import Effect
@@ -30,18 +30,23 @@ def reached_by(lineage: Lineage, nodes: Iterable[Node]) -> list[Reached]:
     """The calls that any of these nodes has reached, in the order in which they were made."""
     by_key: dict[str, Reached] = {}
     for node in nodes:
-        for number in dict.fromkeys(lineage.readers.get(node.write, ())):
-            visit = lineage.visits[number]
-            for role, argument, item in touched(lineage, visit, node):
-                keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
-                for key in keys:
-                    tool = tool_of(lineage, key)
-                    known = by_key.get(key)
-                    if tool and (known is None or (known.role, role) == (Role.SOURCE, Role.ARGUMENT)):
-                        effect = effect_of(lineage, visit, key, tool)
-                        by_key[key] = Reached(key, tool, effect, visit, role, argument)
+        for key, visit, role, argument in _touched_calls(lineage, node):
+            tool = tool_of(lineage, key)
+            known = by_key.get(key)
+            if tool and (known is None or (known.role, role) == (Role.SOURCE, Role.ARGUMENT)):
+                effect = effect_of(lineage, visit, key, tool)
+                by_key[key] = Reached(key, tool, effect, visit, role, argument)
     order = {key: n for n, key in enumerate(lineage.commands)}
     return sorted(by_key.values(), key=lambda reached: order[reached.key])
+
+
+def _touched_calls(lineage: Lineage, node: Node) -> Iterator[tuple[str, Visit, Role, str]]:
+    """The key of each command of a visit that read the node, with the visit, the role and the argument."""
+    for number in dict.fromkeys(lineage.readers.get(node.write, ())):
+        visit = lineage.visits[number]
+        for role, argument, item in touched(lineage, visit, node):
+            keys = lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item)
+            yield from ((key, visit, role, argument) for key in keys)
 
 
 def tool_of(lineage: Lineage, key: str) -> str:

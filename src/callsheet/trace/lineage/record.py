@@ -51,7 +51,7 @@ def recorder_of(
     """
     first = next(entries, None)
     if first is None:
-        raise JournalError("JRN020", "the run has no events", way_out="it was never started")
+        raise JournalError("JRN020", "the run has no events", hint="it was never started")
     recorder = attending(plan, first, program=program, in_part=in_part)
     recorder.begin(first)
     return recorder

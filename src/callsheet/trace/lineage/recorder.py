@@ -69,7 +69,7 @@ class Recorder:
         for name, value in self.rules.inputs.items():
             self._write(name, value, ValueSource.INPUT)
         if first.guide is not None:
-            self.machine.follow(first.guide.way(first.seq))
+            self.machine.follow(first.guide.decisions(first.seq))
         self._note_commands(self.machine.feed(Started(self.rules.inputs)))
         self._leave(first)
 
@@ -147,9 +147,9 @@ class Recorder:
             lineage.lone[key] = seq
 
     def _feed(self, event: Event, entry: Entry) -> list[Command]:
-        """Feed an event to the machine, with the guide's record of the way the run took."""
+        """Feed an event to the machine, with the guide's record of the decisions of the run."""
         if entry.guide is not None:
-            self.machine.follow(entry.guide.way(entry.seq))
+            self.machine.follow(entry.guide.decisions(entry.seq))
         return self.machine.feed(event)
 
     def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
@@ -359,5 +359,5 @@ def unreadable(entry: Entry, error: Exception) -> JournalError:
     return JournalError(
         "JRN020",
         f"event {entry.seq} ({entry.type}) cannot be read: {error!r}",
-        way_out="it was written by another version of callsheet, or changed since",
+        hint="it was written by another version of callsheet, or changed since",
     )

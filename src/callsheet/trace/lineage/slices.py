@@ -43,7 +43,7 @@ class Flow(NamedTuple):
 
 
 Graph: TypeAlias = "dict[Node, tuple[Flow, ...]]"
-_Ways: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
+_Neighbours: TypeAlias = "Callable[[Node], tuple[Flow, ...]]"
 
 
 def backward(lineage: Lineage, start: Node, most: int | None = None, depth: int | None = None) -> Graph:
@@ -59,12 +59,12 @@ def forward(lineage: Lineage, start: Node, most: int | None = None, depth: int |
     return _closure(start, lambda node: flows_from(lineage, node), most, depth)
 
 
-def _closure(start: Node, ways: _Ways, most: int | None, depth: int | None) -> Graph:
+def _closure(start: Node, neighbours: _Neighbours, most: int | None, depth: int | None) -> Graph:
     graph: Graph = {}
     waiting, seen = deque([(start, 0)]), {start}
     while waiting and (most is None or len(graph) < most):
         node, steps = waiting.popleft()
-        flows = graph[node] = ways(node)
+        flows = graph[node] = neighbours(node)
         if steps == depth:
             continue
         for flow in flows:

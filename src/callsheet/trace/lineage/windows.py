@@ -7,6 +7,7 @@ that starts at a snapshot. In the lineage of a part, values from before it are m
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 from callsheet.ir import Order, Plan, Step
@@ -18,7 +19,7 @@ from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import restored, start_from
 from callsheet.store.runs import RunInfo
-from callsheet.store.snapshots import UnusableSnapshot
+from callsheet.store.snapshots import StoredParts, UnusableSnapshot
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.record import lineage_of, recorder_of
 from callsheet.trace.lineage.recorder import Recorder
@@ -150,15 +151,8 @@ def recorder_at(
         if not _stands_alone(body):
             return None
         program = program_on_demand(plan, start.facts) if program is None else program
-        folded = restored(
-            plan,
-            start,
-            body,
-            lambda seqs: journal.bodies(run_id, seqs),
-            journal.plan_of,
-            None,
-            program=program,
-        )
+        stored = StoredParts(partial(journal.bodies, run_id), journal.plan_of)
+        folded = restored(plan, start, body, stored, program=program)
     except (UnusableSnapshot, KeyError, TypeError, ValueError):
         return None
     folded.machine.observer = recorder.note  # of what was before, the state tells

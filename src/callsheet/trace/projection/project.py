@@ -65,8 +65,8 @@ def _boundary(record: Record, at: str | None) -> int:
 def _no_such_step(record: Record, at: str) -> CallsheetError:
     labels = list(dict.fromkeys(visit.label for visit in record.visits))
     shown = ", ".join(labels[:_MOST_WARNINGS]) + (", …" if len(labels) > _MOST_WARNINGS else "")
-    way_out = f"it has done {shown}" if labels else "it has done none yet"
-    return CallsheetError.single("RUN060", f"the run has not done step {at[:80]!a}", help=way_out)
+    hint = f"it has done {shown}" if labels else "it has done none yet"
+    return CallsheetError.single("RUN060", f"the run has not done step {at[:80]!a}", help=hint)
 
 
 @dataclass(frozen=True, slots=True)

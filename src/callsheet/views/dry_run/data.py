@@ -54,7 +54,7 @@ def _policy(verdict: PolicyVerdict) -> dict[str, Any]:
 def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
     return {
         "refuses": [
-            {"code": remark.code, "message": remark.text, "way": remark.way}
+            {"code": remark.code, "message": remark.text, "way": remark.path}
             for remark in remarks
             if remark.kind is RemarkKind.REFUSES
         ],

@@ -19,13 +19,13 @@ class RemarkKind(Enum):
 class Remark(NamedTuple):
     """One remark of a policy on a step.
 
-    For a refusal, `code` is that of its diagnostic, `way` the path that the data would take.
+    For a refusal, `code` is that of its diagnostic, `path` the path that the data would take.
     """
 
     kind: RemarkKind
     text: str
     code: str = ""
-    way: str = ""
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +60,4 @@ def lines_of(remark: Remark) -> tuple[str, ...]:
             head = f"needs approval: {remark.text}"
         case RemarkKind.ENFORCES:
             head = f"enforced: {remark.text}"
-    return (head, f"  path: {remark.way}") if remark.way else (head,)
+    return (head, f"  path: {remark.path}") if remark.path else (head,)

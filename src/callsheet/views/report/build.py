@@ -270,7 +270,7 @@ def _blame(lineage: Lineage, values: Values) -> dict[str, Any] | None:
                 "seq": suspect.seq,
                 "key": suspect.key,
                 "way": [
-                    [f.name, list(f.node.path), f.node.write, str(f.role), f.argument] for f in suspect.way
+                    [f.name, list(f.node.path), f.node.write, str(f.role), f.argument] for f in suspect.path
                 ],
             }
             for suspect in blame.suspects[:50]

@@ -61,17 +61,21 @@ def _place(name: str, importer: str = "") -> str:
 
 
 def _add(
-    name: str, modules: Mapping[str, str], numbers: dict[str, int], parts: list[str], way: tuple[str, ...]
+    name: str,
+    modules: Mapping[str, str],
+    numbers: dict[str, int],
+    parts: list[str],
+    importers: tuple[str, ...],
 ) -> None:
     name = _place(name)
     if name in numbers:
         return
-    if name in way or name not in modules:
-        raise NotBundled(f"{name} {'imports itself' if name in way else 'is not there'}")
+    if name in importers or name not in modules:
+        raise NotBundled(f"{name} {'imports itself' if name in importers else 'is not there'}")
     source = _MAP.sub("", modules[name])
     for pattern in (_IMPORT, _FORWARD):
         for match in pattern.finditer(source):
-            _add(_place(match[2], name), modules, numbers, parts, (*way, name))
+            _add(_place(match[2], name), modules, numbers, parts, (*importers, name))
     exported: dict[str, str] = {}
 
     def number(imported: str) -> int:

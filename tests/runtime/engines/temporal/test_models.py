@@ -8,8 +8,9 @@ from tests.runtime.engines.temporal.conftest import World, read
 
 from callsheet.api.requirements import facts_of
 from callsheet.apps.models import models_for_any_plan
-from callsheet.apps.session import Setup, open_toolbox
 from callsheet.apps.settings import Settings
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import open_toolbox
 from callsheet.ir import OnInDoubt
 from callsheet.machine import Status
 from callsheet.ports.models.settings import ModelSettings

@@ -19,7 +19,7 @@ from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.runtime.engines.temporal.serving import Duties
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.store.labels import LabelStore
@@ -186,7 +186,7 @@ async def _serve(
 ) -> None:
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
     from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.serving import serve  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.versions import make_current  # noqa: PLC0415

@@ -89,8 +89,8 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
             f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
         )
     print_text(f"              {preview(phrase, 300)}")
-    path = [place(flow.name, flow.node.path) for flow in suspect.way]
-    last = suspect.way[-1]
+    path = [place(flow.name, flow.node.path) for flow in suspect.path]
+    last = suspect.path[-1]
     into = f"its argument {last.argument}" if last.argument else str(last.role)
     step = lineage.label(lineage.visits[blamed.visit])
     print_text(f"              {' → '.join(path)} → {step}, {into}")
@@ -136,6 +136,6 @@ def _suspect_json(lineage: Lineage, suspect: Suspect) -> dict[str, Any]:
                 "argument": flow.argument or None,
                 "item": flow.item,
             }
-            for flow in suspect.way
+            for flow in suspect.path
         ],
     }

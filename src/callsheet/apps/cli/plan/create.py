@@ -14,7 +14,7 @@ from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.ports.tools import ToolSpec
 
 
@@ -81,7 +81,7 @@ def _print_prompt(goal: str, context: str, setup: Setup, *, as_json: bool) -> Ex
 
 
 async def _specs(setup: Setup) -> list[ToolSpec]:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - as above
 
     async with open_toolbox(setup) as toolbox:
         return [tool.spec for tool in toolbox.registry]

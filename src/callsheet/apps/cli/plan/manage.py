@@ -17,7 +17,7 @@ from callsheet.apps.operations.reading import PlanText
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.diagnostics import Diagnostic
     from callsheet.ir import Plan
     from callsheet.store.library import Param, PlanLibrary, StoredPlan

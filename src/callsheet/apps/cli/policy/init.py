@@ -14,7 +14,8 @@ from callsheet.apps.cli.output import print_diagnostics, print_json, print_text,
 from callsheet.diagnostics import CallsheetError, to_json
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup, Toolbox
+    from callsheet.apps.setup import Setup
+    from callsheet.apps.toolbox import Toolbox
 
 
 @click.command()
@@ -90,7 +91,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 
 
 async def _open_tools(setup: Setup) -> Toolbox:
-    from callsheet.apps.session import open_toolbox  # noqa: PLC0415 - imports the tools
+    from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415 - imports the tools
 
     async with open_toolbox(setup) as toolbox:
         return toolbox

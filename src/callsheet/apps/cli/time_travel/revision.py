@@ -14,7 +14,7 @@ from callsheet.apps.cli.event_loop import run_async
 from callsheet.apps.cli.moved import Moved
 from callsheet.apps.hosting.revising import revision_on
 from callsheet.apps.models import models_for_plan, setup_for_resume
-from callsheet.apps.session import open_toolbox
+from callsheet.apps.toolbox import open_toolbox
 from callsheet.runtime.forking import Draft, Revision
 
 

@@ -14,7 +14,7 @@ from callsheet.apps.cli.output import to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.runtime.telemetry.target import OtelSettings, Target
 
 otlp = click.option(

@@ -33,7 +33,7 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], assume_yes: 
     Example:
       callsheet trust approve wiki wiki-staging/search
     """
-    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_trust import approve as store_approval  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.checking import now  # noqa: PLC0415 - as above
 
@@ -82,8 +82,8 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
 
     They are not called until they are approved again. No server is started.
     """
-    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_trust import revoke as revoke_tools  # noqa: PLC0415 - as above
 
     file = pin_file(load_settings())

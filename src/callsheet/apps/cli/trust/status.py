@@ -14,7 +14,7 @@ from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
 from callsheet.diagnostics import to_json
 
 if TYPE_CHECKING:
-    from callsheet.apps.session import Setup
+    from callsheet.apps.setup import Setup
     from callsheet.apps.tool_trust import ServerTrust
     from callsheet.diagnostics import Diagnostic
 
@@ -30,8 +30,8 @@ def list_trusted(servers: tuple[str, ...], as_json: bool) -> int:
 
     No server is started: the list is that of the file.
     """
-    from callsheet.apps.session import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.apps.tool_pins import pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_trust import targets_of  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust import RecordReason  # noqa: PLC0415 - as above
     from callsheet.ports.mcp.trust.differences import visible  # noqa: PLC0415 - as above

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
+from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import parameters_of
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
@@ -105,16 +106,9 @@ async def _proved(req: ApiRequest[bodies.VerifyBody, Empty]) -> Proved:
     policy = _policy(state, body.policy)
     text = await state.host.beside(lambda: read_text(body.plan, body, body.inputs))
     declared = await _shelf(state, text, asks_servers=body.servers)
+    assumed = Assumptions(inputs=body.inputs, approved=body.approved, can_ask=not body.unattended)
     return await state.host.beside(
-        lambda: prove_text(
-            text,
-            policy,
-            declared,
-            body.inputs,
-            approved=body.approved,
-            can_ask=not body.unattended,
-            journal=state.host.journal.path,
-        )
+        lambda: prove_text(text, policy, declared, assumed, journal=state.host.journal.path)
     )
 
 

@@ -39,22 +39,22 @@ def login_over(name: str, why: str) -> CallsheetError:
 def scope_missing(name: str, scope: str) -> CallsheetError:
     """The login is valid, but not for the scope that the request needs."""
     wanted = plain(scope)
-    way_out = (
+    hint = (
         f"`callsheet login {shlex.quote(name)} --scope {shlex.quote(wanted)}` asks for it"
         if wanted
         else (f"{command(name)} asks for what it wants now")
     )
     what = f"the scope {wanted!r}" if wanted else "a larger scope"
-    return _trouble("TOL031", name, f"asks for {what}, which the login does not have", way_out)
+    return _trouble("TOL031", name, f"asks for {what}, which the login does not have", hint)
 
 
-def unusable(name: str, why: str, way_out: str | None = None) -> CallsheetError:
+def unusable(name: str, why: str, hint: str | None = None) -> CallsheetError:
     """The authorization metadata of a server cannot be used."""
     return _trouble(
         "TOL032",
         name,
         f"cannot be logged in to: {why}",
-        way_out or "the operator of the server has to fix this",
+        hint or "the operator of the server has to fix this",
     )
 
 
@@ -69,13 +69,13 @@ def not_reached(name: str, place: str, why: str) -> CallsheetError:
     )
 
 
-def refused(name: str, issuer: str, why: str, way_out: str | None = None) -> CallsheetError:
+def refused(name: str, issuer: str, why: str, hint: str | None = None) -> CallsheetError:
     """The authorization server refuses."""
     return _trouble(
         "TOL034",
         name,
         f"refuses the login: its authorization server {plain(issuer)} {why}",
-        way_out or f"{command(name)} tries again",
+        hint or f"{command(name)} tries again",
     )
 
 
@@ -107,12 +107,12 @@ def bad_port(name: str, port: int, why: str) -> CallsheetError:
     )
 
 
-def bad_file(path: object, why: str, way_out: str | None = None) -> CallsheetError:
+def bad_file(path: object, why: str, hint: str | None = None) -> CallsheetError:
     """The file of logins cannot be used."""
     return CallsheetError.single(
         "TOL037",
         f"the file of logins {path} cannot be used: {why}",
-        help=way_out or "move it away, and log in again",
+        help=hint or "move it away, and log in again",
     )
 
 
@@ -124,9 +124,9 @@ def no_secret(name: str, why: str) -> CallsheetError:
     )  # fmt: skip
 
 
-def no_login(name: str, why: str, way_out: str) -> CallsheetError:
+def no_login(name: str, why: str, hint: str) -> CallsheetError:
     """The server does not ask for a login."""
-    return _trouble("TOL039", name, why, way_out)
+    return _trouble("TOL039", name, why, hint)
 
 
 def other_issuer(name: str, before: str, now: str) -> CallsheetError:
@@ -149,5 +149,5 @@ def not_safe(name: str) -> CallsheetError:
     )
 
 
-def _trouble(code: str, name: str, what: str, way_out: str) -> CallsheetError:
-    return CallsheetError.single(code, f"the MCP server {name!r} {what}", help=way_out)
+def _trouble(code: str, name: str, what: str, hint: str) -> CallsheetError:
+    return CallsheetError.single(code, f"the MCP server {name!r} {what}", help=hint)

@@ -107,23 +107,21 @@ def _refusal(
 ) -> Diagnostic | None:
     server = seen.identity.name
     tool, place = f"the tool {name!r} of the MCP server {server!r}", f"{server}/{name}"
-    way_out = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
+    hint = f"`callsheet trust diff {place}` shows it, `callsheet trust approve {place}` allows it"
     if pinned_tool is None:
         is_new = known is not None and bool(known.tools)
         why = "is new on a known server" if is_new else "is not approved"
-        return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=way_out)
+        return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} {why}; it is not called", help=hint)
     if pinned_tool.pin != pin_of(declaration):
         fields = ", ".join(changed_fields(pinned_tool.declaration, declaration))
         since = "approved" if pinned_tool.reason is RecordReason.APPROVED else "first seen"
         message = f"{tool} is declared differently than when it was {since} ({fields}); it is not called"
-        return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
+        return Diagnostic(CHANGED, Severity.ERROR, message, help=hint)
     if known is not None and known.reported.name != seen.reported.name:
         message = f"{tool} is offered by a server that now reports another name; it is not called"
-        return Diagnostic(CHANGED, Severity.ERROR, message, help=way_out)
+        return Diagnostic(CHANGED, Severity.ERROR, message, help=hint)
     if pinned and pinned_tool.reason is not RecordReason.APPROVED:
-        return Diagnostic(
-            UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=way_out
-        )
+        return Diagnostic(UNAPPROVED, Severity.ERROR, f"{tool} is not approved; it is not called", help=hint)
     return None
 
 

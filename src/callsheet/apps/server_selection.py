@@ -1,0 +1,90 @@
+"""Selects the MCP servers to open for the tools that a plan calls.
+
+In: a setup, and names of tools. Out: the configurations of servers, from the files that the setup names or
+from those at the conventional places, and diagnostics about files that are skipped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from callsheet.apps.setup import Setup
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from callsheet.ports.mcp import McpServerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedServers:
+    """The MCP servers to open, and diagnostics about files that were skipped."""
+
+    configs: tuple[McpServerConfig, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers:
+    """The servers to open for tools of these names; None for all servers.
+
+    Raises CallsheetError for an invalid file that the setup names. An invalid file at a conventional place is
+    skipped with a warning. callsheet's own entry in such a file is skipped silently: it is meant for the
+    client that owns the file.
+    """
+    wanted = None if names is None else tuple(names)
+    if wanted == ():
+        return SelectedServers()
+    from callsheet.ports.mcp import discover, load_config  # noqa: PLC0415 - only where tools are missing
+
+    by_name: dict[str, McpServerConfig] = {}
+    diagnostics: list[Diagnostic] = []
+    for path in setup.mcp_configs or (discover() if setup.discovers else ()):
+        try:
+            file = load_config(path)
+        except CallsheetError as error:
+            if setup.mcp_configs or not os.path.isfile(path):
+                raise
+            diagnostics += (_skipped(d, path) for d in error.diagnostics)
+            continue
+        diagnostics += (replace(d, span=None, message=f"{path}: {d.message}") for d in file.warnings)
+        for server in file.servers:
+            if setup.mcp_configs or not _is_callsheet(server):
+                by_name.setdefault(server.name, server)
+    return SelectedServers(_needed(by_name.values(), wanted), tuple(diagnostics))
+
+
+def _is_callsheet(server: McpServerConfig) -> bool:
+    """Whether a server is `callsheet mcp`, however it is started."""
+    from callsheet.ports.mcp import StdioServer  # noqa: PLC0415 - as its caller
+
+    if not isinstance(server.transport, StdioServer):
+        return False
+    words = [Path(server.transport.command).name, *server.transport.args]
+    return any(pair in (("callsheet", "mcp"), ("callsheet.exe", "mcp")) for pair in itertools.pairwise(words))
+
+
+def _skipped(diagnostic: Diagnostic, path: Path) -> Diagnostic:
+    message = f"{path} is skipped: {diagnostic.message}"
+    return replace(diagnostic, severity=Severity.WARNING, message=message, span=None)
+
+
+def _needed(
+    servers: Iterable[McpServerConfig], wanted: tuple[str, ...] | None
+) -> tuple[McpServerConfig, ...]:
+    """All servers, or only the named ones if every name is qualified (`SERVER__TOOL`)."""
+    from callsheet.ports.mcp.declarations import qualified_name  # noqa: PLC0415 - as its caller
+
+    offered = tuple(servers)
+    if wanted is None:
+        return offered
+    named: dict[str, McpServerConfig] = {}
+    for name in wanted:
+        server = next((s for s in offered if name.startswith(qualified_name(s.name, ""))), None)
+        if server is None:
+            return offered
+        named[server.name] = server
+    return tuple(named.values())

@@ -1,0 +1,134 @@
+"""Opens the tools that a plan calls: built-in tools, transforms, Python files, MCP servers.
+
+In: a setup. Out: a toolbox with a registry and the ports of a run. Tools of Python files have precedence,
+then built-in tools and transforms, then servers: a tool of a server never replaces one of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from callsheet.api.requirements import absent_tools, local_registry, take_in_all
+from callsheet.apps.server_selection import select_servers
+from callsheet.apps.setup import Setup
+from callsheet.apps.tool_pins import pin_keeper
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import Plan
+from callsheet.ports.tools import Registry, Tool
+from callsheet.sealing.configured import configured, in_environment
+from callsheet.sealing.known import Known
+
+if TYPE_CHECKING:
+    from callsheet.api.agents import AgentRules
+    from callsheet.ports.mcp import ServerStatus
+    from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Tools that are open and can be called.
+
+    `servers` are the MCP servers that were opened and `configs` the files that name them; `diagnostics`
+    report tools that could not be opened, and warnings.
+    """
+
+    registry: Registry
+    configs: tuple[Path, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    workspace: str = ""
+    """The folder of the file tools."""
+    known: Known = field(default_factory=Known)
+    """The known credentials, for masking: those configured for servers and those of the environment."""
+    blocks: str | None = None
+    """How uncertain facts in the LCTL blocks of agents are handled; None if agents get no blocks."""
+
+    @property
+    def not_asked(self) -> str | None:
+        """A phrase for where a missing tool might still be; None if all servers were queried."""
+        return "an MCP server that could not be opened" if any(d.is_error for d in self.diagnostics) else None
+
+    def ports(
+        self,
+        model: ModelPort | None = None,
+        compiler: CompilePort | None = None,
+        turn: TurnPort | None = None,
+    ) -> Ports:
+        """The ports of a run: `model` for operations, `compiler` for new plans, `turn` for agents' turns."""
+        from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
+
+        def route(name: str) -> Route | None:
+            tool = self.registry.get(name)
+            if tool is None:
+                return None
+            return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
+
+        return Ports(
+            route,
+            model,
+            compiler=compiler,
+            turn=turn,
+            workspace=self.workspace,
+            known=self.known,
+            blocks=self.blocks,
+        )
+
+
+def local_tools(setup: Setup) -> Registry:
+    """The tools that need no server; those of Python files replace built-in ones of the same name.
+
+    Raises CallsheetError for a file that cannot be loaded or settings that cannot be met.
+    """
+    from_files: list[Tool] = []
+    for path in setup.tools_files:
+        from callsheet.ports.python_tools import load_tools  # noqa: PLC0415 - brings asyncio
+
+        from_files += load_tools(path)
+    return local_registry(from_files, setup.builtin_settings())
+
+
+@asynccontextmanager
+async def open_toolbox(
+    setup: Setup, plan: Plan | None = None, agents: AgentRules | None = None
+) -> AsyncGenerator[Toolbox]:
+    """Open the tools that a plan calls, or all without a plan; servers end with the context.
+
+    With rules for `agents` this includes the tools that the plan's agents may call. A server that cannot be
+    opened is reported in `diagnostics`: as an error if a tool of the plan is missing, else as a warning.
+    """
+    registry, folder = local_tools(setup), setup.folder
+    chosen = select_servers(setup, None if plan is None else absent_tools(plan, registry, agents))
+    if not chosen.configs:
+        known, blocks = configured(in_environment(os.environ)), setup.settings.agent_blocks
+        yield Toolbox(registry, (), (), chosen.diagnostics, folder, known, blocks)
+        return
+    from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
+    from callsheet.ports.mcp import McpPool, credentials_of, folder_sink  # noqa: PLC0415 - as above
+
+    sink = folder_sink(setup.data / "files")
+    pins, logins = pin_keeper(setup.settings), login_file()
+    async with McpPool(chosen.configs, blob_sink=sink, pins=pins, logins=logins) as pool:
+        diagnostics = await pool.connect(keep_going=True)
+        take_in_all(registry, pool.tools(), pool.away)
+        status = tuple(pool.status())
+        is_open = {server.name for server in status}
+        registry.unopened = tuple(c.name for c in chosen.configs if c.name not in is_open)
+        if plan is not None and not absent_tools(plan, registry, agents):
+            diagnostics = tuple(
+                replace(d, severity=Severity.WARNING) if d.is_error else d for d in diagnostics
+            )
+        origins = tuple(dict.fromkeys(Path(c.origin) for c in chosen.configs))
+        diagnostics = (*chosen.diagnostics, *diagnostics)
+        known = configured((*in_environment(os.environ), *credentials_of(chosen.configs), *pool.secrets()))
+        blocks = setup.settings.agent_blocks
+        yield Toolbox(registry, origins, status, diagnostics, folder, known, blocks)
+
+
+def setup_of_run(setup: Setup, toolbox: Toolbox) -> Setup:
+    """A setup that opens the same tools again, naming the configuration files that were discovered."""
+    return replace(setup, mcp_configs=setup.mcp_configs or toolbox.configs, discovers=False)
