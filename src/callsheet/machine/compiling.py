@@ -29,6 +29,7 @@ from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.call_forms import CallForm, form_of
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -72,7 +73,8 @@ def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
     graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
-    names = Names(slot_of, number_of, known, None if graph is None else plan.steps, count(NOWHERE - 1, -1))
+    steps = None if graph is None else plan.steps
+    names = Names(slot_of, number_of, known, steps, count(NOWHERE - 1, -1), {})
     codes = tuple(compile_step(n, step, names) for n, step in enumerate(plan.steps))
     for code in reversed(codes):
         follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
@@ -92,6 +94,8 @@ class Names(NamedTuple):
     """The steps by number, if the plan is a graph; None otherwise."""
     inner: Iterator[int]
     """Numbers for the tools of turn-by-turn operations; no step has them."""
+    forms: dict[CallForm, int]
+    """The numbers of the forms of calls so far."""
 
     @property
     def exact(self) -> bool:
@@ -148,6 +152,9 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
         code.reads = tuple((slot_of(name), name) for name in _unsure(step, names.graph, names.number_of))
     _compile_action(code, step, names)
     _compile_failure(code, step, names)
+    if code.tool:
+        form, code.read_slots = form_of(code.tool, code.retries, code.written, slot_of)
+        code.form = names.forms.setdefault(form, len(names.forms))
     code.is_plain = code.kind is Kind.TOOL
     code.leaves = code.is_plain and code.source is None
     return code
@@ -195,6 +202,7 @@ def _compile_call(code: StepCode, call: Call, names: Names) -> None:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
         code.effect = Effect.LLM if kind is CallKind.MODEL else Effect.UNSAFE
         code.inputs = names.all_of(call.positional)
+        code.written = (*[(str(n), value) for n, value in enumerate(call.positional)], *call.named)
         code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL
         if fact.loop is not None:

@@ -84,6 +84,10 @@ class Setting:
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
+PlainTexts: TypeAlias = "Callable[[str], Callable[[str], bool] | None]"
+"""By the name of an argument: whether a text of it belongs to a class of texts that are treated alike; None
+if no texts of it do.
+"""
 
 
 class OfLabels(NamedTuple):
@@ -100,10 +104,8 @@ class OfLabels(NamedTuple):
     sees: tuple[str, ...] = ()
     prose: frozenset[str] | None = None
     """With private data it also depends on every argument but these (exact names); None: on no other."""
-    is_plain: Callable[[str, str], bool] | None = None
-    """For arguments outside `prose`: whether this name and text belong to a class of texts that are treated
-    alike.
-    """
+    plain: PlainTexts | None = None
+    """For arguments outside `prose`: which texts are treated alike."""
     only_obliges: bool = False
     """Whether it only records obligations, which do not matter at run time."""
 
