@@ -6,7 +6,7 @@ In: a tool, a prepared policy, the rules. Out: a `Prepared`, computed once for a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import Label
@@ -38,8 +38,9 @@ class Prepared(NamedTuple):
     """The arguments whose text matters to a judgement, for calls with public arguments that are made once.
 
     Two calls are judged alike if their arguments have the same names and labels, these arguments have the
-    same text, their control-flow labels are equal, their texts pass `clears`, their result is public (or the
-    tool `adds`), and the policy names neither of their steps. None if the text of any argument may matter.
+    same text, their control-flow labels are equal, their texts pass `clears` and are `safe`, their result is
+    public (or the tool `adds`), and the policy names neither of their steps. None if the text of any argument
+    may matter.
     """
     of_labels_again: Seen | None
     """The same for a call that may be made more than once."""
@@ -55,6 +56,8 @@ class Prepared(NamedTuple):
     """For private arguments outside `prose`: by name, predicates that tell which texts do not matter."""
     clears: tuple[Clears, ...]
     """The predicates that the joined texts of all arguments have to pass."""
+    safe: tuple[tuple[str, Clears], ...]
+    """For calls with untrusted data: arguments (folded names) and predicates that their texts must pass."""
     keeps: bool
     """Whether a call may store some of its arguments: in a file, a note, a fact."""
     adds: bool
@@ -92,6 +95,7 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         prose=_prose(by_labels),
         plain=_plain(by_labels),
         clears=tuple([rule.clears for rule in applied if isinstance(rule, OfTexts)]),
+        safe=tuple(_safe(by_labels)),
         keeps=traits is not None and _keeps(name, traits),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
     )
@@ -155,6 +159,13 @@ def _holds_again(rule: Check | OfLabels) -> bool:
 def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
     names = [rule.prose for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
     return names[0].intersection(*names[1:]) if names else None
+
+
+def _safe(rules: list[Check | OfLabels]) -> Iterator[tuple[str, Clears]]:
+    for rule in rules:
+        if isinstance(rule, OfLabels) and rule.safe is not None:
+            name, is_safe = rule.safe
+            yield name.casefold(), is_safe
 
 
 def _plain(rules: list[Check | OfLabels]) -> tuple[PlainTexts, ...]:

@@ -12,8 +12,11 @@ from enum import Enum
 
 from callsheet.ir import Literal, Ref, Template, Value
 
-_IN_ADDRESS = re.compile(r"[/(<%&\\\]]|[.:](?!\s)|[^\x00-\x7f]")
-"""What may begin, join or end an address; a full stop or colon before a blank does not."""
+_IN_ADDRESS = re.compile(r"[/(<%&\\\].:\x80-\U0010ffff](?!(?<=[.:])\s)")
+"""What may begin, join or end an address; a full stop or colon before a blank does not.
+
+One set of characters comes first, which is searched fast.
+"""
 _END = "\x00"
 """Separates texts that are searched together; to the pattern it is like the end of a text."""
 _OPENING = frozenset("<(]&")

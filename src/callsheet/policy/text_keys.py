@@ -12,7 +12,6 @@ from callsheet.policy.builtins import PathUse, Reach
 from callsheet.policy.judge import Judge
 from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.rules.attachments import NAMES, sends_files
-from callsheet.policy.runnable import is_executable
 from callsheet.policy.urls import head_of
 
 TextKey: TypeAlias = "Callable[[str], Hashable]"
@@ -27,8 +26,8 @@ def is_address(judge: Judge, tool: str, name: str) -> bool:
 def key_of_seen(judge: Judge, tool: str, name: str) -> TextKey | None:
     """The keys of an argument whose text matters to the rules; `name` is folded.
 
-    For an address the key is its scheme and authority, for a workspace path the file's label and whether it
-    is executed, otherwise the text. None for a file that is sent along, where the recipients matter too.
+    For an address the key is its scheme and authority, for a workspace path the file's label, otherwise the
+    text. None for a file that is sent along, where the recipients matter too.
 
     >>> from callsheet.policy.model import Policy
     >>> path = key_of_seen(Judge(Policy()), "READ_FILE", "path")
@@ -47,14 +46,13 @@ def key_of_seen(judge: Judge, tool: str, name: str) -> TextKey | None:
         return _of_address
     if name != traits.path or traits.path_use is PathUse.HOST:
         return _itself
-    label_of, is_written = judge.setting.sources.file, traits.path_use is PathUse.WRITE
+    label_of = judge.setting.sources.file
 
     def of_path(text: str) -> Hashable:
         try:
-            label = label_of(workspace_path(text))
+            return label_of(workspace_path(text))
         except PathRefused:
             return text
-        return label, is_written and is_executable(text)
 
     return of_path
 

@@ -15,7 +15,6 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.monitor.implicit_flows import ImplicitFlows
 from callsheet.machine.program import Kind, StepCode
 from callsheet.machine.values import to_text
-from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.prepared import Clears
 from callsheet.policy.separation import Separation, opens_nothing, separation
@@ -23,19 +22,21 @@ from callsheet.policy.text_keys import is_address, key_of_beside, key_of_seen
 from callsheet.policy.urls import head_of
 
 MOST = 4_096
-"""The most shapes, and the most judgements for each, that are cached; a run has a handful."""
+"""The most shapes of a form, and judgements of a shape, that are cached; a run has a handful."""
 _TOOL, _MODEL = Kind.TOOL, Kind.MODEL
 
 
 class CachedJudgement(NamedTuple):
     """A cached judgement: the label of the call's result, and of all data it sends.
 
-    With `is_separate` it applies only to calls whose values stand apart.
+    With `is_separate` it applies only to calls whose values stand apart, with `is_safe` only to those whose
+    texts are safe (see `CallShape.safe`).
     """
 
     result: Label
     sent: Label
     is_separate: bool
+    is_safe: bool
 
 
 Known: TypeAlias = "dict[tuple[Label, ...], CachedJudgement]"
@@ -45,22 +46,27 @@ Known: TypeAlias = "dict[tuple[Label, ...], CachedJudgement]"
 class CallShape(NamedTuple):
     """What to check for calls of a shape: the judgements that are known, and what texts have to pass.
 
-    `of_private` says that judgements of calls with private data may be cached.
+    `clears` are for the texts of all arguments, `safe` for those that the plan writes at some positions, if
+    the call has untrusted data. `of_private` says that judgements of calls with private data may be cached.
+    `varying` are the positions of the arguments that may differ between two calls of the shape, or are not
+    separate from those beside them.
     """
 
     known: Known
     clears: tuple[Clears, ...]
+    safe: tuple[tuple[int, Clears], ...]
     of_private: bool
+    varying: tuple[int, ...]
 
 
-ALWAYS_JUDGED = CallShape({}, (), False)
+ALWAYS_JUDGED = CallShape({}, (), (), False, ())
 """The shape of calls that are always judged in full."""
 
 
 class _Counting(NamedTuple):
-    """An argument whose text counts: its position, and what of its value does.
+    """An argument whose text counts: its position, and a function from its value to what counts of it.
 
-    That is None for a value that makes its call one that is always judged in full, if it `must` be known.
+    Where the result `must` not be None, but is, the call is always judged in full.
     """
 
     position: int
@@ -68,18 +74,24 @@ class _Counting(NamedTuple):
     must: bool
 
 
-class _FormRules(NamedTuple):
-    """What the rules look at in calls of one form, besides labels."""
+class _Form(NamedTuple):
+    """What the rules look at in calls of one form, besides labels, and the shapes of the form so far.
+
+    `named` are the positions of the arguments outside `Prepared.prose` that the plan writes.
+    """
 
     counting: tuple[_Counting, ...]
     clears: tuple[Clears, ...]
+    safe: tuple[tuple[int, Clears], ...]
     of_private: bool
+    named: frozenset[int]
+    shapes: dict[tuple[Hashable, ...], CallShape]
 
 
 class CallShapes:
     """The shapes of the calls of one program under one set of rules, shared by all its runs."""
 
-    __slots__ = ("_by_step", "_marks", "_named", "_of_forms", "_rules", "_separations", "_shapes", "by_form")
+    __slots__ = ("_by_step", "_forms", "_marks", "_named", "_rules", "_separations", "by_form")
 
     def __init__(self, rules: Judge) -> None:
         self._rules = rules
@@ -90,9 +102,8 @@ class CallShapes:
         self.by_form: dict[int, CallShape] = {}
         """The shapes of forms that have only one, for steps that are not in a cycle of the plan."""
         self._by_step: dict[int, CallShape] = {}
-        self._of_forms: dict[tuple[int, bool], _FormRules | None] = {}
+        self._forms: dict[tuple[int, bool], _Form | None] = {}
         self._separations: dict[int, Separation] = {}
-        self._shapes: dict[tuple[Hashable, ...], CallShape] = {}
 
     def of(self, code: StepCode, implicit_flows: ImplicitFlows) -> CallShape:
         """The shape of the calls of a step."""
@@ -100,46 +111,28 @@ class CallShapes:
             return shape
         return self._by_step.get(code.number) or self._new(code, implicit_flows)
 
+    def separation(self, code: StepCode, shape: CallShape) -> Separation:
+        """Whether the values of a step stand apart."""
+        known = self._separations.get(code.number)
+        if known is None:
+            written = code.written
+            known = separation([written[position][1] for position in shape.varying])
+            self._separations[code.number] = known
+        return known
+
     def _new(self, code: StepCode, implicit_flows: ImplicitFlows) -> CallShape:
-        repeats = code.recurs and implicit_flows.repeats(code)
-        form = code.form, repeats
-        if form in self._of_forms:
-            rules = self._of_forms[form]
-        else:
-            rules = self._of_forms[form] = self._rules_of(code, repeats)
-        shape = ALWAYS_JUDGED if rules is None or code.id in self._named else self._shape(form, rules, code)
-        if self._named or code.recurs or (rules is not None and rules.counting):
+        key = code.form, code.recurs and implicit_flows.repeats(code)
+        form = self._forms.get(key)
+        if form is None and key not in self._forms:
+            form = self._forms[key] = self._new_form(code, repeats=key[1])
+        shape = ALWAYS_JUDGED if form is None or code.id in self._named else _shape_in(form, code)
+        if self._named or code.recurs or (form is not None and form.counting):
             self._by_step[code.number] = shape
         else:
             self.by_form[code.form] = shape
         return shape
 
-    def separation(self, code: StepCode) -> Separation:
-        """Whether the values of a step stand apart; those that are the same in all calls of a shape do."""
-        known = self._separations.get(code.number)
-        if known is None:
-            prose = self._rules.prepared(code.tool).prose
-            values = [value for name, value in code.written if not _is_whole(prose, name, value)]
-            known = self._separations[code.number] = separation(values)
-        return known
-
-    def _shape(self, form: tuple[int, bool], rules: _FormRules, code: StepCode) -> CallShape:
-        """The shape of a step's calls, by what counts of the texts in it."""
-        key: list[Hashable] = [form]
-        for position, key_of, must in rules.counting:
-            counts = key_of(code.written[position][1])
-            if must and counts is None:
-                return ALWAYS_JUDGED
-            key.append(counts)
-        shapes, whole = self._shapes, tuple(key)
-        shape = shapes.get(whole)
-        if shape is None:
-            if len(shapes) >= MOST:
-                shapes.clear()
-            shape = shapes[whole] = bare(CallShape, ({}, rules.clears, rules.of_private))
-        return shape
-
-    def _rules_of(self, code: StepCode, repeats: bool) -> _FormRules | None:
+    def _new_form(self, code: StepCode, *, repeats: bool) -> _Form | None:
         """What the rules look at in calls of a step's form; None if such calls are always judged in full."""
         if not (code.kind is _TOOL or (code.kind is _MODEL and code.loop is None)):
             return None
@@ -148,6 +141,8 @@ class CallShapes:
         if seen is None:
             return None
         counting: list[_Counting] = []
+        named: list[int] = []
+        safe: list[tuple[int, Clears]] = []
         of_private = prepared.of_private
         for position, (name, value) in enumerate(code.written):
             if name.casefold() in seen:
@@ -159,11 +154,17 @@ class CallShapes:
                 if type(value) is Literal:
                     key = _of_literal(key_of_beside(self._rules, code.tool, name))
                     counting.append(_Counting(position, key, False))
+                    named.append(position)
                 else:
                     of_private = False  # the data itself names its recipient
+            for argument, is_safe in prepared.safe:
+                if argument == name.casefold():
+                    if type(value) is not Literal:
+                        return None
+                    safe.append((position, is_safe))
             if self._marks and isinstance(value, ListExpr | DictExpr):
                 counting.append(_Counting(position, repr, True))
-        return _FormRules(tuple(counting), prepared.clears, of_private)
+        return _Form(tuple(counting), prepared.clears, tuple(safe), of_private, frozenset(named), {})
 
     def _key_of_seen(self, tool: str, name: str, value: Value) -> Callable[[Value], Hashable] | None:
         """All that rules look at in an argument; None if that is not written in the plan."""
@@ -175,26 +176,42 @@ class CallShapes:
         return None
 
 
-def _of_literal(key: Callable[[str], Hashable]) -> Callable[[Value], Hashable]:
-    def of_literal(value: Value) -> Hashable:
-        assert type(value) is Literal
-        text = value.value
-        return key(text if type(text) is str else to_text(text))
+def has_safe_texts(code: StepCode, shape: CallShape) -> bool:
+    """Whether the texts of a step are safe for a call with untrusted data."""
+    return all(is_safe(_text(code.written[position][1])) for position, is_safe in shape.safe)
 
-    return of_literal
+
+def _shape_in(form: _Form, code: StepCode) -> CallShape:
+    """The shape of a step's calls in its form, by what counts of the texts in them."""
+    key: list[Hashable] = []
+    for position, key_of, must in form.counting:
+        counts = key_of(code.written[position][1])
+        if must and counts is None:
+            return ALWAYS_JUDGED
+        key.append(counts)
+    shapes, whole = form.shapes, tuple(key)
+    shape = shapes.get(whole)
+    if shape is None:
+        if len(shapes) >= MOST:
+            shapes.clear()
+        same = [at for at in form.named if opens_nothing(_text(code.written[at][1]))]
+        varying = tuple([at for at in range(len(code.written)) if at not in same])
+        shape = shapes[whole] = CallShape({}, form.clears, form.safe, form.of_private, varying)
+    return shape
+
+
+def _of_literal(key: Callable[[str], Hashable]) -> Callable[[Value], Hashable]:
+    return lambda value: key(_text(value))
+
+
+def _text(value: Value) -> str:
+    """The text of a literal."""
+    assert type(value) is Literal
+    text = value.value
+    return text if type(text) is str else to_text(text)
 
 
 def _head_of_template(value: Value) -> Hashable:
     assert type(value) is Template
     first = value.parts[0]
     return head_of(first) if type(first) is str else None
-
-
-def _is_whole(prose: frozenset[str] | None, name: str, value: Value) -> bool:
-    """Whether an argument is the same in all calls of a shape, and separate from those beside it."""
-    return (
-        prose is not None
-        and name not in prose
-        and type(value) is Literal
-        and opens_nothing(to_text(value.value))
-    )

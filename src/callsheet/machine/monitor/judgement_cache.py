@@ -20,6 +20,7 @@ from callsheet.machine.monitor.call_shapes import (
     CachedJudgement,
     CallShape,
     CallShapes,
+    has_safe_texts,
 )
 from callsheet.machine.monitor.implicit_flows import ImplicitFlows
 from callsheet.machine.monitor.origins import Extended
@@ -63,7 +64,7 @@ class JudgementCache:
             if self._shapes is None:
                 return None
             shape = self._shapes.of(code, self._implicit_flows)
-        known, clears, _ = shape
+        known = shape.known
         if not known:
             return None
         implicit_flows, variables, slots = self._implicit_flows, self._variables, code.read_slots
@@ -76,16 +77,17 @@ class JudgementCache:
             labels = variables.labels
             cached = known.get((way, *[labels[slot] for slot in slots]))
             origins = variables.origins_at(slots)
-        if cached is None or (
-            (clears or cached.is_separate) and not self._passes(code, shape, cached.is_separate, args, inputs)
-        ):
+        if cached is None:
             return None
-        for value in args.values():
-            if type(value) is dict or type(value) is list:
-                return None  # keys are data and may name recipients
-        return bare(
-            Admitted, (cached.result, cached.sent, self._extended.extend(origins, code.id), (), NOTHING_SHOWN)
-        )
+        result, sent, is_separate, is_safe = cached
+        if is_safe and not has_safe_texts(code, shape):
+            return None
+        if shape.clears or is_separate:
+            if not self._passes(code, shape, is_separate, args, inputs):
+                return None
+        elif not _are_scalars(args):
+            return None
+        return bare(Admitted, (result, sent, self._extended.extend(origins, code.id), (), NOTHING_SHOWN))
 
     def note(self, code: StepCode, admitted: Admitted, args: Args, inputs: Inputs) -> None:
         """Cache the judgement of a call that was judged in full, if it does not depend on its values."""
@@ -99,25 +101,28 @@ class JudgementCache:
         if any(label.may_link for label in labels) and self._rules.is_message(code.tool):
             return  # the links in the message must be disabled, which needs the values
         is_separate = not sent.is_public or not (result.is_public or self._rules.prepared(code.tool).adds)
-        if is_separate and (
-            LITERAL in labels or not shape.of_private or not self._passes(code, shape, True, args, inputs)
-        ):
-            return
+        if is_separate:
+            if LITERAL in labels or not shape.of_private:
+                return
+            if not self._passes(code, shape, True, args, inputs):
+                return
         if len(shape.known) >= MOST:
             shape.known.clear()
         shape.known[self._implicit_flows.about(code.number), *labels] = CachedJudgement(
-            result, sent, is_separate
+            result, sent, is_separate, bool(shape.safe) and sent.untrusted
         )
 
     def _passes(
         self, code: StepCode, shape: CallShape, is_separate: bool, args: Args, inputs: Inputs
     ) -> bool:
         """Whether the texts of a call pass the checks, and stand apart if `is_separate`."""
-        texts = [*inputs, *args.values()] if inputs else list(args.values())
-        for number, text in enumerate(texts):
-            if type(text) is int:
-                texts[number] = str(text)
-            elif type(text) is not str:
+        texts: list[str] = []
+        for value in (*inputs, *args.values()) if inputs else args.values():
+            if type(value) is str:
+                texts.append(value)
+            elif type(value) is int:
+                texts.append(str(value))
+            else:
                 return False
         text = texts[0] if len(texts) == 1 else BETWEEN.join(texts)
         for clear in shape.clears:
@@ -126,5 +131,13 @@ class JudgementCache:
         if not is_separate:
             return True
         assert self._shapes is not None
-        how = self._shapes.separation(code)
+        how = self._shapes.separation(code, shape)
         return how is Separation.ALONE or (how is Separation.YES and opens_nothing(text))
+
+
+def _are_scalars(args: Args) -> bool:
+    """Whether no argument is a dict or a list: the keys of a dict are data, and may name recipients."""
+    for value in args.values():  # noqa: SIM110 - for each call: faster than `any`
+        if type(value) is dict or type(value) is list:
+            return False
+    return True

@@ -106,6 +106,10 @@ class OfLabels(NamedTuple):
     """With private data it also depends on every argument but these (exact names); None: on no other."""
     plain: PlainTexts | None = None
     """For arguments outside `prose`: which texts are treated alike."""
+    safe: tuple[str, Callable[[str], bool]] | None = None
+    """An argument that it looks at only if the call has untrusted data (in any case), and for which texts of
+    it there is no objection then.
+    """
     only_obliges: bool = False
     """Whether it only records obligations, which do not matter at run time."""
 
