@@ -39,13 +39,13 @@ def key_of_seen(judge: Judge, tool: str, name: str) -> TextKey | None:
     prepared = judge.prepared(tool)
     traits = prepared.traits
     if traits is None:
-        return _itself
+        return itself
     if traits.reach is Reach.RECIPIENT and name in NAMES and sends_files(prepared.tool, traits):
         return None
     if name == traits.address:
         return _of_address
     if name != traits.path or traits.path_use is PathUse.HOST:
-        return _itself
+        return itself
     label_of = judge.setting.sources.file
 
     def of_path(text: str) -> Hashable:
@@ -68,14 +68,15 @@ def key_of_beside(judge: Judge, tool: str, name: str) -> TextKey:
     tests = [test_of(name) for test_of in judge.prepared(tool).plain]
     are_plain = [test for test in tests if test is not None]
     if not tests or len(are_plain) < len(tests):
-        return _itself
+        return itself
     if len(are_plain) == 1:
         (is_plain,) = are_plain
         return lambda text: None if is_plain(text) else text
     return lambda text: None if all(is_plain(text) for is_plain in are_plain) else text
 
 
-def _itself(text: str) -> Hashable:
+def itself(text: str) -> Hashable:
+    """The key of a text of which everything matters."""
     return text
 
 

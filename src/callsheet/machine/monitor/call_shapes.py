@@ -18,7 +18,7 @@ from callsheet.machine.values import to_text
 from callsheet.policy.judge import Judge
 from callsheet.policy.prepared import Clears
 from callsheet.policy.separation import Separation, opens_nothing, separation
-from callsheet.policy.text_keys import is_address, key_of_beside, key_of_seen
+from callsheet.policy.text_keys import is_address, itself, key_of_beside, key_of_seen
 from callsheet.policy.urls import head_of
 
 MOST = 4_096
@@ -201,7 +201,7 @@ def _shape_in(form: _Form, code: StepCode) -> CallShape:
 
 
 def _of_literal(key: Callable[[str], Hashable]) -> Callable[[Value], Hashable]:
-    return lambda value: key(_text(value))
+    return _text if key is itself else lambda value: key(_text(value))
 
 
 def _text(value: Value) -> str:

@@ -29,7 +29,7 @@ from callsheet.machine.program import Program, StepCode
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge
 from callsheet.policy.rules.base import BETWEEN
-from callsheet.policy.separation import Separation, opens_nothing
+from callsheet.policy.separation import ALONE, YES, opens_nothing
 
 Args: TypeAlias = "Mapping[str, Any]"
 Inputs: TypeAlias = "Sequence[Any]"
@@ -132,7 +132,7 @@ class JudgementCache:
             return True
         assert self._shapes is not None
         how = self._shapes.separation(code, shape)
-        return how is Separation.ALONE or (how is Separation.YES and opens_nothing(text))
+        return how is ALONE or (how is YES and opens_nothing(text))
 
 
 def _are_scalars(args: Args) -> bool:

@@ -84,9 +84,9 @@ class Setting:
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
-PlainTexts: TypeAlias = "Callable[[str], Callable[[str], bool] | None]"
-"""By the name of an argument: whether a text of it belongs to a class of texts that are treated alike; None
-if no texts of it do.
+PlainTexts: TypeAlias = "Callable[[str], Callable[[str], object] | None]"
+"""By the name of an argument: a predicate for texts that are treated alike and open nothing (see
+`separation.opens_nothing`); None if each text of it matters.
 """
 
 

@@ -142,12 +142,12 @@ def _is_closed_header(argument: Argument, name: str) -> bool:
     return not argument.items and _HEADERS.fullmatch(name) is not None
 
 
-def plain_texts(audience: str, name: str) -> Callable[[str], bool] | None:
+def plain_texts(audience: str, name: str) -> Callable[[str], object] | None:
     """Which texts of an argument contain only words that are part of no address; None if each one matters.
 
     `audience` is the recipients argument. All such texts of another argument are treated alike by every rule.
 
-    >>> [plain_texts("to", "subject")(text) for text in ("Number 7: done", "see c.example/7")]
+    >>> [bool(plain_texts("to", "subject")(text)) for text in ("Number 7: done", "see c.example/7")]
     [True, False]
     >>> plain_texts("to", "cc"), plain_texts("to", "webhook")
     (None, None)
@@ -157,11 +157,7 @@ def plain_texts(audience: str, name: str) -> Callable[[str], bool] | None:
         return None
     if _HEADERS.fullmatch(plain) or _OTHER_ADDRESS.fullmatch(plain):
         return None
-    return _has_plain_words
-
-
-def _has_plain_words(text: str) -> bool:
-    return _PLAIN_WORDS.fullmatch(text) is not None
+    return _PLAIN_WORDS.fullmatch
 
 
 def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:
