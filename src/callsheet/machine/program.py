@@ -110,6 +110,10 @@ class _HotFields:
     )
 
 
+def _no_arguments(slots: Slots) -> dict[str, Any]:
+    return {}
+
+
 class StepCode(_HotFields):
     """A step ready to run. Built by `compile_plan`, then only read."""
 
@@ -150,7 +154,7 @@ class StepCode(_HotFields):
         self.leaves = False
         """Whether it is plain and has no FOREACH, as nearly all steps; see `starting.leave`."""
         self.tool = ""
-        self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
+        self.arguments: Callable[[Slots], dict[str, Any]] = _no_arguments
         self.written: Written = ()
         """The arguments of a call by name, as written in the plan; positional ones of a model by number."""
         self.form = NOWHERE
