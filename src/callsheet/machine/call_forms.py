@@ -17,10 +17,8 @@ CallForm: TypeAlias = "tuple[Hashable, ...]"
 Written: TypeAlias = "tuple[tuple[str, Value], ...]"
 """Arguments by name, as written in the plan."""
 
-_TEMPLATE = -1
-"""In a form: the argument is a template."""
-_MEMBERS = -2
-"""In a form: the argument is a list or a dict."""
+_TEMPLATE, _TEXT, _MEMBERS = -1, -2, -3
+"""In a form: the argument is a template, it has text of the plan, it is a list or a dict."""
 
 
 def form_of(tool: str, retries: int, written: Written, slot_of: SlotOf) -> tuple[CallForm, tuple[int, ...]]:
@@ -32,7 +30,7 @@ def form_of(tool: str, retries: int, written: Written, slot_of: SlotOf) -> tuple
     >>> slots = {"a": 7}
     >>> url = Template(("https://c.example/", Ref("a")))
     >>> form_of("SEND", 0, (("to", Literal("x")), ("url", url), ("body", Ref("a"))), slots.__getitem__)
-    (('SEND', 0, 'to', 'url', -1, 0, 'body', 0), (7,))
+    (('SEND', 0, 'to', 'url', -1, 0, -2, 'body', 0), (7,))
     """
     places: dict[str, int] = {}
     form: list[Hashable] = [tool, retries]
@@ -42,9 +40,12 @@ def form_of(tool: str, retries: int, written: Written, slot_of: SlotOf) -> tuple
             form.append(places.setdefault(value.name, len(places)))
         elif type(value) is Template:
             form.append(_TEMPLATE)
+            before = len(form)
             for part in value.parts:
                 if type(part) is Ref:
                     form.append(places.setdefault(part.name, len(places)))
+            if len(form) - before < len(value.parts):
+                form.append(_TEXT)
         elif type(value) is not Literal:
             form.append(_MEMBERS)
             form += [places.setdefault(read, len(places)) for read in names_in((value,))]

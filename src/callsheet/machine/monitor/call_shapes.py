@@ -77,14 +77,14 @@ class _Counting(NamedTuple):
 class _Form(NamedTuple):
     """What the rules look at in calls of one form, besides labels, and the shapes of the form so far.
 
-    `named` are the positions of the arguments outside `Prepared.prose` that the plan writes.
+    `beside` are the positions of the arguments outside `Prepared.prose`, if the plan writes them.
     """
 
     counting: tuple[_Counting, ...]
     clears: tuple[Clears, ...]
     safe: tuple[tuple[int, Clears], ...]
     of_private: bool
-    named: frozenset[int]
+    beside: tuple[int, ...]
     shapes: dict[tuple[Hashable, ...], CallShape]
 
 
@@ -121,6 +121,7 @@ class CallShapes:
         return known
 
     def _new(self, code: StepCode, implicit_flows: ImplicitFlows) -> CallShape:
+        """The shape of the calls of a step that had none yet."""
         key = code.form, code.recurs and implicit_flows.repeats(code)
         form = self._forms.get(key)
         if form is None and key not in self._forms:
@@ -141,7 +142,7 @@ class CallShapes:
         if seen is None:
             return None
         counting: list[_Counting] = []
-        named: list[int] = []
+        beside: list[int] = []
         safe: list[tuple[int, Clears]] = []
         of_private = prepared.of_private
         for position, (name, value) in enumerate(code.written):
@@ -154,7 +155,7 @@ class CallShapes:
                 if type(value) is Literal:
                     key = _of_literal(key_of_beside(self._rules, code.tool, name))
                     counting.append(_Counting(position, key, False))
-                    named.append(position)
+                    beside.append(position)
                 else:
                     of_private = False  # the data itself names its recipient
             for argument, is_safe in prepared.safe:
@@ -164,7 +165,7 @@ class CallShapes:
                     safe.append((position, is_safe))
             if self._marks and isinstance(value, ListExpr | DictExpr):
                 counting.append(_Counting(position, repr, True))
-        return _Form(tuple(counting), prepared.clears, tuple(safe), of_private, frozenset(named), {})
+        return _Form(tuple(counting), prepared.clears, tuple(safe), of_private, tuple(beside), {})
 
     def _key_of_seen(self, tool: str, name: str, value: Value) -> Callable[[Value], Hashable] | None:
         """All that rules look at in an argument; None if that is not written in the plan."""
@@ -194,7 +195,7 @@ def _shape_in(form: _Form, code: StepCode) -> CallShape:
     if shape is None:
         if len(shapes) >= MOST:
             shapes.clear()
-        same = [at for at in form.named if opens_nothing(_text(code.written[at][1]))]
+        same = [at for at in form.beside if opens_nothing(_text(code.written[at][1]))]
         varying = tuple([at for at in range(len(code.written)) if at not in same])
         shape = shapes[whole] = CallShape({}, form.clears, form.safe, form.of_private, varying)
     return shape
