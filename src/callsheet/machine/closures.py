@@ -81,8 +81,23 @@ _NOTHING: Any = object()
 
 
 def _compile_template(parts: tuple[str | Ref, ...], slot_of: SlotOf, exact: bool) -> Eval:
-    compiled = [part if isinstance(part, str) else _compile_ref(part, slot_of, exact) for part in parts]
     show = to_json_text if exact else to_text
+    pieces: list[str | int] = []
+    for part in parts:
+        if isinstance(part, str):
+            pieces.append(part)
+        elif part.path:
+            return _compile_template_of_paths(parts, slot_of, exact)
+        else:
+            pieces.append(slot_of(part.name))
+    return lambda slots: "".join(
+        [piece if isinstance(piece, str) else show(slots[piece]) for piece in pieces]
+    )
+
+
+def _compile_template_of_paths(parts: tuple[str | Ref, ...], slot_of: SlotOf, exact: bool) -> Eval:
+    show = to_json_text if exact else to_text
+    compiled = [part if isinstance(part, str) else _compile_ref(part, slot_of, exact) for part in parts]
 
     def fill(slots: Slots) -> str:
         return "".join([part if isinstance(part, str) else show(part(slots)) for part in compiled])
@@ -133,15 +148,14 @@ def compile_arguments(
     direct: list[tuple[str, int]] = []
     compiled: list[tuple[str, Eval]] = []
     for name, value in arguments:
-        match value:
-            case Literal(value=scalar):
-                constants[name] = scalar
-            case Ref(name=variable, path=()):
-                constants[name] = None
-                direct.append((name, slot_of(variable)))
-            case _:
-                constants[name] = None
-                compiled.append((name, compile_value(value, slot_of, exact=exact)))
+        if type(value) is Literal:
+            constants[name] = value.value
+            continue
+        constants[name] = None
+        if type(value) is Ref and not value.path:
+            direct.append((name, slot_of(value.name)))
+        else:
+            compiled.append((name, compile_value(value, slot_of, exact=exact)))
 
     if not compiled:
         return _plain_arguments(constants, direct)

@@ -6,8 +6,9 @@ cannot be run.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, count
+from itertools import accumulate, count, pairwise
 from typing import NamedTuple
 
 from callsheet.ir import (
@@ -16,6 +17,7 @@ from callsheet.ir import (
     Cast,
     Effect,
     Goto,
+    OnFail,
     Order,
     Plan,
     Replan,
@@ -29,6 +31,7 @@ from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
+from callsheet.machine.call_forms import CallForm, form_of
 from callsheet.machine.closures import (
     Eval,
     SlotOf,
@@ -61,25 +64,22 @@ def compile_plan(
 
 
 def _compile(plan: Plan, known: Mapping[str, ToolFacts], ranks: Mapping[str, int] | None) -> Program:
-    slots: dict[str, int] = {}
-
-    def slot_of(name: str) -> int:
-        return slots.setdefault(name, len(slots))
-
+    slots = defaultdict[str, int](count().__next__)
+    slot_of = slots.__getitem__
     for name, _ in plan.variables:
         slot_of(name)
     number_of: dict[str, int] = {}
     for number, step in enumerate(plan.steps):
         number_of.setdefault(step.id, number)
     graph = compile_graph(plan, ranks) if plan.order is Order.DAG else None
-    names = Names(slot_of, number_of, known, None if graph is None else plan.steps, count(NOWHERE - 1, -1))
-    codes = tuple(compile_step(n, step, names) for n, step in enumerate(plan.steps))
-    for code in reversed(codes):
-        follower = codes[code.number + 1] if code.number + 1 < len(codes) else None
-        if code.group != NOWHERE and follower is not None and follower.group == code.group:
-            code.group_end = follower.group_end
+    steps = None if graph is None else plan.steps
+    names = Names(slot_of, number_of, known, steps, count(NOWHERE - 1, -1), {})
+    codes = tuple([compile_step(n, step, names) for n, step in enumerate(plan.steps)])
+    for before, code in pairwise(reversed(codes)):
+        if code.group != NOWHERE and before.group == code.group:
+            code.group_end = before.group_end
     _mark_circles(codes, number_of)
-    return Program(plan, codes, number_of, slots, tuple(slots), {}, graph)
+    return Program(plan, codes, number_of, dict(slots), tuple(slots), {}, graph)
 
 
 class Names(NamedTuple):
@@ -92,6 +92,8 @@ class Names(NamedTuple):
     """The steps by number, if the plan is a graph; None otherwise."""
     inner: Iterator[int]
     """Numbers for the tools of turn-by-turn operations; no step has them."""
+    forms: dict[CallForm, int]
+    """The numbers of the forms of calls so far."""
 
     @property
     def exact(self) -> bool:
@@ -147,7 +149,11 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
     if names.graph is not None:
         code.reads = tuple((slot_of(name), name) for name in _unsure(step, names.graph, names.number_of))
     _compile_action(code, step, names)
-    _compile_failure(code, step, names)
+    if step.on_fail is not None:
+        _compile_failure(code, step.on_fail, names)
+    if code.tool:
+        form, code.read_slots = form_of(code.tool, code.retries, code.written, slot_of)
+        code.form = names.forms.setdefault(form, len(names.forms))
     code.is_plain = code.kind is Kind.TOOL
     code.leaves = code.is_plain and code.source is None
     return code
@@ -187,14 +193,15 @@ def _compile_action(code: StepCode, step: Step, names: Names) -> None:
 
 def _compile_call(code: StepCode, call: Call, names: Names) -> None:
     code.tool = call.tool
-    fact = fact_of(call, names.facts)
-    code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     kind = call.kind
+    fact = _ASKING if kind is CallKind.HUMAN else names.facts.get(call.tool, _UNKNOWN)
+    code.probes, code.on_in_doubt = fact.effect is Effect.PROBE, fact.on_in_doubt
     code.effect = fact.effect
     if kind is CallKind.MODEL or kind is CallKind.AGENT:
         code.kind = Kind.MODEL if kind is CallKind.MODEL else Kind.AGENT
         code.effect = Effect.LLM if kind is CallKind.MODEL else Effect.UNSAFE
         code.inputs = names.all_of(call.positional)
+        code.written = (*[(str(n), value) for n, value in enumerate(call.positional)], *call.named)
         code.arguments = compile_arguments(call.named, names.slot_of, exact=names.exact)
         code.concurrent = code.kind is Kind.MODEL
         if fact.loop is not None:
@@ -252,14 +259,12 @@ def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
     return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
-def _compile_failure(code: StepCode, step: Step, names: Names) -> None:
-    if step.on_fail is None:
-        return
-    if step.on_fail.retry is not None:
-        code.retries = step.on_fail.retry.count
-        code.delay = step.on_fail.retry.delay
-        code.backoff = step.on_fail.retry.backoff
-    match step.on_fail.then:
+def _compile_failure(code: StepCode, on_fail: OnFail, names: Names) -> None:
+    if on_fail.retry is not None:
+        code.retries = on_fail.retry.count
+        code.delay = on_fail.retry.delay
+        code.backoff = on_fail.retry.backoff
+    match on_fail.then:
         case Goto(target=target):
             code.fail_target = target
         case Terminate(values=values):

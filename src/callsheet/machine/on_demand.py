@@ -32,7 +32,7 @@ def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
         number_of: dict[str, int] = {}
         for number, step in enumerate(plan.steps):
             number_of.setdefault(step.id, number)
-        names = Names(slots.__getitem__, number_of, facts, None, count(NOWHERE - 1, -1))
+        names = Names(slots.__getitem__, number_of, facts, None, count(NOWHERE - 1, -1), {})
         return Program(plan, _Codes(plan, names), number_of, slots, tuple(slots), {})
 
 

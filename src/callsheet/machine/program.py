@@ -16,8 +16,8 @@ from callsheet.ir import (
     Plan,
     Respond,
     Step,
-    Value,
 )
+from callsheet.machine.call_forms import Written
 from callsheet.machine.closures import (
     Eval,
     Slots,
@@ -94,6 +94,7 @@ class _HotFields:
         "cast",
         "condition",
         "first_key",
+        "form",
         "group",
         "id",
         "identity",
@@ -101,11 +102,16 @@ class _HotFields:
         "leaves",
         "number",
         "out_slot",
+        "read_slots",
         "reads",
         "source",
         "tool",
         "wants_data",
     )
+
+
+def _no_arguments(slots: Slots) -> dict[str, Any]:
+    return {}
 
 
 class StepCode(_HotFields):
@@ -148,9 +154,13 @@ class StepCode(_HotFields):
         self.leaves = False
         """Whether it is plain and has no FOREACH, as nearly all steps; see `starting.leave`."""
         self.tool = ""
-        self.arguments: Callable[[Slots], dict[str, Any]] = lambda slots: {}
-        self.written: tuple[tuple[str, Value], ...] = ()
-        """The arguments of a tool call by name, as written in the plan."""
+        self.arguments: Callable[[Slots], dict[str, Any]] = _no_arguments
+        self.written: Written = ()
+        """The arguments of a call by name, as written in the plan; positional ones of a model by number."""
+        self.form = NOWHERE
+        """The number of its call's form, the same for all steps of the program with an equal form."""
+        self.read_slots: tuple[int, ...] = ()
+        """The slots that the arguments of its call read: each once, in the order of their use."""
         self.inputs: tuple[Eval, ...] = ()
         self.condition: Test | None = None
         self.source: Eval | None = None

@@ -6,12 +6,12 @@ policy and prepares each tool when it is first called.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import PathUse, Reach, Traits, fold
+from callsheet.policy.builtins import PathUse, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
 from callsheet.policy.model import Policy
@@ -19,13 +19,11 @@ from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.prepared import Prepared, prepare
 from callsheet.policy.rules import RULES, Notes, Prepare, Setting, Verdicts
 from callsheet.policy.rules.answers import links_data
-from callsheet.policy.rules.attachments import NAMES, sends_files
 from callsheet.policy.rules.base import BETWEEN, all_text, flowing, of_name
 from callsheet.policy.rules.files import keeps_files, secret_in
 from callsheet.policy.rules.messages import is_message, read_in
 from callsheet.policy.rules.opened_files import opened_by
-from callsheet.policy.runnable import is_executable
-from callsheet.policy.urls import authority_of, head_of
+from callsheet.policy.urls import authority_of
 
 
 class Judge:
@@ -110,18 +108,6 @@ class Judge:
         """The traits of a tool, in any spelling; None for an unknown tool."""
         return self.prepared(tool).traits
 
-    def beside(self, tool: str, name: str, text: str) -> Hashable:
-        """A cache key for the text of an argument outside `Prepared.prose`; `name` is the exact argument
-        name.
-
-        >>> from callsheet.policy.model import ToolRule
-        >>> judge = Judge(Policy(tools={"MAIL": ToolRule(audience_arg="to")}))
-        >>> [judge.beside("MAIL", "subject", text) for text in ("Number 7", "Number 8", "a/b")]
-        [None, None, 'a/b']
-        """
-        is_plain = self.prepared(tool).is_plain
-        return None if is_plain and all(plain(name, text) for plain in is_plain) else text
-
     def is_message(self, tool: str) -> bool:
         """Whether the tool's calls are messages to people, who see their content."""
         return is_message(fold(tool), self.traits(tool))
@@ -130,33 +116,6 @@ class Judge:
         """The names of the arguments that the recipients of a message see."""
         traits = self.traits(call.tool)
         return frozenset() if traits is None or not self.is_message(call.tool) else read_in(traits, call)
-
-    def what_counts(self, tool: str, name: str, text: str) -> Hashable:
-        """A cache key for an argument's text: equal for two texts if the rules treat them alike.
-
-        `name` is folded. For an address the key is its scheme and authority, for a workspace path the file's
-        label and whether it is executed. None for a file that is sent along, where the recipients matter too.
-
-        >>> judge = Judge(Policy())
-        >>> judge.what_counts("READ_FILE", "path", "a.md") == judge.what_counts("READ_FILE", "path", "b/c.md")
-        True
-        >>> judge.what_counts("FETCH_PAGE", "url", "https://c.example/a?b")
-        'https://c.example'
-        """
-        traits = self.traits(tool)
-        if traits is None:
-            return text
-        if traits.reach is Reach.RECIPIENT and name in NAMES and sends_files(fold(tool), traits):
-            return None
-        if name == traits.address:
-            return head_of(text) or text
-        if name != traits.path or traits.path_use is PathUse.HOST:
-            return text
-        try:
-            label = self.setting.sources.file(workspace_path(text))
-        except PathRefused:
-            return text
-        return label, traits.path_use is PathUse.WRITE and is_executable(text)
 
     def prepared(self, tool: str) -> Prepared:
         """The traits of a tool and the rules that apply to it."""

@@ -11,7 +11,8 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 _DRIVE_OR_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_ODD = re.compile(r"[%:\\]|[ .](?:/|\Z)")
+_ODD = re.compile(r"[%:\\ .](?:(?<=[%:\\])|(?=/|\Z))")
+r"""What may be read in another way: `%`, `:`, `\`, and a blank or full stop at the end of a name."""
 _PATTERN = frozenset("*?[$")
 _MOST_DECODINGS = 6
 _MAX_PATH = 4_096

@@ -6,6 +6,7 @@ In: patterns as the policy writes them. Out: those that match a text. Imported o
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -38,12 +39,17 @@ class Patterns:
                 text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
                 raise ValueError(f"{pattern!r} cannot be read as a pattern: {text}") from None
         self._set.Compile()
+        self._match: Callable[[bytes], Any] = self._set.Match
         self.are_anchored = any(_ANCHOR.search(pattern) for pattern in patterns)
         """Whether one of them depends on where a text begins or ends."""
 
+    def any_in(self, text: str) -> bool:
+        """Whether one of the patterns matches somewhere in the text, which is ASCII."""
+        return bool(self._match(text.encode()))
+
     def found_in(self, text: str) -> list[str]:
         """The patterns that match somewhere in the text."""
-        matched = self._set.Match(text.encode(errors="replace"))
+        matched = self._match(text.encode(errors="replace"))
         return [self._patterns[number] for number in matched] if matched else []
 
 

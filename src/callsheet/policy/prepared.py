@@ -6,12 +6,13 @@ In: a tool, a prepared policy, the rules. Out: a `Prepared`, computed once for a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
+from callsheet.policy.rules.base import PlainTexts
 from callsheet.policy.rules.files import FILE_NAMES, keeps_files
 from callsheet.policy.rules.opened_files import PROGRAM
 
@@ -37,25 +38,26 @@ class Prepared(NamedTuple):
     """The arguments whose text matters to a judgement, for calls with public arguments that are made once.
 
     Two calls are judged alike if their arguments have the same names and labels, these arguments have the
-    same text, their control-flow labels are equal, their texts pass `clears`, their result is public (or the
-    tool `adds`), and the policy names neither of their steps. None if the text of any argument may matter.
+    same text, their control-flow labels are equal, their texts pass `clears` and are `safe`, their result is
+    public (or the tool `adds`), and the policy names neither of their steps. None if the text of any argument
+    may matter.
     """
     of_labels_again: Seen | None
     """The same for a call that may be made more than once."""
     of_private: bool
-    """Whether the same holds for private arguments that stand apart (see `stand_apart`).
+    """Whether the same holds for private arguments that stand apart (see `separation`).
 
     Then no text but the last may open anything that the next one would be inside (`opens_nothing`), and no
     data may have the label of the plan's own literals.
     """
     prose: frozenset[str] | None
     """For private arguments: all arguments but these (exact names) matter as well; None if no others do."""
-    is_plain: tuple[Callable[[str, str], bool], ...]
-    """For private arguments outside `prose`: predicates over name and text that tell which texts do not
-    matter.
-    """
+    plain: tuple[PlainTexts, ...]
+    """For private arguments outside `prose`: by name, predicates that tell which texts do not matter."""
     clears: tuple[Clears, ...]
     """The predicates that the joined texts of all arguments have to pass."""
+    safe: tuple[tuple[str, Clears], ...]
+    """For calls with untrusted data: arguments (folded names) and predicates that their texts must pass."""
     keeps: bool
     """Whether a call may store some of its arguments: in a file, a note, a fact."""
     adds: bool
@@ -91,8 +93,9 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         and (traits is None or traits.address is None)
         and all(isinstance(rule, OfLabels) and rule.private for rule in by_labels),
         prose=_prose(by_labels),
-        is_plain=_plain(by_labels),
+        plain=_plain(by_labels),
         clears=tuple([rule.clears for rule in applied if isinstance(rule, OfTexts)]),
+        safe=tuple(_safe(by_labels)),
         keeps=traits is not None and _keeps(name, traits),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
     )
@@ -158,8 +161,15 @@ def _prose(rules: list[Check | OfLabels]) -> frozenset[str] | None:
     return names[0].intersection(*names[1:]) if names else None
 
 
-def _plain(rules: list[Check | OfLabels]) -> tuple[Callable[[str, str], bool], ...]:
+def _safe(rules: list[Check | OfLabels]) -> Iterator[tuple[str, Clears]]:
+    for rule in rules:
+        if isinstance(rule, OfLabels) and rule.safe is not None:
+            name, is_safe = rule.safe
+            yield name.casefold(), is_safe
+
+
+def _plain(rules: list[Check | OfLabels]) -> tuple[PlainTexts, ...]:
     """The rules' predicates for plain arguments; empty unless every rule concerned has one."""
     counting = [rule for rule in rules if isinstance(rule, OfLabels) and rule.prose is not None]
-    tests = [rule.is_plain for rule in counting if rule.is_plain is not None]
+    tests = [rule.plain for rule in counting if rule.plain is not None]
     return tuple(tests) if len(tests) == len(counting) else ()

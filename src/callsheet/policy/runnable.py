@@ -7,7 +7,8 @@ assistants. Files that a program runs because it names them are the matter of `r
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 
 from callsheet.policy.globs import expression
 from callsheet.policy.paths import PathRefused, host_path, readings_of, workspace_path
@@ -75,13 +76,19 @@ _FOLDERS_SET, _HIDDEN_DATA_SET = frozenset(_FOLDERS.split()), frozenset(_HIDDEN_
 _SYSTEM_SET = frozenset(_SYSTEM.split())
 
 
-@lru_cache(maxsize=2)
-def _pattern(*, is_document: bool) -> re.Pattern[str]:
-    """The compiled patterns; lazily, since compiling is slow.
+@cache
+def _pattern() -> re.Pattern[str]:
+    """The compiled patterns; lazily, since compiling is slow."""
+    return _any_of(_PATTERNS.split())
 
-    For documents, patterns that end in `*` are left out: `agents.md` is executed, `pre-commit.md` is not.
-    """
-    names = [name for name in _PATTERNS.split() if not (is_document and name.endswith("*"))]
+
+@cache
+def _document_pattern() -> re.Pattern[str]:
+    """The same for documents: `agents.md` is executed, `pre-commit.md` is not."""
+    return _any_of([name for name in _PATTERNS.split() if not name.endswith("*")])
+
+
+def _any_of(names: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{expression(name)})" for name in names), re.DOTALL)
 
 
@@ -101,8 +108,8 @@ def is_executable(text: str) -> bool:
     except PathRefused:
         return True
     for reading in readings_of(path):
-        *folders, name = reading.casefold().split("/")
-        if any(_is_of_programs(folder) for folder in folders) or _is_obeyed(name):
+        folders, _, name = reading.casefold().rpartition("/")
+        if _are_of_programs(folders) or _is_obeyed(name):
             return True
     return False
 
@@ -126,6 +133,12 @@ def is_executable_anywhere(text: str) -> bool:
     return place.partition("/")[0].casefold() in _SYSTEM_SET or is_executable(place)
 
 
+@lru_cache(maxsize=1_024)
+def _are_of_programs(folders: str) -> bool:
+    """Whether one of these folders is of programs; cached, since folders have many files."""
+    return any(_is_of_programs(folder) for folder in folders.split("/"))
+
+
 def _is_of_programs(folder: str) -> bool:
     """Whether files in a folder of this name are programs or their configuration."""
     if folder in _FOLDERS_SET or folder.endswith(".d"):
@@ -139,4 +152,5 @@ def _is_obeyed(name: str) -> bool:
         return True
     if at >= 0 and name[0] == "." and _HIDDEN.fullmatch(name):
         return True
-    return _pattern(is_document=name.endswith(_DOCUMENTS)).fullmatch(name) is not None
+    pattern = _document_pattern() if name.endswith(_DOCUMENTS) else _pattern()
+    return pattern.fullmatch(name) is not None

@@ -83,11 +83,11 @@ def head_of(text: str) -> str | None:
 
 def _ended(text: str) -> int | None:
     """The index at which the authority ends, None if it may continue."""
-    _, separator, rest = text.partition("://")
-    if not separator:
+    start = text.find("://")
+    if start < 0:
         return None
-    end = _END.search(rest)
-    return None if end is None else len(text) - len(rest) + end.start()
+    end = _END.search(text, start + 3)
+    return None if end is None else end.start()
 
 
 def _wrong_scheme(head: str) -> str | None:

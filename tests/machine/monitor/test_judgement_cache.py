@@ -590,6 +590,15 @@ def test_literals_of_an_untrusted_planner_beside_data_are_judged(beside: str) ->
     assert machine.result.ended_at == "S3"
 
 
+def test_a_text_of_variables_alone_is_judged_apart_from_one_with_words_of_an_untrusted_planner() -> None:
+    text = 'S1: @READ ("$a$b", $b) > $c\nS2: @READ ("$a, $b", $b) > $c'
+    policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
+    machine = goes_the_same_way(text, policy)
+    assert refused(machine) == "control-argument"
+    assert machine.result is not None
+    assert machine.result.ended_at == "S2"
+
+
 def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
     policy = replace(policy_of(), forbidden=("3",))

@@ -640,7 +640,7 @@ def forget() -> None:
     """Let nothing that a mutant has worked out outlast it."""
     judges = judge._judge_of
     opened = programs.reads.files_opened
-    by_path = (paths.workspace_path, paths.host_path, runnable.is_executable)
+    by_path = (paths.workspace_path, paths.host_path, runnable.is_executable, runnable._are_of_programs)
     by_name = (receivers.plain_name, receivers._is_recipient)
     for kept in (*by_path, *by_name, addresses.inside, opened, judges):
         getattr(kept, "cache_clear", nothing)()

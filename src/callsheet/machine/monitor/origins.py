@@ -39,5 +39,6 @@ class Extended:
         if origins is self._origins and step is self._step:
             return self._result
         others = tuple([other for other in origins if other != step]) if step in origins else origins
-        self._step, self._origins, self._result = step, origins, (extended := (*others[1 - MOST :], step))
+        extended = others[1 - MOST :] + (step,)  # noqa: RUF005 - for each call: faster than unpacking
+        self._step, self._origins, self._result = step, origins, extended
         return extended

@@ -31,6 +31,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.expr import names_in
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.machine.call_forms import Written
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import StepCode
 from callsheet.machine.values import to_json_text, to_text, walk
@@ -39,8 +40,6 @@ from callsheet.policy.calls import Argument, Hole, bare
 Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"
 Make: TypeAlias = "Callable[[Values, Labels], Argument]"
-Written: TypeAlias = "tuple[tuple[str, Value], ...]"
-"""Arguments by name, as written in the plan."""
 
 _MOST_MEMBERS = 64
 """A list or dict with more members is judged as one text."""
@@ -121,11 +120,11 @@ def slots_in(nodes: Sequence[Value | Condition], slot_of: SlotOf) -> tuple[int, 
     return tuple(dict.fromkeys([slot_of(name) for name in names_in(nodes)]))
 
 
-def written_of(step: Step, named: Callable[[Call], Written]) -> Written:
-    """The arguments of a step by name; `named` gives those of a call."""
+def written_of(step: Step, code: StepCode) -> Written:
+    """The arguments of a step by name; those of an answer by number."""
     match step.action:
-        case Call() as call:
-            return named(call)
+        case Call():
+            return code.written
         case Goto():
             return ()
         case action:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from callsheet.ir import Call
 from callsheet.ir.labels import Label
 from callsheet.machine.monitor.reads import (
     Guards,
     Make,
     Reads,
-    Written,
     guards_of,
     reads_of,
     slots_in,
     source_of,
     written_of,
 )
-from callsheet.machine.program import Kind, Program, StepCode
+from callsheet.machine.program import Program, StepCode
 
 
 class ReadsCache:
@@ -42,18 +40,19 @@ class ReadsCache:
         reads = self._reads[code.number]
         if reads is None:
             step = self._plan.steps[code.number]
-            written = written_of(step, lambda call: named_of(code, call))
+            written = written_of(step, code)
             reads = reads_of(step, code, written, self._slot_of, self._literal, exact=self._exact)
             self._reads[code.number] = reads
         return reads
 
     def slots(self, code: StepCode) -> tuple[int, ...]:
         """The slots that the action of a step reads, found without compiling them if they are not cached."""
+        if code.tool:
+            return code.read_slots
         reads = self._reads[code.number]
         if reads is not None:
             return reads.slots
-        step = self._plan.steps[code.number]
-        written = written_of(step, lambda call: named_of(code, call))
+        written = written_of(self._plan.steps[code.number], code)
         return slots_in([value for _, value in written], self._slot_of)
 
     def guards(self, code: StepCode) -> Guards:
@@ -69,10 +68,3 @@ class ReadsCache:
             step = self._plan.steps[code.number]
             self._sources[code.number] = source_of(step, self._slot_of, self._literal, exact=self._exact)
         return self._sources[code.number]
-
-
-def named_of(code: StepCode, call: Call) -> Written:
-    """The arguments of a call by name: parameter names for a tool, positions for a model or agent."""
-    if code.kind is Kind.MODEL or code.kind is Kind.AGENT:
-        return (*[(str(n), value) for n, value in enumerate(call.positional)], *call.named)
-    return code.written

@@ -30,7 +30,7 @@ from callsheet.ir import (
 from callsheet.ir.arguments import filled_parameters
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.calls import Argument, CallView, Hole, Part, bare
-from callsheet.policy.separation import stand_apart
+from callsheet.policy.separation import Separation, separation
 
 _MOST_ITEMS = 100
 
@@ -202,7 +202,7 @@ def stands_apart(step: Step) -> bool:
     If the plan's literals are public and no variable is constant, their combination then is no address with
     data in it and loads nothing.
     """
-    return step.foreach is None and stand_apart(step.values())
+    return step.foreach is None and separation(step.values()) is not Separation.NO
 
 
 def tool_of(step: Step) -> str:

@@ -84,6 +84,10 @@ class Setting:
 
 
 Check: TypeAlias = Callable[[CallView, Notes], None]
+PlainTexts: TypeAlias = "Callable[[str], Callable[[str], object] | None]"
+"""By the name of an argument: a predicate for texts that are treated alike and open nothing (see
+`separation.opens_nothing`); None if each text of it matters.
+"""
 
 
 class OfLabels(NamedTuple):
@@ -100,9 +104,11 @@ class OfLabels(NamedTuple):
     sees: tuple[str, ...] = ()
     prose: frozenset[str] | None = None
     """With private data it also depends on every argument but these (exact names); None: on no other."""
-    is_plain: Callable[[str, str], bool] | None = None
-    """For arguments outside `prose`: whether this name and text belong to a class of texts that are treated
-    alike.
+    plain: PlainTexts | None = None
+    """For arguments outside `prose`: which texts are treated alike."""
+    safe: tuple[str, Callable[[str], bool]] | None = None
+    """An argument that it looks at only if the call has untrusted data (in any case), and for which texts of
+    it there is no objection then.
     """
     only_obliges: bool = False
     """Whether it only records obligations, which do not matter at run time."""

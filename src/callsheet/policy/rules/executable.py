@@ -27,7 +27,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 help="write it to a file that nothing runs, such as .md or .txt",
             )
 
-    return OfLabels(check, sees=(name,))
+    return OfLabels(check, safe=(name, _is_inert))
+
+
+def _is_inert(text: str) -> bool:
+    return not is_executable(text)
 
 
 def content_label(call: CallView, traits: Traits) -> Label:

@@ -17,7 +17,7 @@ from callsheet.policy.rules.base import (
     leaves,
     shown,
 )
-from callsheet.policy.rules.receivers import ALWAYS, PROSE, receivers, says_plain_words
+from callsheet.policy.rules.receivers import ALWAYS, PROSE, plain_texts, receivers
 
 _OUT_OF_LINKS = (
     "a step combined private data with an address, and may have put the data into the address: leave the "
@@ -60,7 +60,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         return OfLabels(check, private=False)
     audience = traits.audience or ""
     prose = PROSE - {audience.casefold()}
-    return OfLabels(check, prose=prose, is_plain=partial(says_plain_words, audience))
+    return OfLabels(check, prose=prose, plain=partial(plain_texts, audience))
 
 
 def _flow(

@@ -33,6 +33,8 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
             )
 
     def clears(text: str) -> bool:
+        if text.isascii() and not patterns.are_anchored:
+            return not patterns.any_in(text)
         return not _found(patterns, text)
 
     return OfTexts(check, clears)

@@ -39,7 +39,7 @@ def read_in(traits: Traits, call: CallView) -> frozenset[str]:
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
     """FLOW for private data in an address.
 
-    Values that stand apart (see `stand_apart`) are never part of such an address.
+    Values that stand apart (see `separation`) are never part of such an address.
     """
     if traits is None or not is_message(tool, traits):
         return None

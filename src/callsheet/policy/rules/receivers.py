@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -142,22 +142,22 @@ def _is_closed_header(argument: Argument, name: str) -> bool:
     return not argument.items and _HEADERS.fullmatch(name) is not None
 
 
-def says_plain_words(audience: str, name: str, text: str) -> bool:
-    """Whether an argument besides the recipients contains only words that are part of no address.
+def plain_texts(audience: str, name: str) -> Callable[[str], object] | None:
+    """Which texts of an argument contain only words that are part of no address; None if each one matters.
 
-    `audience` is the recipients argument. All such texts are treated alike by every rule.
+    `audience` is the recipients argument. All such texts of another argument are treated alike by every rule.
 
-    >>> [says_plain_words("to", "subject", text) for text in ("Number 7: done", "see c.example/7")]
+    >>> [bool(plain_texts("to", "subject")(text)) for text in ("Number 7: done", "see c.example/7")]
     [True, False]
-    >>> says_plain_words("to", "cc", "ada"), says_plain_words("to", "webhook", "hook")
-    (False, False)
+    >>> plain_texts("to", "cc"), plain_texts("to", "webhook")
+    (None, None)
     """
     plain, own = plain_name(name), plain_name(audience)
     if name[:1].isdigit() or plain == own or _is_like(plain, own) or _is_recipient(plain):
-        return False
+        return None
     if _HEADERS.fullmatch(plain) or _OTHER_ADDRESS.fullmatch(plain):
-        return False
-    return _PLAIN_WORDS.fullmatch(text) is not None
+        return None
+    return _PLAIN_WORDS.fullmatch
 
 
 def in_bodies(traits: Traits, call: CallView) -> frozenset[str]:

@@ -26,7 +26,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import refs_of
-from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.program import StepCode
 from callsheet.machine.values import parse_json
 
 Path: TypeAlias = "tuple[PathPart, ...]"
@@ -89,10 +89,8 @@ def reads_of(step: Step, code: StepCode) -> Reads:
 def _arguments(step: Step, code: StepCode) -> tuple[tuple[str, Value], ...]:
     """The arguments of an action by name; positional ones of a model's operation by their number."""
     match step.action:
-        case Call(positional=positional, named=named):
-            if code.kind is Kind.TOOL or code.kind is Kind.ASK:
-                return code.written
-            return (*((str(n), value) for n, value in enumerate(positional)), *named)
+        case Call():
+            return code.written
         case Respond(values=values) | Terminate(values=values) | Replan(values=values):
             return tuple(("", value) for value in values)
         case Goto():
