@@ -56,18 +56,18 @@ def way_out(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
         ),
     ],
 )
-def test_an_entry_that_does_not_count_is_named_with_the_reason(there: Registry, said: str, name: str) -> None:
+def test_ignored_entry_is_named_with_reason(there: Registry, said: str, name: str) -> None:
     assert way_out(ENTRY, there, name).startswith(said)
 
 
-def test_two_servers_with_the_same_tool_name_have_separate_reasons() -> None:
+def test_two_servers_with_same_tool_name_have_separate_reasons() -> None:
     there = registry("delete")
     there.add(Tool(ToolSpec("DELETE", "delete", origin="mcp:db"), _nothing), alias="DB__DELETE")
     assert "see POL007" in way_out(ENTRY, there, "FS__DELETE")
     assert way_out(ENTRY, there, "DB__DELETE").startswith("describe it in the policy")
 
 
-def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
+def test_hint_for_missing_entry_names_server_not_asked() -> None:
     plan = Plan.parse("S1: @DELETE").ir
     for there, said in (
         (registry("drop"), "once its server was asked: a server of mcp.json was not"),
@@ -77,7 +77,7 @@ def test_without_an_entry_the_way_out_says_who_was_not_asked() -> None:
         assert (violation.help or "").startswith(f"describe it in the policy, {said}")
 
 
-def test_without_an_entry_the_way_out_says_which_server_could_not_be_opened() -> None:
+def test_hint_for_missing_entry_names_server_that_failed_to_open() -> None:
     assert way_out(Policy(), registry("drop", "db", unopened=("fs",))) == (
         "describe it in the policy, once its server is open: 'fs' could not be opened"
     )

@@ -32,7 +32,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return made
 
 
-async def test_a_plan_that_runs_again_is_checked_once(checks: list[object]) -> None:
+async def test_repeated_plan_is_checked_once(checks: list[object]) -> None:
     plan = Plan.parse(TEXT)
     async with Runtime([twice]) as runtime:
         answers = [(await runtime.run(plan, {"x": x})).response for x in (1, 2, 3)]
@@ -41,7 +41,7 @@ async def test_a_plan_that_runs_again_is_checked_once(checks: list[object]) -> N
         assert len(checks) == 2
 
 
-async def test_a_plan_is_checked_again_for_other_input_names(checks: list[object]) -> None:
+async def test_plan_is_checked_again_for_other_input_names(checks: list[object]) -> None:
     plan = Plan.parse(TEXT)
     async with Runtime([twice]) as runtime:
         for given in ({"x": 1}, {"x": 2}, {"x": 3, "z": 3}):
@@ -49,7 +49,7 @@ async def test_a_plan_is_checked_again_for_other_input_names(checks: list[object
         assert len(checks) == 2
 
 
-async def test_a_plan_with_errors_is_refused_each_time() -> None:
+async def test_plan_with_errors_is_refused_every_time() -> None:
     plan = Plan.parse("S1: @TWICE (y=1) > $y")
     async with Runtime([twice]) as runtime:
         for _ in range(2):
@@ -57,7 +57,7 @@ async def test_a_plan_with_errors_is_refused_each_time() -> None:
                 await runtime.run(plan)
 
 
-def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
+def test_cache_is_bounded_and_drops_least_recently_used() -> None:
     plans = [Plan.parse(f"S1: @RESPOND ({n})").ir for n in range(4)]
     ready = [Prepared({}, {}, compile_plan(plan)) for plan in plans]
     kept = PreparedPlans(most=2)
@@ -71,7 +71,7 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
     assert kept.get(plans[0], ()) is None
 
 
-def test_the_canonical_form_is_kept_with_its_plan_and_with_no_other() -> None:
+def test_canonical_form_is_cached_per_plan() -> None:
     plan = Plan.parse(TEXT).ir
     name = plan_hash(plan)
     assert plan_bytes(plan) is plan_bytes(plan)

@@ -60,14 +60,14 @@ async def stopped(folder: Path, stops: list[int]) -> list[RunEvent]:
 
 @given(stops=st.lists(st.integers(0, 30), max_size=4))
 @settings(max_examples=60, deadline=None)
-def test_interrupted_runs_tell_the_same_story(stops: list[int]) -> None:
+def test_interrupted_runs_have_same_notes_as_uninterrupted(stops: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         assert told(asyncio.run(stopped(Path(folder), stops))) == told(asyncio.run(whole()))
 
 
 @given(turns=st.integers(0, 30))
 @settings(max_examples=60, deadline=None)
-def test_a_run_cancelled_at_any_moment_has_one_end_and_the_journal_says_the_same(turns: int) -> None:
+def test_run_cancelled_at_any_moment_has_one_end_in_journal(turns: int) -> None:
     async def cancelled(folder: Path) -> None:
         with Journal.open(folder / "j.db", Durability.OFF) as journal:
             async with Runtime([step_on], journal=journal) as runtime:
@@ -86,7 +86,7 @@ def test_a_run_cancelled_at_any_moment_has_one_end_and_the_journal_says_the_same
         asyncio.run(cancelled(Path(folder)))
 
 
-def test_a_tool_that_ignores_its_cancellation_does_not_keep_the_program() -> None:
+def test_tool_ignoring_cancellation_does_not_block_program() -> None:
     """Closing a loop waits for its tasks; one that never ends must not be among them."""
 
     @tool(effect="read", timeout=0.05)

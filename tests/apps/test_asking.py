@@ -21,7 +21,7 @@ def done_run(machine, *lines, run_id="r1"):
     assert result.exit_code in (0, 1), result.stderr
 
 
-def test_why_follows_a_value_to_the_input_and_the_plan(machine):
+def test_why_follows_value_to_input_and_plan(machine):
     done_run(machine)
     text = machine("why", "last", "sums.0").stdout
     assert text.splitlines()[0].startswith("$sums.0 = 12  ·  S2 @ADD (a=$i, b=10), event ")
@@ -31,7 +31,7 @@ def test_why_follows_a_value_to_the_input_and_the_plan(machine):
     assert "$n" not in machine("why", "last", "$sums.1").stdout
 
 
-def test_why_tells_what_led_to_the_answer(machine):
+def test_why_shows_origin_of_answer(machine):
     done_run(machine)
     said = machine.json("why", "r1", "answer")
     assert said["nodes"][0]["preview"] == "12 17 kept"
@@ -45,7 +45,7 @@ def test_why_tells_what_led_to_the_answer(machine):
     assert noted["calls"][0]["left"] < noted["calls"][0]["answered"] == noted["event"]
 
 
-def test_why_in_json_has_the_nearest_thousand_places_unless_all_are_asked_for(machine):
+def test_why_json_is_limited_to_nearest_thousand_unless_all(machine):
     done_run(machine, "S1: @ADD (a=$n) > $n", "S2: ?IF ($n < 1100) THEN GOTO S1")
     nearest, whole = machine.json("why", "r1", "n"), machine.json("why", "r1", "n", "--all")
     assert (nearest["more"], whole["more"]) == (True, False)
@@ -53,7 +53,7 @@ def test_why_in_json_has_the_nearest_thousand_places_unless_all_are_asked_for(ma
     assert len(whole["nodes"]) > len(nearest["nodes"]) == 1000
 
 
-def test_why_forward_says_that_it_has_not_looked_further(machine):
+def test_why_forward_reports_truncation(machine):
     done_run(machine)
     near = machine("why", "r1", "n", "--forward", "--depth", "1").stdout
     assert "received it up to this depth; increase --depth for more" in near
@@ -81,7 +81,7 @@ def test_unknown_names_are_refused_with_suggestions(machine):
     assert "JRN041" in machine("at", "r1", "99").stderr
 
 
-def test_at_shows_the_run_after_an_event(machine):
+def test_at_shows_run_after_event(machine):
     done_run(machine)
     events = machine.json("show", "r1", "--events")
     first = machine.json("at", "r1", "1")
@@ -98,7 +98,7 @@ def test_at_shows_the_run_after_an_event(machine):
     assert "$a = 2" in text
 
 
-def test_blame_tells_the_failed_step_and_its_likely_cause_apart(machine):
+def test_blame_separates_failed_step_from_likely_cause(machine):
     done_run(
         machine,
         "S1: ?FOREACH ($i IN [1, 2, $n]) THEN @ADD (a=$i) > $ok",
@@ -119,7 +119,7 @@ def test_blame_tells_the_failed_step_and_its_likely_cause_apart(machine):
     assert "its call S2.1.1 failed at event " in text
 
 
-def test_blame_finds_what_was_not_there(machine):
+def test_blame_finds_missing_data(machine):
     done_run(
         machine,
         "S1: @ADD (a=1) > $a",
@@ -129,7 +129,7 @@ def test_blame_finds_what_was_not_there(machine):
     assert (cause["what"], cause["variable"], cause["path"]) == ("unset", "n", ["deep"])
 
 
-def test_blame_shows_the_item_error_that_ended_a_loop(machine):
+def test_blame_shows_item_error_that_ended_loop(machine):
     plan = machine.plan('S1: ?FOREACH ($f IN ["a", "b"]) THEN @READ_FILE (path=$f) > $t ON_FAIL TERMINATE')
     assert machine("run", plan, "--run-id", "r1").exit_code == 1
     error = machine.json("show", "r1")["error"]
@@ -137,14 +137,14 @@ def test_blame_shows_the_item_error_that_ended_a_loop(machine):
     assert machine.json("blame", "r1")["error"] == error
 
 
-def test_a_run_in_which_nothing_failed_has_nobody_to_blame(machine):
+def test_blame_of_run_without_failure_is_empty(machine):
     done_run(machine)
     refused = machine("blame", "r1")
     assert refused.exit_code == 2
     assert "JRN042" in refused.stderr
 
 
-def test_diff_tells_where_two_runs_part_and_what_follows(machine):
+def test_diff_shows_where_runs_diverge_and_effects(machine):
     lines = ["S1: @ADD (a=1) > $a", "S2: @ADD (a=$n) > $b", "S3: @ADD (a=$b) > $c", "S4: @RESPOND ($a)"]
     done_run(machine, *lines, run_id="r1")
     done_run(machine, *lines, run_id="r2")
@@ -160,7 +160,7 @@ def test_diff_tells_where_two_runs_part_and_what_follows(machine):
     assert machine("diff", "r1", "r3", "--exit-code").exit_code == 1
 
 
-def test_diff_pairs_what_has_another_id_by_tool_and_arguments(machine):
+def test_diff_pairs_steps_with_other_ids_by_tool_and_arguments(machine):
     done_run(machine, "S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)", run_id="r1")
     done_run(machine, "S1: @CHAT (text=1) > $z", "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)", run_id="r2")
     differing = machine.json("runs", "diff", "r1", "r2")["differing"]

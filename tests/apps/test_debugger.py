@@ -120,7 +120,7 @@ def terminal(bills):
     made.stop()
 
 
-def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
+def test_keys_step_through_run_on_terminal(bills, terminal):
     first = terminal.shows("q quit")
     assert "run bill  FAILED at S3" in first
     assert "<- likely cause" in first
@@ -143,7 +143,7 @@ def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
     assert read((bills.folder / "bill.yaml").read_text()).document.chain.failed_at_step == 4
 
 
-def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, terminal):
+def test_arrows_and_buffered_keys_work_and_ctrl_c_quits(bills, terminal):
     terminal.shows("q quit")
     terminal.press("\x1b[A\x1b[A\x1bOC", "event 4 of 10")
     terminal.press("jjke\r", "wrote bill.html")
@@ -152,7 +152,7 @@ def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, termina
     assert "<html" in (bills.folder / "bill.html").read_text()
 
 
-def test_without_a_terminal_the_steps_are_printed(bills):
+def test_steps_are_printed_without_terminal(bills):
     said = bills("debug", "bill").stdout.splitlines()
     assert said[0].startswith("run bill  FAILED at S3  ")
     assert [line.split()[:2] for line in said[1:]] == [["ok", "S1"], ["FAIL", "S2"], ["FAIL", "S3"]]
@@ -169,7 +169,7 @@ def test_without_a_terminal_the_steps_are_printed(bills):
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(100, 24), (40, 10), (20, 3), (8, 2), (200, 60)])
-def test_no_screen_is_left_and_the_selected_step_is_on_it(columns, lines):
+def test_screen_is_restored_and_shows_selected_step(columns, lines):
     rows = tuple(
         Row(n, "ok", f"S{n}", "@日本 (x=\x1b[2J)", n, n, float(n), n + 1.0, "$a  F1 .95", n == 7)
         for n in range(50)

@@ -35,7 +35,7 @@ class Lost:
     begin = show = end = fail
 
 
-def test_a_display_that_fails_is_given_up():
+def test_failing_display_is_abandoned():
     display = Lost()
     progress = Progress(display)
     progress.begin()
@@ -45,7 +45,7 @@ def test_a_display_that_fails_is_given_up():
     assert display.asked == 2  # to begin, and to give the screen back
 
 
-def test_the_picture_of_an_ended_run_has_no_running_steps():
+def test_graph_of_ended_run_has_no_running_steps():
     out, plan = io.StringIO(), parse("S1: @ADD (a=1) > $a\nS2: @ADD (a=2) > $b").require()
     console = Console(file=out, width=80, height=24, force_terminal=False)
     display = LiveDisplay(plan, console, Heading(plan))
@@ -62,7 +62,7 @@ def test_the_picture_of_an_ended_run_has_no_running_steps():
 
 
 @pytest.mark.parametrize("stage", ["plain", "json", "live"])
-def test_losing_standard_error_does_not_stop_a_run(machine, stage):
+def test_losing_standard_error_does_not_stop_run(machine, stage):
     plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @NOTE (line="two") > $b', "S3: @RESPOND ($b)")
     reading, writing = os.pipe()
     os.close(reading)
@@ -74,7 +74,7 @@ def test_losing_standard_error_does_not_stop_a_run(machine, stage):
     assert (machine.folder / "notes.txt").read_text() == "one\ntwo\n"
 
 
-def test_losing_both_keeps_the_outcome(machine):
+def test_losing_stdout_and_stderr_keeps_outcome(machine):
     plan = machine.plan('S1: @FAIL (text="no") > $a ON_FAIL TERMINATE ("gave up")')
     reading, writing = os.pipe()
     os.close(reading)
@@ -90,7 +90,7 @@ def test_losing_both_keeps_the_outcome(machine):
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)]
 )
-def test_a_signal_leaves_a_run_that_goes_on_and_no_server(with_server, wait_for, number, status):
+def test_signal_leaves_resumable_run_and_no_server(with_server, wait_for, number, status):
     server = with_server.folder / "server.py"
     server.write_text(f"import os\nopen('pid', 'w').write(str(os.getpid()))\n{server.read_text()}")
     plan = with_server.plan(
@@ -111,7 +111,7 @@ def test_a_signal_leaves_a_run_that_goes_on_and_no_server(with_server, wait_for,
     assert with_server.json("runs")[0]["status"] == "interrupted"
 
 
-def test_a_signal_that_is_ignored_stays_ignored(machine, wait_for):
+def test_ignored_signal_stays_ignored(machine, wait_for):
     plan = machine.plan('S1: @LOOK (path="here", wait=1) > $b', "S2: @RESPOND ($b)")
     nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
     process = machine.spawn("run", plan, "--tools", "tools.py", prefix=nohup)
@@ -141,7 +141,7 @@ def on_terminal(machine, *line, until=None, number=None):
     return process.returncode, said.decode()
 
 
-def test_the_live_view_ends_before_the_hint(machine, wait_for):
+def test_live_view_is_closed_before_hint(machine, wait_for):
     plan = machine.plan('S1: @LOOK (path="here", wait=300) > $b', "S2: @RESPOND ($b)")
     line = ("run", plan, "--tools", "tools.py", "--run-id", "r", "--progress", "live")
     status, said = on_terminal(
@@ -155,7 +155,7 @@ def test_the_live_view_ends_before_the_hint(machine, wait_for):
 # ---------------------------------------------------------------- what an answer may hold
 
 
-def test_a_terminal_is_given_no_escape_sequences_and_a_pipe_the_raw_text(machine):
+def test_escapes_are_removed_on_terminal_and_kept_in_pipe(machine):
     answer = "\x1b[31mred\x1b[0m\x1b]0;t\x07\x08!"
     plan = machine.plan("S1: @RESPOND ($x)")
     line = ("run", plan, "--var", f"x={answer}", "--run-id", "r", "--progress", "none")
@@ -166,14 +166,14 @@ def test_a_terminal_is_given_no_escape_sequences_and_a_pipe_the_raw_text(machine
     assert again.startswith("red!\r\n")
 
 
-def test_an_answer_with_half_a_character_is_shown(machine):
+def test_answer_with_lone_surrogate_is_shown(machine):
     plan = machine.plan("S1: @RESPOND ($x)")
     assert machine("run", plan, "--var", 'x="a\\ud800b"', "--run-id", "r").exit_code == 0
     done = machine.shell("show", "r")
     assert (done.returncode, "answer: a\\ud800b" in done.stdout) == (0, True), done.stderr
 
 
-def test_show_fails_where_the_chain_is_broken(machine):
+def test_show_fails_on_broken_chain(machine):
     machine("run", machine.plan('S1: @RESPOND ("x")'), "--run-id", "r")
     with sqlite3.connect(machine.journal) as base:
         base.execute("UPDATE events SET ts = ts + 1 WHERE id % 4294967296 = 2")
@@ -198,7 +198,7 @@ def test_show_fails_where_the_chain_is_broken(machine):
         ("runs", "--journal", "x", "--json"),
     ],
 )
-def test_a_full_device_is_one_clear_message(machine, line):
+def test_full_device_is_one_message(machine, line):
     machine("run", machine.plan('S1: @RESPOND ("x")'), "--run-id", "r")
     with Path("/dev/full").open("w") as full:
         done = machine.shell(*line, stdout=full)
@@ -208,7 +208,7 @@ def test_a_full_device_is_one_clear_message(machine, line):
     assert "Exception" not in done.stderr
 
 
-def test_a_closed_standard_input_is_one_clear_message(machine):
+def test_closed_stdin_is_one_message(machine):
     prefix = "import sys; sys.stdin = None"
     done = machine.shell("run", "-", prefix=prefix)
     assert done.returncode == 2
@@ -216,7 +216,7 @@ def test_a_closed_standard_input_is_one_clear_message(machine):
 
 
 @pytest.mark.parametrize("line", [("runs",), ("show", "r"), ("show", "r", "--events"), ("tools",)])
-def test_a_reader_that_has_gone_is_no_error(machine, line):
+def test_closed_output_pipe_is_no_error(machine, line):
     machine("run", machine.plan('S1: @RESPOND ("x")'), "--run-id", "r")
     reading, writing = os.pipe()
     os.close(reading)
@@ -228,7 +228,7 @@ def test_a_reader_that_has_gone_is_no_error(machine, line):
 # ---------------------------------------------------------------- journals that are only read
 
 
-def test_reading_makes_no_journal(machine):
+def test_reading_creates_no_journal(machine):
     for line in (("runs", "--journal", "absent/j.db"), ("show", "last", "--journal", "absent/j.db")):
         result = machine(*line)
         assert result.exit_code == 1
@@ -253,7 +253,7 @@ print(journal.find_run("r").run_id, journal.verify("r"), len(list(journal.events
 """
 
 
-def test_a_journal_that_can_only_be_read_is_read(machine):
+def test_read_only_journal_is_readable(machine):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         journal = folder / "j.db"
@@ -271,7 +271,7 @@ def test_a_journal_that_can_only_be_read_is_read(machine):
 # ---------------------------------------------------------------- a narrow terminal, variables
 
 
-def test_a_narrow_terminal_shows_mark_and_id(machine):
+def test_narrow_terminal_shows_mark_and_id(machine):
     first = 'S1: @ADD (a=1, b=2, text="a long argument that goes on") > $a'
     second = 'S10: @RESPOND ("something long that does not fit in forty columns")'
     plan = parse(f"PLAN_START\n{first}\n{second}\nPLAN_END\n").plan
@@ -307,13 +307,13 @@ def test_failed_steps_stay_visible_and_waiting_steps_do_not_spin():
 
 
 @pytest.mark.parametrize("value", ['{"a":1,"a":2}', '[{"b":{"a":1,"a":1}}]', "a\udcffb"])
-def test_a_value_that_would_lose_something_is_refused(machine, value):
+def test_lossy_value_is_refused(machine, value):
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--var", f"n={value}")
     assert result.exit_code == 2
     assert result.stderr.startswith("error CFG011: ")
 
 
-def test_bytes_that_the_locale_did_not_read_are_utf_8(machine):
+def test_arguments_undecodable_in_locale_are_utf_8(machine):
     plan = machine.plan("S1: @RESPOND ($n)")
     value = "ä".encode().decode("ascii", "surrogateescape")
     assert machine("run", plan, "--var", f"n={value}", "--progress", "none").stdout == "ä\n"

@@ -23,7 +23,7 @@ def _commands(group: click.Group, before: str = "") -> list[tuple[str, click.Com
     return found
 
 
-def test_every_command_with_a_result_takes_it():
+def test_every_command_with_result_has_json_option():
     without = {
         name for name, command in _commands(main) if all("--json" not in p.opts for p in command.params)
     }
@@ -43,7 +43,7 @@ def test_labels_commands_return_json(machine):
     assert machine.json("labels", "forget", "a.txt")["forgotten"] is False
 
 
-def test_a_policy_and_where_one_was_written_are_told(machine):
+def test_written_policy_path_is_in_json(machine):
     assert (
         machine.json("policy", "show", "workspace")["text"] == machine("policy", "show", "workspace").stdout
     )
@@ -54,7 +54,7 @@ def test_a_policy_and_where_one_was_written_are_told(machine):
     assert machine.json("policy", "init", "-o", "-")["text"].startswith("# What plans may do here")
 
 
-def test_models_are_told(machine, monkeypatch):
+def test_models_are_in_json(machine, monkeypatch):
     folder = machine.folder / "models"
     monkeypatch.setenv("CALLSHEET_MODELS", str(folder))
 

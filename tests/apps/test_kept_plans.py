@@ -40,7 +40,7 @@ def codes(home, *line):
     return [d["code"] for d in home.json(*line)["diagnostics"]]
 
 
-def test_a_kept_plan_runs_by_its_name_with_its_parameters(home):
+def test_stored_plan_runs_by_name_with_parameters(home):
     done = run(home, "triage", "--var", "first=40", "--var", "label=7")
     assert (done.exit_code, done.stdout) == (0, "7: 42\n")
     assert run(home, "tri", "--var", "first=1").stdout == "sum: 3\n"
@@ -50,7 +50,7 @@ def test_a_kept_plan_runs_by_its_name_with_its_parameters(home):
     assert home("resume", "last").stdout == "sum: 3\n"
 
 
-def test_a_missing_parameter_is_named_with_the_way_to_give_it(home):
+def test_missing_parameter_is_named_with_option(home):
     refused = run(home, "triage", "--var", "frist=1")
     assert refused.exit_code == 2
     assert (
@@ -64,7 +64,7 @@ def test_a_missing_parameter_is_named_with_the_way_to_give_it(home):
     assert home.json("runs") == []
 
 
-def test_a_file_of_that_name_comes_first_and_it_is_said(home):
+def test_file_takes_precedence_over_stored_plan_with_note(home):
     home.write("triage", 'PLAN_START\nS1: @RESPOND ("the file")\nPLAN_END\n')
     done = run(home)
     assert done.stdout == "the file\n"
@@ -74,7 +74,7 @@ def test_a_file_of_that_name_comes_first_and_it_is_said(home):
     assert run(home, "triage", "--var", "first=1").stdout == "sum: 3\n"
 
 
-def test_a_name_that_is_neither_a_file_nor_kept_is_told(home):
+def test_unknown_name_is_reported(home):
     refused = run(home, "triag3")
     assert refused.exit_code == 2
     assert "CFG012: triag3 cannot be read: there is no such file, and no plan of this id" in refused.stderr
@@ -110,7 +110,7 @@ def test_versions_are_listed_run_shown_and_compared(home):
     assert home("graph", "triage@1").exit_code == 0
 
 
-def test_tools_that_are_not_those_it_was_saved_for_are_refused_unless_accepted(home):
+def test_changed_tools_are_refused_unless_accepted(home):
     tools = (home.folder / "tools.py").read_text()
     home.write("tools.py", tools.replace("def add(a: int, b: int = 1)", "def add(a: int, b: int = 3)"))
     refused = run(home, "triage", "--var", "first=1")
@@ -128,7 +128,7 @@ def test_tools_that_are_not_those_it_was_saved_for_are_refused_unless_accepted(h
     assert codes(home, "run", "triage@1", "--tools", "tools.py", "--var", "first=1") == ["PLN025"]
 
 
-def test_a_plan_whose_tools_nobody_knows_is_kept_and_that_is_said(home):
+def test_plan_with_unknown_tools_is_stored_with_note(home):
     home.write("far.ltp", "PLAN_START\nS1: @FAR_AWAY ($where)\nPLAN_END\n")
     saved = home("save", "far.ltp", "--as", "far")
     assert saved.exit_code == 0
@@ -137,7 +137,7 @@ def test_a_plan_whose_tools_nobody_knows_is_kept_and_that_is_said(home):
     assert home.json("plan", "show", "far")["tools"] == {"FAR_AWAY": None}
 
 
-def test_the_declarations_of_a_servers_tools_are_kept(with_server):
+def test_declarations_of_server_tools_are_stored(with_server):
     with_server.write("greet.ltp", "PLAN_START\nS1: @GREET (name=$who) > $t\nS2: @RESPOND ($t)\nPLAN_END\n")
     saved = with_server("save", "greet.ltp", "--as", "greet", "--params", "who")
     assert saved.exit_code == 0, saved.stderr
@@ -151,7 +151,7 @@ def test_the_declarations_of_a_servers_tools_are_kept(with_server):
     assert "PLN025" in codes(with_server, "run", "greet", "--var", "who=Ada")
 
 
-def test_manual_edits_of_a_stored_plan_are_shown_run_and_kept(home):
+def test_manual_edits_of_stored_plan_are_shown_run_and_kept(home):
     path = home.folder / "home" / "data" / "callsheet" / "plans" / "triage.ltp"
     path.write_text(TRIAGE.replace("$label", "by hand"))
     assert run(home, "triage", "--var", "first=1").stdout == "by hand: 3\n"
@@ -161,7 +161,7 @@ def test_manual_edits_of_a_stored_plan_are_shown_run_and_kept(home):
     assert run(home, "triage@2", "--var", "first=1").stdout == "by hand: 3\n"
 
 
-def test_plans_go_from_one_library_to_another_as_one_file(home):
+def test_plans_are_exported_and_imported_as_one_file(home):
     home.write("other.ltp", TRIAGE.replace("$label: ", "total "))
     home("save", "other.ltp", "--as", "triage")
     assert home("plan", "export", "triage", "-o", "plans.json").exit_code == 0
@@ -194,12 +194,12 @@ def test_plans_go_from_one_library_to_another_as_one_file(home):
         (("--as", "x", "--params", "first:colour"), "PLN022"),
     ],
 )
-def test_a_save_that_cannot_be_says_why_and_keeps_nothing(home, line, code):
+def test_failed_save_gives_reason_and_stores_nothing(home, line, code):
     assert codes(home, "save", "source.ltp", *line) == [code]
     assert [plan["id"] for plan in home.json("plan", "list")] == ["triage"]
 
 
-def test_a_micro_plan_with_parameters_needs_no_dollar_signs(machine):
+def test_micro_plan_parameters_need_no_dollar_sign(machine):
     machine.write("tea.micro", "respond greeting name\n")
     saved = machine("save", "tea.micro", "--as", "tea", "--params", 'name,greeting="hello"')
     assert saved.exit_code == 0, saved.stderr
@@ -208,7 +208,7 @@ def test_a_micro_plan_with_parameters_needs_no_dollar_signs(machine):
     assert "MIC103" not in done.stderr
 
 
-def test_a_graph_has_its_initial_values_as_defaults(machine):
+def test_graph_initial_values_are_defaults(machine):
     step = {
         "index": "1",
         "title": "Say",

@@ -23,7 +23,7 @@ RULES = {
     ("tool", "calls", "answer"),
     [("pay", 2, "paid 5"), ("pay_named", 2, "paid 5"), ("order", 1, "found")],
 )
-def test_a_delivery_keeps_its_key_and_a_probe_finds_it(machine, tool, calls, answer):
+def test_redelivered_call_keeps_key_and_probe_finds_it(machine, tool, calls, answer):
     notes = machine.folder / "notes"
     server = {"command": sys.executable, "args": [str(TILL), str(notes)], "callsheet": {"effects": RULES}}
     config = machine.write("mcp.json", json.dumps({"mcpServers": {"till": server}}))

@@ -22,7 +22,7 @@ def done_run(machine, run_id="r1"):
     assert result.exit_code == 0, result.stderr
 
 
-def test_runs_are_listed_the_newest_first(machine):
+def test_runs_are_listed_newest_first(machine):
     assert machine("runs").stdout == "no runs in this journal\n"
     done_run(machine, "r1")
     done_run(machine, "r2")
@@ -40,7 +40,7 @@ def test_runs_are_listed_the_newest_first(machine):
     assert newest.split() == ["r2", "done", f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC", "plan.ltp"]
 
 
-def test_show_tells_every_step(machine):
+def test_show_prints_every_step(machine):
     done_run(machine)
     lines = machine("show", "last").stdout.splitlines()
     assert lines[0] == "run      r1"
@@ -58,7 +58,7 @@ def test_show_tells_every_step(machine):
     assert lines[-1] == "answer: a=2"
 
 
-def test_show_as_json_folds_the_same(machine):
+def test_show_json_equals_text(machine):
     done_run(machine)
     said = machine.json("show", "r")
     assert said["status"] == "done"
@@ -74,7 +74,7 @@ def test_show_as_json_folds_the_same(machine):
     ]
 
 
-def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(machine):
+def test_loop_ended_by_item_is_failed(machine):
     plan = machine.plan(
         'S1: ?FOREACH ($i IN [1, "x", 3]) THEN @ADD (a=$i) > $d ON_FAIL TERMINATE ("stopped: $d")',
         "S2: @RESPOND ($d)",
@@ -94,7 +94,7 @@ def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(machine):
     assert "callsheet blame" in why.stderr
 
 
-def test_show_events_prints_the_journal(machine):
+def test_show_events_prints_journal(machine):
     done_run(machine)
     events = machine.json("show", "r1", "--events")
     assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
@@ -103,7 +103,7 @@ def test_show_events_prints_the_journal(machine):
     assert len(machine("show", "r1", "--events").stdout.splitlines()) == len(events)
 
 
-def test_show_tells_a_broken_chain(machine):
+def test_show_reports_broken_chain(machine):
     done_run(machine)
     events = machine.json("show", "r1", "--events")
     (seq,) = [event["seq"] for event in events if (event["type"], event["key"]) == ("ok", "S1.0.1")]
@@ -116,7 +116,7 @@ def test_show_tells_a_broken_chain(machine):
     assert machine.json("show", "r1")["chain"]["event"] == seq
 
 
-def test_tools_lists_what_is_reachable(machine):
+def test_tools_lists_reachable_tools(machine):
     result = machine("tools", "--tools", machine.tools)
     assert result.exit_code == 0
     assert "  @ADD (a, b?)  [read]\n      The sum of two numbers.\n" in result.stdout
@@ -127,7 +127,7 @@ def test_tools_lists_what_is_reachable(machine):
     assert {t["origin"] for t in said["tools"]} == {"python:tools.py", "builtin", "transform", "people"}
 
 
-def test_tools_tells_which_server_failed_and_lists_the_rest(machine):
+def test_tools_reports_failed_server_and_lists_rest(machine):
     machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
     result = machine("tools", "--mcp-config", "mcp.json")
     assert result.exit_code == 1
@@ -136,19 +136,19 @@ def test_tools_tells_which_server_failed_and_lists_the_rest(machine):
     assert machine.json("tools", "--mcp-config", "mcp.json")["diagnostics"][0]["code"] == "TOL010"
 
 
-def test_tools_shows_servers_with_the_names_by_which_their_tools_are_called(with_server):
+def test_tools_shows_servers_with_names_by_which_their_tools_are_called(with_server):
     said = with_server.json("tools")
     assert [t["name"] for t in said["tools"] if t["origin"] == "mcp:hall"] == ["GREET", "HALL__READ_FILE"]
     assert [(s["name"], s["tools"]) for s in said["servers"]] == [("hall", 2)]
 
 
-def test_doctor_looks_at_each_server(with_server):
+def test_doctor_checks_each_server(with_server):
     result = with_server("doctor", "--mcp-config", ".mcp.json")
     assert "✓ mcp server     hall: 2 tools, protocol 2025-06-18" in result.stdout
     assert "✗ mcp server     broken" in result.stdout
 
 
-def test_doctor_finds_everything_in_order(machine):
+def test_doctor_reports_everything_in_order(machine):
     result = machine("doctor")
     assert result.exit_code == 0, result.stdout
     found = {item["name"]: item for item in machine.json("doctor")["items"]}
@@ -159,7 +159,7 @@ def test_doctor_finds_everything_in_order(machine):
     assert f" ({form}), click " in found["packages"]["found"]
 
 
-def test_doctor_tells_what_is_broken(machine):
+def test_doctor_reports_failures(machine):
     machine.write("file", "x")
     assert machine("doctor", "--journal", "file/journal.db").exit_code == 1
     machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
@@ -177,7 +177,7 @@ def test_doctor_tells_what_is_broken(machine):
         ("mysql://x", "not the address of a shared store"),
     ],
 )
-def test_doctor_tells_of_a_shared_store_that_cannot_be_used(machine, monkeypatch, address, said):
+def test_doctor_reports_unusable_shared_store(machine, monkeypatch, address, said):
     monkeypatch.setenv("CALLSHEET_STORE", address)
     result = machine("doctor")
     (line,) = [line for line in result.stdout.splitlines() if line[2:].startswith("store ")]
@@ -192,7 +192,7 @@ def cut_run(machine):
     return machine("run", plan, "--run-id", "cut", "--workspace", ".", "--progress", "plain")
 
 
-def test_show_tells_what_was_cut(machine):
+def test_show_reports_truncation(machine):
     assert cut_run(machine).exit_code == 0
     warnings = [line for line in machine("show", "cut").stdout.splitlines() if line.startswith("warning")]
     *told, more = warnings  # items are done in any order
@@ -205,6 +205,6 @@ def test_show_tells_what_was_cut(machine):
     assert remarks == [[{"cut": "matches", "kept": 200, "whole": None, "unit": "rows"}]] * 5
 
 
-def test_a_cut_is_told_while_the_run_goes_on(machine):
+def test_truncation_is_reported_during_run(machine):
     said = cut_run(machine).stderr.splitlines()
     assert said.count("S1    warning  item 4: matches cut to 200 rows") == 1

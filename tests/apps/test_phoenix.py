@@ -81,9 +81,7 @@ def shown(url: str, trace: str) -> list[dict[str, Any]]:
     return []
 
 
-def test_phoenix_shows_the_tree_with_its_kinds_and_a_second_time_adds_nothing(
-    phoenix: str, tmp_path: Path
-) -> None:
+def test_phoenix_shows_tree_and_repeated_export_adds_nothing(phoenix: str, tmp_path: Path) -> None:
     turns = ["short", '{"tool": "look_up", "args": {"name": "b"}}', '{"finish": "done"}']
     runtime = Runtime([look_up], model=Scripted(turns), journal=tmp_path / "runs.db")
     runtime.run_sync(PLAN, run_id="r")

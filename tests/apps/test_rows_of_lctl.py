@@ -29,7 +29,7 @@ def texts(document):
     return {name: fact.text for name, fact in document.facts.items()}
 
 
-def test_a_hop_is_where_the_run_stands_or_a_step_that_is_asked_for(machine):
+def test_hop_is_current_position_or_named_step(machine):
     run(
         machine,
         "S1: @ADD (a=1) > $a",
@@ -46,7 +46,7 @@ def test_a_hop_is_where_the_run_stands_or_a_step_that_is_asked_for(machine):
     assert emitted(machine, "--step", "S1").chain.source == "S1:@ADD"
 
 
-def test_an_entry_is_a_step_in_the_order_in_which_it_was_done_and_a_block_shares_a_number(machine):
+def test_entry_is_step_in_execution_order_and_group_shares_number(machine):
     run(
         machine,
         "@PARALLEL {",
@@ -64,7 +64,7 @@ def test_an_entry_is_a_step_in_the_order_in_which_it_was_done_and_a_block_shares
     ]
 
 
-def test_a_fact_is_a_write_with_its_variable_a_short_form_and_a_hash_of_what_is_cut(machine):
+def test_fact_is_write_with_variable_short_form_and_hash(machine):
     run(machine, "S1: @BULK (size=5000) > $a", "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)")
     first, second = texts(emitted(machine)).values()
     assert first.startswith('$a = "xxxx')
@@ -73,7 +73,7 @@ def test_a_fact_is_a_write_with_its_variable_a_short_form_and_a_hash_of_what_is_
     assert second == "$a = 2"
 
 
-def test_no_step_modifies_a_fact_also_not_one_that_gives_the_same_value_again(machine):
+def test_rewritten_value_is_never_modified_fact(machine):
     run(machine, "S1: @ADD (a=1) > $a", "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)")
     document = emitted(machine)
     assert [(e.facts_added, e.facts_modified) for e in document.entries] == [
@@ -90,7 +90,7 @@ def test_facts_read_by_pending_steps_are_critical_and_others_are_context(machine
     assert (document.critical, document.lists.context) == (("F1",), ("F2",))
 
 
-def test_a_step_that_is_left_out_says_so_is_sure_and_adds_nothing(machine):
+def test_skipped_step_is_entry_without_facts(machine):
     run(
         machine,
         "S1: @ADD (a=1) > $a",
@@ -102,7 +102,7 @@ def test_a_step_that_is_left_out_says_so_is_sure_and_adds_nothing(machine):
     assert (entry.confidence, entry.facts_added) == (1.0, ())
 
 
-def test_a_foreach_is_one_entry_and_one_fact_and_its_items_are_told_when_asked_for(machine):
+def test_foreach_is_one_entry_and_items_are_listed_on_request(machine):
     run(
         machine,
         "S1: ?FOREACH ($i IN [1, 2]) THEN @ADD (a=$i) > $all",
@@ -115,7 +115,7 @@ def test_a_foreach_is_one_entry_and_one_fact_and_its_items_are_told_when_asked_f
     assert items.facts["F1"].confidence == min(items.facts[i].confidence for i in ("F1-0", "F1-1"))
 
 
-def test_attempts_are_one_entry_that_counts_them_and_a_warning(machine):
+def test_attempts_are_one_entry_with_count_and_warning(machine):
     run(
         machine,
         'S1: @FAIL (text="no") > $a ON_FAIL @RETRY (2, delay=0)',
@@ -127,7 +127,7 @@ def test_attempts_are_one_entry_that_counts_them_and_a_warning(machine):
     assert "S1:@FAIL took 3 attempts" in document.lists.warnings
 
 
-def test_the_error_of_a_step_that_goes_on_is_worth_nothing_and_not_handed_on(machine):
+def test_error_of_continued_step_has_no_confidence_and_is_not_handed_on(machine):
     run(
         machine,
         'S1: @FAIL (text="no") > $a',
@@ -143,7 +143,7 @@ def test_the_error_of_a_step_that_goes_on_is_worth_nothing_and_not_handed_on(mac
     assert after.lists.warnings == ()
 
 
-def test_a_new_plan_is_an_entry_of_the_compiler_and_values_are_carried_over(tmp_path):
+def test_new_plan_is_compiler_entry_and_values_are_carried_over(tmp_path):
     def add(a: int) -> int:
         return a + 1
 
@@ -166,7 +166,7 @@ def test_a_new_plan_is_an_entry_of_the_compiler_and_values_are_carried_over(tmp_
     assert document.facts["F1"].source == "S1:@ADD"
 
 
-def test_a_failure_is_a_post_mortem_with_what_was_known_then_times_and_the_method(machine):
+def test_failure_is_post_mortem_with_known_facts_times_and_method(machine):
     run(
         machine,
         "S1: @BULK (size=3) > $n:int",
@@ -183,7 +183,7 @@ def test_a_failure_is_a_post_mortem_with_what_was_known_then_times_and_the_metho
     assert "backward slice over data and conditions" in document.analysis.root_cause
 
 
-def test_the_instruction_is_the_goal_and_the_title_of_what_comes_next(machine):
+def test_instruction_is_goal_and_next_title(machine):
     steps = [
         {"index": "1", "title": "Add one", "tool": "add", "args": {"a": 1}, "depends_on": []},
         {"index": "2", "title": "Add more", "tool": "add", "args": {"a": 2}, "depends_on": ["1"]},
@@ -202,13 +202,13 @@ def test_the_instruction_is_the_goal_and_the_title_of_what_comes_next(machine):
         ('@NOTE (line="x")', "told by a tool whose effect is not known", 0.80),
     ],
 )
-def test_how_sure_the_results_of_tools_are(machine, step, basis, confidence):
+def test_tool_results_have_confidence(machine, step, basis, confidence):
     run(machine, f"S1: {step} > $a", "S2: @RESPOND ($a)")
     fact = emitted(machine).facts["F1"]
     assert (fact.confidence, fact.note) == (confidence, f"$a; basis: {basis} ({confidence:g})")
 
 
-def test_how_sure_a_tool_is_can_be_said_and_what_is_made_of_it_is_no_surer(machine):
+def test_tool_confidence_is_configurable_and_caps_derived_facts(machine):
     run(machine, "S1: @ADD (a=1) > $a", 'S2: @CALC ("$a * 2") > $b', "S3: @RESPOND ($b)")
     document = emitted(machine, "--confidence", "add=0.5")
     assert [fact.confidence for fact in document.facts.values()] == [0.5, 0.5]
@@ -228,7 +228,7 @@ def test_how_sure_a_tool_is_can_be_said_and_what_is_made_of_it_is_no_surer(machi
         ('@AGENT_SOLVE ($in, goal="go")', "an agent said so; assumed", 0.60),
     ],
 )
-def test_how_sure_the_answers_of_models_and_agents_are(tmp_path, step, basis, confidence):
+def test_model_and_agent_answers_have_confidence(tmp_path, step, basis, confidence):
     async def model(request: object) -> str:
         return "good"
 
@@ -255,7 +255,7 @@ def answered(machine, answer):
     return first, emitted(machine)
 
 
-def test_a_persons_answer_keeps_its_confidence_after_an_uncertain_question(machine):
+def test_persons_answer_keeps_its_confidence_after_uncertain_question(machine):
     _, document = answered(machine, "no")
     shown, said = document.facts["F1"], document.facts["F2"]
     assert (shown.confidence, said.confidence, said.derived_from) == (0.8, 1.0, ())
@@ -263,7 +263,7 @@ def test_a_persons_answer_keeps_its_confidence_after_an_uncertain_question(machi
     assert [entry.facts_modified for entry in document.entries] == [()] * len(document.entries)
 
 
-def test_a_value_that_a_person_gives_back_is_confirmed_and_no_surer_itself(machine):
+def test_value_confirmed_by_person_keeps_its_confidence(machine):
     first, document = answered(machine, "x")
     shown, said = document.facts["F1"], document.facts["F2"]
     asked = next(entry for entry in document.entries if entry.agent == "S2:@ASK_HUMAN")
@@ -273,7 +273,7 @@ def test_a_value_that_a_person_gives_back_is_confirmed_and_no_surer_itself(machi
     assert check([first, document]).is_ok
 
 
-def test_the_default_of_a_question_that_nobody_answered_is_assumed(machine):
+def test_default_of_unanswered_question_is_assumed(machine):
     ask = 'S1: @ASK_HUMAN ("which?", timeout="1s", default="red") > $colour'
     run(machine, ask, "S2: @RESPOND ($colour)", options=("--wait",))
     fact = emitted(machine).facts["F1"]
@@ -281,7 +281,7 @@ def test_the_default_of_a_question_that_nobody_answered_is_assumed(machine):
     assert fact.note == "$colour; basis: nobody answered; the default of the question, assumed (0.7)"
 
 
-def test_a_persons_answer_is_a_new_fact_with_confidence_1(machine):
+def test_persons_answer_is_new_fact_with_confidence_1(machine):
     run(machine, "S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("is it $a?") > $yes', "S3: @RESPOND ($yes)", code=4)
     assert machine("approve", "r1", "--answer", "yes").exit_code == 0
     assert machine("resume", "r1").exit_code == 0

@@ -25,7 +25,7 @@ def run(machine, *lines, code=0):
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
 
 
-def test_a_run_arrives_as_a_tree_and_a_second_time_adds_nothing(machine, collector):
+def test_run_is_exported_as_tree_and_repeat_adds_nothing(machine, collector):
     run(machine, *PLAN)
     said = machine("trace", "export", "last", "--otlp", collector.url)
     assert said.exit_code == 0
@@ -47,7 +47,7 @@ def test_a_run_arrives_as_a_tree_and_a_second_time_adds_nothing(machine, collect
     assert (collector.spans, collector.metrics) == before
 
 
-def test_values_leave_only_where_they_are_asked_for(machine, collector):
+def test_values_are_exported_only_on_request(machine, collector):
     run(machine, 'S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
     machine("trace", "export", "r1", "--otlp", collector.url, "--file", "quiet.json")
     assert "hush-hush" not in repr(collector.spans)
@@ -56,7 +56,7 @@ def test_values_leave_only_where_they_are_asked_for(machine, collector):
     assert "hush-hush" in (machine.folder / "loud.json").read_text()
 
 
-def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine):
+def test_file_has_line_per_signal_and_is_deterministic(machine):
     run(machine, *PLAN)
     texts = []
     for _ in range(2):
@@ -67,7 +67,7 @@ def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine
     assert [*map(set, lines)] == [{"resourceSpans"}, {"resourceLogs"}, {"resourceMetrics"}]
 
 
-def test_an_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
+def test_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
     run(machine, *PLAN)
     collector.close()
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
@@ -86,7 +86,7 @@ def test_invalid_collectors_and_headers_are_refused(machine):
     assert "CFG014" in machine("trace", "export", "r1", "--file", "nowhere/x.json").stderr
 
 
-def test_a_journal_that_was_changed_is_not_given_away(machine, collector):
+def test_modified_journal_is_not_exported(machine, collector):
     run(machine, *PLAN)
     with sqlite3.connect(machine.journal) as connection:
         connection.execute("UPDATE events SET body = ? WHERE type = 'ok'", (b'{"value":7}',))
@@ -95,7 +95,7 @@ def test_a_journal_that_was_changed_is_not_given_away(machine, collector):
     assert "CHAIN BROKEN" in refused.stderr
 
 
-def test_provenance_is_read_by_the_library_of_prov(machine):
+def test_provenance_is_read_by_prov_library(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 1) THEN @ADD (a=5) > $b", 'S3: @RESPOND ("$b")')
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r2").exit_code == 0
     assert machine("trace", "export", "r2", "--prov", "p.json").exit_code == 0
@@ -123,7 +123,7 @@ def test_provenance_is_read_by_the_library_of_prov(machine):
 # ---------------------------------------------------------------- while it goes on
 
 
-def test_a_run_is_sent_while_it_goes_on(machine, collector):
+def test_run_is_exported_while_running(machine, collector):
     plan = machine.plan(*PLAN)
     said = machine("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
     assert (said.exit_code, said.stdout) == (0, "b=3\n")
@@ -133,7 +133,7 @@ def test_a_run_is_sent_while_it_goes_on(machine, collector):
     assert "trace" not in quiet.stderr
 
 
-def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_told(machine, collector):
+def test_run_without_collector_succeeds_and_prints_export_command(machine, collector):
     collector.close()
     plan = machine.plan(*PLAN)
     line = ("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
@@ -142,7 +142,7 @@ def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_tol
     assert f"send its trace with: callsheet trace export r1 --otlp {collector.url}\n" in said.stderr
 
 
-def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine, collector, monkeypatch):
+def test_configuration_names_collector_and_resumed_run_keeps_it(machine, collector, monkeypatch):
     config = machine.write("c.toml", f'[otel]\nurl = "{collector.url}"\nheaders = {{ a = "env:AUTH" }}\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / config))
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("ok?") > $b', "S3: @RESPOND ($a)")
@@ -160,7 +160,7 @@ def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine,
     assert "s3cret" not in repr(list(machine.json("show", "r1", "--events")))
 
 
-def test_invalid_export_options_are_refused_before_the_run(machine):
+def test_invalid_export_options_are_refused_before_run(machine):
     plan = machine.plan(*PLAN)
     wrong = machine("run", plan, "--tools", machine.tools, "--otlp", "localhost:1")
     assert (wrong.exit_code, "TRC003" in wrong.stderr) == (2, True)

@@ -33,7 +33,7 @@ def test_help_lists_every_command(machine):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_that_agrees_with_the_list(machine, name):
+def test_every_command_has_help_that_agrees_with_list(machine, name):
     result = machine(name, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Usage: callsheet {name}")
@@ -44,7 +44,7 @@ def test_version(machine):
 
 
 @pytest.mark.parametrize("code", OURS)
-def test_every_code_has_a_page_with_an_example_and_the_repair(machine, code):
+def test_every_code_has_page_with_example_and_fix(machine, code):
     result = machine("explain", code.lower())
     assert result.stdout.startswith(f"# {code}: {CODES[code].title}\n")
     assert "## Example" in result.stdout
@@ -57,7 +57,7 @@ def test_explain_as_json(machine):
     assert said["page"].startswith("# CFG011")
 
 
-def test_an_unknown_code_gives_the_nearest(machine):
+def test_unknown_code_suggests_nearest(machine):
     result = machine("explain", "CFG11")
     assert result.exit_code == 2
     assert "did you mean" in result.stderr
@@ -76,7 +76,7 @@ def test_an_unknown_code_gives_the_nearest(machine):
         (["run", "p.ltp", "--no-journal", "--run-id", "x"], "--no-journal"),
     ],
 )
-def test_a_wrong_command_line_is_one_diagnostic(machine, line, said):
+def test_wrong_command_line_is_one_diagnostic(machine, line, said):
     result = machine(*line)
     assert result.exit_code == 2
     assert result.stderr.startswith("error CFG010: ")
@@ -84,7 +84,7 @@ def test_a_wrong_command_line_is_one_diagnostic(machine, line, said):
     assert machine.json(*line)["diagnostics"][0]["code"] == "CFG010"
 
 
-def test_a_bug_is_a_short_message_and_with_debug_a_traceback(machine, monkeypatch):
+def test_bug_is_short_message_and_traceback_with_debug(machine, monkeypatch):
     def broken(*_args, **_options):
         raise ZeroDivisionError("oh")
 
@@ -96,7 +96,7 @@ def test_a_bug_is_a_short_message_and_with_debug_a_traceback(machine, monkeypatc
     assert isinstance(machine("--debug", "graph", "p.ltp").exception, ZeroDivisionError)
 
 
-def test_graph_draws_for_the_terminal_and_as_mermaid(machine):
+def test_graph_draws_for_terminal_and_as_mermaid(machine):
     plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
     lines = machine("graph", plan).stdout.splitlines()
     assert "S1" in lines[0]
@@ -105,14 +105,14 @@ def test_graph_draws_for_the_terminal_and_as_mermaid(machine):
     assert machine.json("graph", plan)["format"] == "terminal"
 
 
-def test_graph_of_a_broken_plan_gives_the_errors(machine):
+def test_graph_of_invalid_plan_prints_errors(machine):
     result = machine("graph", "-", stdin="S1: @READ_FILE (path=)\n")
     assert result.exit_code == 2
     assert "LTP022" in result.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_prints_a_script(machine, shell):
+def test_completion_prints_script(machine, shell):
     result = machine("completion", shell)
     assert result.exit_code == 0
     assert "_CALLSHEET_COMPLETE" in result.stdout
@@ -135,7 +135,7 @@ def test_commands_are_completed_without_loading_them(machine):
         (("--nope",), ""),
     ],
 )
-def test_an_option_that_is_wrong_leads_to_the_help_of_its_command(machine, line, command):
+def test_wrong_option_refers_to_help_of_its_command(machine, line, command):
     result = machine(*line)
     assert result.exit_code == 2
     assert f"`callsheet {command} --help`".replace("  ", " ") in result.stderr

@@ -26,7 +26,7 @@ LEAN = [name for name, options in VARIANTS.items() if options.form is Form.LEAN]
 
 
 @pytest.mark.parametrize("variant", LEAN)
-def test_a_sentence_of_the_grammar_becomes_a_plan_without_a_repair(variant: str) -> None:
+def test_grammar_sentence_is_valid_plan_without_repair(variant: str) -> None:
     options = VARIANTS[variant]
     sentences = Sentences(plan_grammar(TOOLS, options), Random(variant))
     given = dict.fromkeys(options.given, "a text")

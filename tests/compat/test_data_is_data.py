@@ -133,7 +133,7 @@ HARMLESS = [
 
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
-async def test_the_calls_are_those_of_the_plan_whatever_the_tools_say(said: str) -> None:
+async def test_calls_depend_on_plan_only(said: str) -> None:
     """calls(plan, outputs) is the same list of tools, and of models, for all outputs."""
     world, result = await _run(said)
 
@@ -167,7 +167,7 @@ async def test_tool_output_arrives_unchanged(said: str) -> None:
 
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
-async def test_no_output_makes_another_variable_appear(said: str) -> None:
+async def test_output_creates_no_variable(said: str) -> None:
     """The value of $secret goes nowhere, though outputs name it; a new plan is told it as data."""
     world, result = await _run(said)
 

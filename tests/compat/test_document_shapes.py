@@ -107,7 +107,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-async def test_a_plan_as_the_document_prints_them(name: str) -> None:
+async def test_documented_plan_form_is_supported(name: str) -> None:
     shape = SHAPES[name]
     text = f"PLAN_START\n{shape.steps}\nPLAN_END"
     plan = parse(text).require()

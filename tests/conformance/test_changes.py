@@ -44,7 +44,7 @@ def has_room(case: SecurityCase, plan: Plan) -> bool:
 
 
 @pytest.mark.parametrize(("case", "plan"), named(SECURITY))
-def test_neutral_changes_keep_the_verdict(case: SecurityCase, plan: Plan) -> None:
+def test_neutral_changes_keep_verdict(case: SecurityCase, plan: Plan) -> None:
     for name, change in changes.NEUTRAL.items():
         for turn in range(PLACES):
             changed = change(plan, Random(f"{case.id}{name}{turn}"))
@@ -59,7 +59,7 @@ def _is_named(case: SecurityCase, name: str) -> bool:
 
 
 @pytest.mark.parametrize(("case", "plan"), named([c for c in SECURITY if c[0].must == "refuse"]))
-def test_no_detour_makes_a_hostile_plan_pass(case: SecurityCase, plan: Plan) -> None:
+def test_detours_do_not_make_hostile_plan_pass(case: SecurityCase, plan: Plan) -> None:
     for name, change in detours.HIDDEN.items():
         for turn in range(PLACES):
             changed = change(plan, Random(f"{case.id}{name}{turn}"))
@@ -67,7 +67,7 @@ def test_no_detour_makes_a_hostile_plan_pass(case: SecurityCase, plan: Plan) -> 
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.id)
-def test_other_forms_of_a_plan_come_to_the_same(case: Case) -> None:
+def test_equivalent_forms_have_same_outcome(case: Case) -> None:
     plan = changes.read(case.plan)
     assert plan is not None
     for name, change in changes.FORMS.items():

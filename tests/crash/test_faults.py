@@ -66,7 +66,7 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 # ---------------------------------------------------------------- row 8 and 9: torn logs, lost tails
 
 
-def test_a_log_cut_off_at_any_frame_leads_to_the_same_end(late: World, expected: Result) -> None:
+def test_log_truncated_at_any_frame_leads_to_same_end(late: World, expected: Result) -> None:
     """What a loss of power leaves with `normal`, too: the last transitions are gone.
 
     Their calls had left, so nobody can hold them against the journal: a write among them is made
@@ -91,7 +91,7 @@ def test_a_log_cut_off_at_any_frame_leads_to_the_same_end(late: World, expected:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_log_with_flipped_bytes_leads_to_the_same_end_or_is_refused(
+def test_log_with_flipped_bytes_leads_to_same_end_or_is_refused(
     late: World, expected: Result, seed: int
 ) -> None:
     """SQLite ends the log at the frame that is damaged: what was committed before it counts."""
@@ -109,9 +109,7 @@ def test_a_log_with_flipped_bytes_leads_to_the_same_end_or_is_refused(
         assert all(world.effects[key] == before[key] for key in settled)
 
 
-def test_flipped_bytes_of_the_database_are_never_taken_for_what_was_written(
-    late: World, expected: Result
-) -> None:
+def test_flipped_database_bytes_are_detected(late: World, expected: Result) -> None:
     """Either nothing of the run was hit, or it is refused and what is whole of it can be saved."""
     whole = late.copy("whole")
     with Journal.open(whole.journal) as journal:
@@ -150,7 +148,7 @@ def save(world: World) -> None:
 # ---------------------------------------------------------------- row 6: full disks
 
 
-def test_a_disk_that_is_full_from_any_write_on_stops_the_run_and_loses_nothing(
+def test_disk_full_from_kth_write_stops_run_without_loss(
     tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Full at the k-th frame, for every k; resumed while full, which calls nothing; resumed after."""
@@ -235,7 +233,7 @@ while True:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("code", [_CHECKPOINTS, _BLOBS], ids=["checkpoint", "blob"])
-def test_killed_in_a_checkpoint_or_beside_a_large_value(tmp_path: Path, code: str, seed: int) -> None:
+def test_kill_in_checkpoint_or_beside_large_value_loses_nothing(tmp_path: Path, code: str, seed: int) -> None:
     """It opens clean, nothing is named that is not there, and leftovers are collected."""
     path = tmp_path / "journal.db"
     killed_after(code, path, random.Random(seed).uniform(0.0, 0.15))
@@ -254,7 +252,7 @@ def test_killed_in_a_checkpoint_or_beside_a_large_value(tmp_path: Path, code: st
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_while_the_file_is_compacted(late: World, expected: Result, seed: int) -> None:
+def test_kill_during_compaction_loses_nothing(late: World, expected: Result, seed: int) -> None:
     world = late.copy(f"compact-{seed}")
     killed_after(_COMPACTING, world.journal, random.Random(seed).uniform(0.0, 0.05))
     judge(world, expected)
@@ -286,7 +284,7 @@ asyncio.run(main())
 """
 
 
-def test_a_hundred_runs_of_one_process_killed_together(tmp_path: Path, expected: Result) -> None:
+def test_kill_of_process_with_hundred_runs_loses_nothing(tmp_path: Path, expected: Result) -> None:
     path = tmp_path / "journal.db"
     killed_after(_HUNDRED, path, 0.1)
     with Journal.open(path) as journal:

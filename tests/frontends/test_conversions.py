@@ -58,7 +58,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @given(texts(), st.sampled_from([1, "two", [3]]))
-def test_a_text_and_its_graph_make_the_same_calls_and_set_the_same_variables(text: str, given_: JSON) -> None:
+def test_text_and_its_graph_make_same_calls_and_set_same_variables(text: str, given_: JSON) -> None:
     plan = parse(text).require()
     graph = parse_dag(format_dag(to_dag(plan).plan)).require()
     assert carried_out(graph, {"given": given_}) == carried_out(plan, {"given": given_})
@@ -85,7 +85,7 @@ def graphs(draw: st.DrawFn) -> str:
 
 
 @given(graphs())
-def test_a_graph_and_its_text_make_the_same_calls_and_set_the_same_variables(text: str) -> None:
+def test_graph_and_its_text_make_same_calls_and_set_same_variables(text: str) -> None:
     plan = parse_dag(text).require()
     assert not any(finding.is_error for finding in check(plan))
     made = parse(format_plan(to_text_order(plan).plan)).require()
@@ -94,7 +94,7 @@ def test_a_graph_and_its_text_make_the_same_calls_and_set_the_same_variables(tex
 
 
 @given(graphs())
-def test_there_and_back_again_only_the_order_is_stricter(text: str) -> None:
+def test_round_trip_changes_only_strictness_of_order(text: str) -> None:
     plan = parse_dag(text).require()
     again = to_dag(to_text_order(plan).plan).plan
     variables, calls = carried_out(plan)
@@ -104,7 +104,7 @@ def test_there_and_back_again_only_the_order_is_stricter(text: str) -> None:
 # ---------------------------------------------------------------- arguments without a name
 
 
-def test_arguments_without_a_name_get_those_of_the_tools_parameters() -> None:
+def test_positional_arguments_get_parameter_names() -> None:
     plan = parse('S1: @COPY ("a", "b", mode="x") > $r').require()
     (step,) = to_dag(plan, {"COPY": ("source", "mode", "target")}).plan.steps
     assert format_dag(to_dag(plan, {"COPY": ("source", "mode", "target")}).plan).count('"target": "b"') == 1
@@ -120,7 +120,7 @@ def test_arguments_without_a_name_get_those_of_the_tools_parameters() -> None:
         ('S1: @LLM_SUMMARIZE ("a")', {}, "what a model works on has no name: keep this plan as LTP text"),
     ],
 )
-def test_where_no_name_is_known_the_refusal_names_a_way_out(
+def test_refusal_for_unknown_name_has_hint(
     text: str, parameters: dict[str, tuple[str, ...]], help_: str
 ) -> None:
     with pytest.raises(CallsheetError) as refused:

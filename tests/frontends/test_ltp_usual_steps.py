@@ -77,14 +77,14 @@ def read(text: str) -> object:
 
 @settings(max_examples=300, deadline=None)
 @given(texts())
-def test_a_usual_step_is_read_as_the_general_way_reads_it(text: str) -> None:
+def test_fast_path_equals_general_parser(text: str) -> None:
     """With both patterns and without either, the same plan, diagnostics and spans come out."""
     with patch.object(document, "USUAL_HEAD", NOTHING), patch.object(steps, "_USUAL_TAIL", NOTHING):
         general = read(text)
     assert read(text) == general
 
 
-def test_the_usual_steps_of_a_plan_are_read_by_the_patterns() -> None:
+def test_common_steps_take_fast_path() -> None:
     """Guards, calls and retries need no other way: without the general one they are read all the same."""
     text = (
         'S1: ?IF ($v contains "err") THEN @X (a="b") > $a ON_FAIL @RETRY(2)\n'

@@ -135,7 +135,7 @@ def hold(result: Result, world: World, bounds: Limits) -> None:
 
 @given(plan_texts(), SEEDS, SEEDS, limits, st.lists(st.integers(0, 8), max_size=3))
 @settings(max_examples=400, deadline=None)
-def test_no_schedule_and_no_crash_goes_over_a_limit(
+def test_schedules_and_crashes_exceed_no_limit(
     text: str, seed: int, schedule: int, bounds: Limits, crashes: list[int]
 ) -> None:
     """Random plans, limits, schedules and crashes: the calls that leave are those that were reserved."""
@@ -161,7 +161,7 @@ members = st.lists(
 
 @given(members, SEEDS, SEEDS, limits, st.lists(st.integers(0, 4), max_size=2))
 @settings(max_examples=200, deadline=None)
-def test_repairs_of_new_plans_side_by_side_with_calls_keep_the_limits(
+def test_repairs_beside_concurrent_calls_keep_limits(
     said: list[str], seed: int, schedule: int, bounds: Limits, crashes: list[int]
 ) -> None:
     bounds = replace(
@@ -175,7 +175,7 @@ def test_repairs_of_new_plans_side_by_side_with_calls_keep_the_limits(
 
 @given(plan_texts(), SEEDS, SEEDS, st.sampled_from([1, 3, 16]))
 @settings(max_examples=200, deadline=None)
-def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule: int, window: int) -> None:
+def test_limit_of_two_calls_allows_no_third(text: str, seed: int, schedule: int, window: int) -> None:
     """At any concurrency; what has no room fails the run and says what would have made room."""
     world = World(seed, schedule)
     bounds = replace(LIMITS, max_calls=2, window=window)
@@ -189,9 +189,7 @@ def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule
 
 @given(plan_texts(), SEEDS, SEEDS, st.lists(st.integers(0, 8), max_size=3))
 @settings(max_examples=200, deadline=None)
-def test_usage_equals_the_sum_of_the_outcomes(
-    text: str, seed: int, schedule: int, crashes: list[int]
-) -> None:
+def test_usage_equals_sum_of_outcomes(text: str, seed: int, schedule: int, crashes: list[int]) -> None:
     """Tokens, cost, bytes and repairs are those of the outcomes, also after crashes."""
     world = World(seed, schedule, repairs=True)
     result = crashing_run(text, LIMITS, world, crashes)
@@ -205,7 +203,7 @@ def test_usage_equals_the_sum_of_the_outcomes(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=100, deadline=None)
-def test_a_limit_that_is_not_reached_changes_nothing(text: str, seed: int, schedule: int) -> None:
+def test_unreached_limit_changes_nothing(text: str, seed: int, schedule: int) -> None:
     """The limits that a run just needs leave it as it is."""
     free = driven(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
     used = free.usage

@@ -67,7 +67,7 @@ def is_diverted(text: str, key: str) -> bool:
 
 @given(plan_texts(), SEEDS, SEEDS, SEEDS)
 @settings(max_examples=200, deadline=None)
-def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: int, second: int) -> None:
+def test_arrival_order_changes_no_result(text: str, world: int, first: int, second: int) -> None:
     """Confluence: on any two schedules a run has the same result.
 
     It makes the same calls as well, but for items that a FOREACH with ON_FAIL GOTO or TERMINATE
@@ -83,7 +83,7 @@ def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: in
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 20))
 @settings(max_examples=200, deadline=None)
-def test_the_window_changes_no_result(text: str, world: int, schedule: int, window: int) -> None:
+def test_window_changes_no_result(text: str, world: int, schedule: int, window: int) -> None:
     """Items side by side mean what they mean one at a time; one at a time makes the fewest calls."""
     alone, fewest = simulate(text, world, schedule, replace(LIMITS, window=1))
     result, calls = simulate(text, world, schedule, replace(LIMITS, window=window))
@@ -94,9 +94,7 @@ def test_the_window_changes_no_result(text: str, world: int, schedule: int, wind
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_a_run_folded_from_any_prefix_of_its_events_goes_on_to_the_same_end(
-    text: str, world: int, schedule: int
-) -> None:
+def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     """Crash points: the same commands are open, and carrying them out gives the same result."""
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
@@ -115,7 +113,7 @@ def test_a_run_folded_from_any_prefix_of_its_events_goes_on_to_the_same_end(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_the_same_events_give_the_same_commands(text: str, world: int, schedule: int) -> None:
+def test_same_events_give_same_commands(text: str, world: int, schedule: int) -> None:
     """Determinism: a second machine fed the same events asks for the same, event by event."""
     run = driven(machine_of(text), world, schedule)
     run.run(INPUTS)
@@ -128,7 +126,7 @@ def test_the_same_events_give_the_same_commands(text: str, world: int, schedule:
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
-def test_a_machine_that_pauses_says_the_same(text: str, world: int, schedule: int, units: int) -> None:
+def test_slicing_changes_no_command(text: str, world: int, schedule: int, units: int) -> None:
     """Slices: whatever a machine does at a stretch, its commands and their order are the same."""
     run = driven(machine_of(text), world, schedule)
     run.run(INPUTS)
@@ -150,9 +148,7 @@ def test_a_machine_that_pauses_says_the_same(text: str, world: int, schedule: in
 
 @given(plan_texts(), SEEDS, SEEDS, st.data())
 @settings(max_examples=80, deadline=None)
-def test_events_that_come_again_change_nothing(
-    text: str, world: int, schedule: int, data: st.DataObject
-) -> None:
+def test_repeated_events_change_nothing(text: str, world: int, schedule: int, data: st.DataObject) -> None:
     """Every event but a decision may be delivered any number of times."""
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
@@ -166,7 +162,7 @@ def test_events_that_come_again_change_nothing(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_a_run_ends_within_its_budget(text: str, world: int, schedule: int) -> None:
+def test_run_ends_within_budget(text: str, world: int, schedule: int) -> None:
     """Whatever the jumps, the executed steps never exceed the limit."""
     result, _ = simulate(text, world, schedule)
     assert result.steps_executed <= LIMITS.max_steps
@@ -174,9 +170,7 @@ def test_a_run_ends_within_its_budget(text: str, world: int, schedule: int) -> N
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(0, 30))
 @settings(max_examples=80, deadline=None)
-def test_cancelling_at_any_moment_ends_the_run_at_once(
-    text: str, world: int, schedule: int, moment: int
-) -> None:
+def test_cancelling_at_any_moment_ends_run(text: str, world: int, schedule: int, moment: int) -> None:
     """After Cancelled nothing is open, and the variables are those of that moment."""
     run = driven(machine_of(text), world, schedule)
     run.run(INPUTS)
@@ -193,7 +187,7 @@ def test_cancelling_at_any_moment_ends_the_run_at_once(
     assert machine.open_keys() == ()
 
 
-def test_a_machine_starts_only_with_its_start() -> None:
+def test_machine_starts_only_with_start_event() -> None:
     machine = Machine(compile_plan(plan_of("S1: @READ (1)"), FACTS))
     assert machine.open_keys() == ()
     assert len(machine.feed(Started({}))) == 1

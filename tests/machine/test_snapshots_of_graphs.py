@@ -155,7 +155,7 @@ class Life:
 
 @given(plan_texts(), SEEDS, SEEDS, st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_questions_approvals_and_doubts_outlive_a_snapshot(
+def test_questions_approvals_and_doubts_survive_snapshot(
     text: str, world: int, seed: int, asks: bool
 ) -> None:
     rules = RULES if asks else ()
@@ -167,7 +167,7 @@ def test_questions_approvals_and_doubts_outlive_a_snapshot(
 
 @given(graphs(), st.integers(1, 4), SEEDS, SEEDS, st.booleans(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_graphs_outlive_a_snapshot(
+def test_graphs_survive_snapshot(
     graph: list[list[int]], most: int, world: int, seed: int, asks: bool, data: st.DataObject
 ) -> None:
     """With failures, steps that end the plan, retries, budgets, approvals, doubts and further tries."""
@@ -202,7 +202,7 @@ def _without_args(more: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in more.items() if name != "args"}
 
 
-def test_the_generated_runs_cover_every_kind_of_command() -> None:
+def test_generated_runs_cover_every_kind_of_command() -> None:
     """The lives above are not only of the easy kind: snapshots were taken beside each kind of command."""
     seen: set[type] = set()
     text = (
@@ -218,7 +218,7 @@ def test_the_generated_runs_cover_every_kind_of_command() -> None:
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_a_step_of_a_graph_is_never_begun_twice(asks: bool) -> None:
+def test_graph_step_is_never_started_twice(asks: bool) -> None:
     plan = graph_of(step(1, var="a"), step(2, 1, var="b"), step(3, 1, var="c"), step(4, 2, 3, var="d"))
     rules = ("T",) if asks else ()
     machine = Machine(compile_plan(plan), None, None, rules)
@@ -235,7 +235,7 @@ def test_a_step_of_a_graph_is_never_begun_twice(asks: bool) -> None:
     assert begun == ["1.0.1", "2.0.1", "3.0.1", "4.0.1"]
 
 
-def test_how_often_a_call_was_made_again_is_not_forgotten() -> None:
+def test_redelivery_count_survives_snapshot() -> None:
     """A policy to retry holds for so many deliveries of one call; then a person has to look."""
     retrying = {"WRITE": ToolFacts(Effect.IDEMPOTENT, ("x",), OnInDoubt.RETRY)}
     machine = Machine(compile_plan(plan_of("S1: @WRITE (1) > $a"), retrying))

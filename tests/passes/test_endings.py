@@ -25,7 +25,7 @@ def hints(call: str, made: str = "@A () > $t") -> list[str]:
         '@SAVE ("x", "$t.md")',
     ],
 )
-def test_a_file_that_ends_with_a_field_is_told(call: str) -> None:
+def test_file_name_ending_in_field_is_reported(call: str) -> None:
     assert hints(call) == ["if .md is the ending of the file, write ${t}.md"]
 
 
@@ -44,9 +44,9 @@ def test_other_texts_and_fields_give_no_hint(call: str) -> None:
     assert hints(call) == []
 
 
-def test_a_longer_path_keeps_its_beginning() -> None:
+def test_longer_path_keeps_its_beginning() -> None:
     assert hints('@WRITE_FILE (path="$t.a.0.md")') == ["if .md is the ending of the file, write ${t.a.0}.md"]
 
 
-def test_a_value_that_was_read_as_json_has_fields() -> None:
+def test_value_read_as_json_has_fields() -> None:
     assert hints('@WRITE_FILE (path="$t.md")', "@A () > $t:json") == []

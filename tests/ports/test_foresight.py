@@ -30,7 +30,7 @@ ARGUMENTS = st.fixed_dictionaries(
 
 @given(st.sampled_from(["SELECT", "CALC", "FORMAT"]), ARGUMENTS)
 @settings(max_examples=150, deadline=None)
-def test_a_transform_gives_before_the_run_what_it_gives_in_it(tool: str, arguments: dict[str, Any]) -> None:
+def test_forecast_of_transform_equals_its_result(tool: str, arguments: dict[str, Any]) -> None:
     """work_out agrees with the gateway, failures and their texts included."""
     handlers = {t.spec.name: t.handler for t in transform_tools()}
     gateway = Gateway(Ports(lambda name: Route(handlers[name])), "run")
@@ -46,7 +46,7 @@ def test_a_transform_gives_before_the_run_what_it_gives_in_it(tool: str, argumen
 
 
 @pytest.mark.parametrize(("answer", "is_least"), [("TRUE", True), ("hm", False)])
-def test_a_model_is_asked_as_often_as_was_said(answer: str, is_least: bool) -> None:
+def test_model_is_asked_as_often_as_forecast(answer: str, is_least: bool) -> None:
     asked: list[int] = []
 
     async def complete(messages: list[dict[str, str]]) -> str:
@@ -66,12 +66,12 @@ def test_a_model_is_asked_as_often_as_was_said(answer: str, is_least: bool) -> N
         assert len(asked) == use.most
 
 
-def test_a_refinement_asks_in_every_round_and_of_unknown_rounds_only_the_bound_is_known() -> None:
+def test_refinement_is_forecast_by_rounds_or_bound() -> None:
     assert expected_use("SELF_REFINE", ["t"], {"goal": "g", "rounds": 3}, True)[:2] == (3, 6)
     assert expected_use("SELF_REFINE", ["t"], {"goal": "g", "rounds": None}, False)[:2] == (1, 40)
     assert expected_use("SELF_REFINE", ["t"], {"goal": "g", "rounds": "many"}, True)[:2] == (0, 0)
 
 
-def test_an_agent_is_bounded_by_its_turns_alone() -> None:
+def test_agent_is_bounded_by_turns() -> None:
     assert expected_use("AGENT_SOLVE", [], {"goal": "g"}, True)[:2] == (1, None)
     assert expected_use("AGENT_SOLVE", [], {"goal": "g", "max_turns": 4}, True)[:2] == (1, 4)

@@ -123,7 +123,7 @@ def url(provider: Provider) -> Iterator[str]:
     listener.close()
 
 
-async def test_a_server_of_the_sdk_is_logged_in_to_used_renewed_and_left(
+async def test_sdk_server_login_is_used_refreshed_and_revoked(
     url: str, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("CALLSHEET_LOGINS", str(tmp_path / "mcp-logins.json"))

@@ -102,7 +102,7 @@ def public(server_python, tmp_path):
     ]
 
 
-async def test_three_servers_of_three_kinds_work_side_by_side(public):
+async def test_three_servers_of_different_kinds_work_concurrently(public):
     repo, configs = public
     async with McpPool(configs) as pool:
         (doubt,) = await pool.connect()
@@ -135,7 +135,7 @@ async def test_three_servers_of_three_kinds_work_side_by_side(public):
         assert not refused.in_doubt
 
 
-async def test_pins_are_the_same_at_every_start(public):
+async def test_pins_are_stable_across_starts(public):
     _, configs = public
     pins = []
     for _ in range(2):
@@ -146,9 +146,7 @@ async def test_pins_are_the_same_at_every_start(public):
     assert len(set(pins[0].values())) == len(pins[0]) > 15
 
 
-async def test_a_server_that_ends_at_its_start_is_reported_with_its_last_words(
-    broken_server_python, tmp_path
-):
+async def test_server_exiting_at_start_is_reported_with_last_output(broken_server_python, tmp_path):
     command = broken_server_python("mcp-server-sqlite").parent / "mcp-server-sqlite"
     transport = StdioServer(str(command), ("--db-path", str(tmp_path / "x.db")))
     said = await refusal(McpServerConfig("db", transport))
@@ -163,7 +161,7 @@ def everything(node_server):
     return McpServerConfig("everything", StdioServer(node, (script, "stdio")), timeout=60)
 
 
-async def test_pictures_links_structures_and_slow_answers_of_the_reference_server(everything, tmp_path):
+async def test_reference_server_returns_images_links_structures_and_slow_answers(everything, tmp_path):
     async with McpPool([everything], blob_sink=folder_sink(tmp_path)) as pool:
         await pool.connect()
         call = handlers(pool)
@@ -182,7 +180,7 @@ async def test_pictures_links_structures_and_slow_answers_of_the_reference_serve
         assert "expected number" in str(await failure(call["get-sum"]({"a": 1, "b": "x"}, CONTEXT)))
 
 
-async def test_the_reference_server_over_http(everything):
+async def test_reference_server_works_over_http(everything):
     port = _free_port()
     env = {**os.environ, "PORT": str(port)}
     command = [everything.transport.command, everything.transport.args[0], "streamableHttp"]
@@ -198,7 +196,7 @@ async def test_the_reference_server_over_http(everything):
 # ---------------------------------------------------------------- calls
 
 
-async def test_results_are_values_and_the_key_travels_along(workshop):
+async def test_results_are_values_and_idempotency_key_is_sent(workshop):
     async with McpPool([workshop]) as pool:
         assert await pool.connect() == ()
         names = {tool.spec.executor: tool.spec.name for tool, _ in pool.tools()}
@@ -216,14 +214,14 @@ async def test_results_are_values_and_the_key_travels_along(workshop):
         assert not refused.in_doubt
 
 
-async def test_a_call_says_where_it_stands_in_the_trace_of_its_run(workshop):
+async def test_call_carries_trace_context_of_run(workshop):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         meta = await handlers(pool)["meta"]({}, CONTEXT)
     assert meta["traceparent"] == f"00-{trace_id('run-1')}-{span_id('run-1', 'S1.0.1')}-01"
 
 
-async def test_the_trace_id_is_that_of_the_run_in_a_program_with_its_own_spans(workshop):
+async def test_trace_id_is_that_of_run_in_program_with_own_spans(workshop):
     own = trace.SpanContext(0xABC, 0xDEF, False, trace.TraceFlags(1))
     token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(own)))
     try:
@@ -236,7 +234,7 @@ async def test_the_trace_id_is_that_of_the_run_in_a_program_with_its_own_spans(w
     assert meta["traceparent"].split("-")[1] == trace_id("run-1")
 
 
-async def test_many_calls_are_in_flight_at_once(workshop, notes):
+async def test_many_calls_are_concurrent(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         slow = handlers(pool)["slow"]
@@ -249,7 +247,7 @@ async def test_many_calls_are_in_flight_at_once(workshop, notes):
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
 
 
-async def test_a_late_answer_is_a_failure_in_doubt_and_the_server_is_told(workshop, notes):
+async def test_late_answer_is_failure_in_doubt_and_server_is_notified(workshop, notes):
     async with McpPool([dataclasses.replace(workshop, timeout=2)]) as pool:
         await pool.connect()
         late = await failure(handlers(pool)["slow"]({"seconds": 60}, CONTEXT))
@@ -259,7 +257,7 @@ async def test_a_late_answer_is_a_failure_in_doubt_and_the_server_is_told(worksh
         assert notes().count("start") == 1
 
 
-async def test_a_cancelled_call_leaves_the_session_and_the_other_calls_alone(workshop, notes):
+async def test_cancelled_call_leaves_session_and_other_calls(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         slow = handlers(pool)["slow"]
@@ -274,7 +272,7 @@ async def test_a_cancelled_call_leaves_the_session_and_the_other_calls_alone(wor
         assert notes().count("start") == 1
 
 
-async def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(workshop, notes):
+async def test_dead_server_is_reported_with_last_output_and_restarted(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         call = handlers(pool)
@@ -293,7 +291,7 @@ async def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(
         assert not changed.in_doubt
 
 
-async def test_a_server_killed_between_calls_is_started_again_by_many_callers_once(workshop, notes):
+async def test_server_killed_between_calls_is_restarted_once(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         (status,) = pool.status()
@@ -311,7 +309,7 @@ def fickle():
     return McpServerConfig("fickle", StdioServer(sys.executable, (str(script),)), timeout=60)
 
 
-async def test_tools_are_listed_page_by_page_and_pinned_as_they_came(fickle):
+async def test_tools_are_paged_and_pinned_as_received(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         specs = {tool.spec.executor: tool.spec for tool, _ in pool.tools()}
@@ -321,7 +319,7 @@ async def test_tools_are_listed_page_by_page_and_pinned_as_they_came(fickle):
         assert (await pool.connect(), pool.status()[0].protocol) == ((), "2025-06-18")
 
 
-async def test_a_tool_that_changes_during_the_session_is_refused(fickle):
+async def test_tool_changed_during_session_is_refused(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         call = handlers(pool)
@@ -335,14 +333,14 @@ async def test_a_tool_that_changes_during_the_session_is_refused(fickle):
         assert "is no longer offered; not called" in str(await failure(call["spare1"]({}, CONTEXT)))
 
 
-async def test_a_large_answer_arrives_whole(fickle):
+async def test_large_answer_is_complete(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         got = await handlers(pool)["large"]({"size": 8_000_000}, CONTEXT)
         assert got == "ä" * 8_000_000
 
 
-async def test_a_name_of_two_servers_is_ambiguous(workshop):
+async def test_name_of_two_servers_is_ambiguous(workshop):
     other = dataclasses.replace(workshop, name="annexe")
     async with McpPool([workshop, other]) as pool:
         await pool.connect()
@@ -358,7 +356,7 @@ async def test_a_name_of_two_servers_is_ambiguous(workshop):
 # ---------------------------------------------------------------- opening and closing
 
 
-async def test_a_missing_command_names_the_server_and_the_way_out():
+async def test_missing_command_names_server_and_remedy():
     said = await refusal(McpServerConfig("notes", StdioServer("no-such-server")))
     assert said.code == "TOL010"
     assert (
@@ -368,12 +366,12 @@ async def test_a_missing_command_names_the_server_and_the_way_out():
     assert said.help == "install it, or give its whole path as the command"
 
 
-async def test_a_missing_working_directory_is_said(tmp_path):
+async def test_missing_working_directory_is_reported(tmp_path):
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, cwd=tmp_path / "none")))
     assert (said.code, said.help) == ("TOL010", "correct `cwd`")
 
 
-async def test_a_command_that_is_no_program_is_said(tmp_path):
+async def test_non_program_command_is_reported(tmp_path):
     (tmp_path / "text").write_text("x")
     (tmp_path / "text").chmod(0o755)
     said = await refusal(McpServerConfig("notes", StdioServer(str(tmp_path / "text"))))
@@ -381,14 +379,14 @@ async def test_a_command_that_is_no_program_is_said(tmp_path):
     assert "Exec format error" in said.message
 
 
-async def test_a_program_that_ends_at_once_is_told_with_its_exit_status():
+async def test_program_exiting_at_once_is_reported_with_exit_status():
     code = "import sys; print('usage: give a vault', file=sys.stderr); sys.exit(2)"
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, ("-c", code))))
     assert said.code == "TOL011"
     assert said.message.endswith("it ended with exit status 2; it last wrote:\nusage: give a vault")
 
 
-async def test_a_program_that_does_not_answer_is_given_up_and_ended():
+async def test_unresponsive_program_is_abandoned_and_killed():
     code = (
         "import sys, time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('hm', file=sys.stderr, flush=True); time.sleep(60)"
@@ -398,7 +396,7 @@ async def test_a_program_that_does_not_answer_is_given_up_and_ended():
     assert said.message.endswith("did not answer the first request within 3 s; it last wrote:\nhm")
 
 
-async def test_a_refused_connection_is_said_without_secrets():
+async def test_refused_connection_is_reported_without_secrets():
     port = _free_port()
     said = await refusal(
         McpServerConfig(
@@ -410,7 +408,7 @@ async def test_a_refused_connection_is_said_without_secrets():
     assert "hunter2" not in f"{said.message}{said.help}"
 
 
-async def test_a_url_that_is_no_mcp_server_is_said(tmp_path):
+async def test_non_mcp_url_is_reported(tmp_path):
     port = _free_port()
     with _serving(
         [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"], port, None, tmp_path
@@ -422,14 +420,14 @@ async def test_a_url_that_is_no_mcp_server_is_said(tmp_path):
     )
 
 
-async def test_a_failing_server_does_not_prevent_the_others_from_connecting(workshop):
+async def test_failing_server_does_not_block_others(workshop):
     async with McpPool([McpServerConfig("none", StdioServer("no-such-server")), workshop]) as pool:
         (said,) = await pool.connect(keep_going=True)
         assert said.code == "TOL010"
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
 
 
-async def test_no_process_is_left_when_the_pool_is_closed_or_cancelled(workshop):
+async def test_no_process_remains_after_close_or_cancel(workshop):
     pids = []
 
     async def use(forever):
@@ -448,7 +446,7 @@ async def test_no_process_is_left_when_the_pool_is_closed_or_cancelled(workshop)
     assert not any(alive(pid) for pid in pids)
 
 
-async def test_cancelling_while_servers_start_leaves_no_process(workshop, notes, tmp_path):
+async def test_cancelling_startup_leaves_no_process(workshop, notes, tmp_path):
     pool = McpPool([workshop])
     task = asyncio.create_task(pool.connect())
     await eventually(notes)
@@ -459,7 +457,7 @@ async def test_cancelling_while_servers_start_leaves_no_process(workshop, notes,
     await eventually(lambda: not _running(str(tmp_path)))
 
 
-async def test_children_of_a_server_end_with_it(tmp_path):
+async def test_child_processes_of_server_end_with_it(tmp_path):
     grandchild = tmp_path / "pid"
     code = (
         "import subprocess, sys, runpy; p = subprocess.Popen(['sleep', '600'])\n"
@@ -474,7 +472,7 @@ async def test_children_of_a_server_end_with_it(tmp_path):
     assert not alive(pid)
 
 
-def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
+def test_servers_end_when_client_is_killed(workshop, tmp_path, everything):
     script = tmp_path / "client.py"
     script.write_text(
         "import asyncio\nfrom callsheet.ports.mcp import *\n"
@@ -497,7 +495,7 @@ def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
 # ---------------------------------------------------------------- http
 
 
-async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, notes):
+async def test_url_server_is_called_and_reconnected(tmp_path, notes):
     port = _free_port()
     command = [sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")]
     config = McpServerConfig("workshop", HttpServer(f"http://127.0.0.1:{port}/mcp"), timeout=60)
@@ -523,7 +521,7 @@ async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, not
             assert "declared differently" in str(await failure(call["moody"]({}, CONTEXT)))
 
 
-async def test_a_server_at_a_url_gets_the_key_of_a_delivery_in_a_header(tmp_path, notes):
+async def test_url_server_gets_idempotency_key_in_header(tmp_path, notes):
     """A call whose answer was late is delivered again with the same key; a further call has another."""
     port = _free_port()
     plan = "S1: @PAY (seconds=30) > $a ON_FAIL @RETRY(1)\nS2: @PAY () > $b"

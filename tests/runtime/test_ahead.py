@@ -75,7 +75,7 @@ async def broken_off(journal: Journal, world: World) -> None:
     world.free.set()
 
 
-async def test_the_second_read_answers_while_the_first_is_under_way() -> None:
+async def test_second_read_answers_while_first_is_in_flight() -> None:
     barrier = asyncio.Barrier(2)
 
     async def meet(args: dict[str, Any], context: CallContext) -> JSON:
@@ -89,7 +89,7 @@ async def test_the_second_read_answers_while_the_first_is_under_way() -> None:
 
 
 @pytest.mark.parametrize(("holds", "after"), [("S1", 2), ("S4", 4)])
-async def test_a_run_that_is_broken_off_goes_on_and_asks_no_answered_call_again(
+async def test_interrupted_run_continues_without_repeating_answered_calls(
     journal: Journal, holds: str, after: int
 ) -> None:
     """Broken off while S1, then while S4 waits; what has arrived early is in the journal and stays there."""
@@ -102,7 +102,7 @@ async def test_a_run_that_is_broken_off_goes_on_and_asks_no_answered_call_again(
     assert (outcome.result.usage.calls, outcome.result.usage.early) == (4, 1)
 
 
-async def test_the_schedule_is_recorded_with_the_run(journal: Journal) -> None:
+async def test_schedule_is_recorded_with_run(journal: Journal) -> None:
     world = World("S1", 2)
     await broken_off(journal, world)
     (first, *_) = journal.events("run")
@@ -110,7 +110,7 @@ async def test_the_schedule_is_recorded_with_the_run(journal: Journal) -> None:
     assert first.body["limits"]["schedule"] == "auto"
 
 
-async def test_a_run_that_is_resumed_sequentially_starts_nothing_early_any_more(journal: Journal) -> None:
+async def test_sequential_resume_starts_nothing_early(journal: Journal) -> None:
     world = World("S1", 2)
     await broken_off(journal, world)
     outcome = await resume_run(

@@ -83,7 +83,7 @@ def ports_of(world: int) -> Ports:
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_the_local_driver_ends_as_virtual_time_says(text: str, world: int) -> None:
+def test_local_driver_ends_like_simulation(text: str, world: int) -> None:
     """Local and simulated driver: the same status, answer, variables and count of steps."""
     plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
@@ -98,7 +98,7 @@ def journal(tmp_path: Path) -> Any:
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_fold_of_a_journal_is_where_the_run_was(journal: Journal, text: str, world: int) -> None:
+def test_fold_of_journal_equals_run_state(journal: Journal, text: str, world: int) -> None:
     """A journaled run ends as an unrecorded one, and folding its events gives that end again."""
     plan = plan_of(text)
     run_id = f"run-{len(journal.runs())}"
@@ -113,7 +113,7 @@ def test_the_fold_of_a_journal_is_where_the_run_was(journal: Journal, text: str,
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_journal_cut_off_anywhere_leads_to_the_same_end(journal: Journal, text: str, world: int) -> None:
+def test_truncated_journal_leads_to_same_end(journal: Journal, text: str, world: int) -> None:
     """Whatever a crash leaves of the events: the fold waits for what is missing and goes on to the same end.
 
     What left without an outcome and may not be repeated is in doubt, and nothing else is.
@@ -146,7 +146,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_value_comes_back_from_the_journal_as_it_was(journal: Journal, value: JSON) -> None:
+def test_values_round_trip_through_journal(journal: Journal, value: JSON) -> None:
     """Type, text and order of keys: what a resumed run sees is what the run saw."""
 
     async def give(args: dict[str, Any], context: CallContext) -> JSON:

@@ -74,9 +74,7 @@ def carried_on(folded: Folded, world: int) -> Result:
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_fork_with_nothing_changed_ends_as_its_parent(
-    journal: Journal, text: str, world: int, schedule: Any
-) -> None:
+def test_unchanged_fork_ends_like_parent(journal: Journal, text: str, world: int, schedule: Any) -> None:
     """At every event: mid-block, mid-loop, between two attempts; and nothing is in doubt."""
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     for at in range(1, journal.find_run(run_id).events + 1):
@@ -100,9 +98,7 @@ def sets_again(before: Machine, there: Machine) -> bool:
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @example(GOES_ROUND, 0, "sequential")
 @SAME
-def test_an_edit_that_says_what_is_there_changes_nothing(
-    journal: Journal, text: str, world: int, schedule: Any
-) -> None:
+def test_edit_with_same_value_changes_nothing(journal: Journal, text: str, world: int, schedule: Any) -> None:
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     info = journal.find_run(run_id)
     for at in range(1, info.events):
@@ -114,9 +110,7 @@ def test_an_edit_that_says_what_is_there_changes_nothing(
 
 @given(plan_texts(), SEEDS, st.integers(1, 10_000))
 @SAME
-def test_a_fork_in_the_journal_is_whole_and_is_carried_on(
-    journal: Journal, text: str, world: int, at: int
-) -> None:
+def test_fork_is_complete_in_journal_and_continues(journal: Journal, text: str, world: int, at: int) -> None:
     """The local driver takes it up; its chain verifies, and its events say what the parent's did."""
     run_id, ended = ran(journal, plan_of(text), world)
     at = 1 + at % journal.find_run(run_id).events
@@ -139,7 +133,7 @@ def test_a_fork_in_the_journal_is_whole_and_is_carried_on(
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_rerun_from_any_visit_ends_as_its_parent(
+def test_rerun_from_any_visit_ends_like_parent(
     journal: Journal, text: str, world: int, schedule: Any
 ) -> None:
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
@@ -150,7 +144,7 @@ def test_a_rerun_from_any_visit_ends_as_its_parent(
             assert carried_on(made.folded, world) == ended
 
 
-def test_an_edited_plan_keeps_the_pins_and_the_servers_of_the_tools_of_its_parent(journal: Journal) -> None:
+def test_edited_plan_keeps_pins_and_servers_of_parent(journal: Journal) -> None:
     plan = plan_of("S1: @READ (1) > $a\nS2: @READ (2) > $b")
     launch = Launch(facts=FACTS, pins={"READ": "first"}, note={"servers": {"READ": ["docs"]}})
     asyncio.run(start_run(plan, ports_of(0), launch, journal, "r"))
@@ -194,7 +188,7 @@ def graphs(draw: st.DrawFn) -> Plan:
 
 @given(graphs(), SEEDS, st.sampled_from([1, 2, 16]))
 @SAME
-def test_a_graph_that_is_forked_at_any_event_ends_as_its_parent(
+def test_graph_forked_at_any_event_ends_like_parent(
     journal: Journal, plan: Plan, world: int, at_once: int
 ) -> None:
     run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=at_once))
@@ -206,9 +200,7 @@ def test_a_graph_that_is_forked_at_any_event_ends_as_its_parent(
 
 @given(graphs(), SEEDS)
 @SAME
-def test_a_rerun_of_a_graph_makes_again_what_waits_for_the_step_and_nothing_else(
-    journal: Journal, plan: Plan, world: int
-) -> None:
+def test_graph_rerun_repeats_only_dependents_of_step(journal: Journal, plan: Plan, world: int) -> None:
     run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=16))
     begun = {event.step for event in journal.events(run_id) if event.type is EventType.INTENT}
     for step in plan.steps:

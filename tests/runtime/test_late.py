@@ -77,7 +77,7 @@ def late_of(path: Path, run_id: str = "r") -> list[tuple[str | None, dict[str, A
 
 
 @pytest.mark.servers
-async def test_a_server_that_answers_ten_times_too_late_is_noted_and_changes_nothing(
+async def test_very_late_server_answer_is_noted_and_changes_nothing(
     tmp_path: Path, noted: asyncio.Event
 ) -> None:
     path = tmp_path / "journal.db"
@@ -136,7 +136,7 @@ def giving_without_being_cancelled(free: threading.Event) -> Any:
         ("failure", {"outcome": "err", "error": "ValueError: out of ink"}),
     ],
 )
-async def test_a_function_that_goes_on_after_its_time_is_noted(
+async def test_function_exceeding_its_timeout_is_noted(
     tmp_path: Path,
     noted: asyncio.Event,
     giving: Callable[[threading.Event], Any],
@@ -151,7 +151,7 @@ async def test_a_function_that_goes_on_after_its_time_is_noted(
     assert late_of(path) == [("S1.0.1", body)]
 
 
-async def test_a_late_answer_is_durable_while_the_next_call_is_under_way(tmp_path: Path) -> None:
+async def test_late_answer_is_durable_during_next_call(tmp_path: Path) -> None:
     """Who crashes in a long call has not lost it."""
     path, free = tmp_path / "journal.db", threading.Event()
 
@@ -169,7 +169,7 @@ async def test_a_late_answer_is_durable_while_the_next_call_is_under_way(tmp_pat
     assert late_of(path) == [("S1.0.1", {"outcome": "ok", "value": "late"})]
 
 
-async def test_what_comes_after_the_end_of_the_run_is_not_noted(tmp_path: Path) -> None:
+async def test_answer_after_end_of_run_is_not_noted(tmp_path: Path) -> None:
     path, free = tmp_path / "journal.db", threading.Event()
     async with Runtime([giving_in_a_thread(free)], journal=path) as runtime:
         result = await runtime.run(PLAN.replace("@SLOW ()", '@CALC ("1+1")'), run_id="r")
@@ -180,9 +180,7 @@ async def test_what_comes_after_the_end_of_the_run_is_not_noted(tmp_path: Path) 
     assert events(path)[-1].type is EventType.END
 
 
-async def test_a_call_in_doubt_stays_in_doubt_when_its_answer_comes_late(
-    tmp_path: Path, noted: asyncio.Event
-) -> None:
+async def test_call_in_doubt_stays_in_doubt_on_late_answer(tmp_path: Path, noted: asyncio.Event) -> None:
     """The answer is shown to who decides; nothing is decided by it."""
     path, free = tmp_path / "journal.db", threading.Event()
     plan = '@PARALLEL {\n S1: @GIVE ("x") > $a\n S2: @SLOW () > $b\n}\nS3: @RESPOND ("$a", "$b")'
@@ -206,7 +204,7 @@ async def test_a_call_in_doubt_stays_in_doubt_when_its_answer_comes_late(
     assert "it was decided to fail it" in str(ended.variables["a"])
 
 
-async def test_a_second_outcome_of_a_call_is_noted_as_late_one(tmp_path: Path) -> None:
+async def test_second_outcome_of_call_is_noted_as_late(tmp_path: Path) -> None:
     """Whatever brings it: the journal tells which one counts, and a note need not be JSON."""
     plan = plan_of('S1: @READ ("x") > $a\nS2: @READ ("y") > $b\nS3: @RESPOND ("$a", "$b")')
     with Journal.open(tmp_path / "journal.db") as journal:
@@ -243,7 +241,7 @@ BODIES: list[dict[str, JSON]] = [
 
 @given(plan_texts(), st.integers(0, 2**32 - 1), st.data())
 @settings(max_examples=60, deadline=None)
-def test_late_answers_anywhere_in_a_journal_change_no_fold(
+def test_late_answers_in_journal_change_no_fold(
     journal: Journal, text: str, world: int, data: st.DataObject
 ) -> None:
     plan = plan_of(text)
@@ -289,7 +287,7 @@ def _late(before: Event, key: str, body: dict[str, JSON]) -> Event:
     )  # fmt: skip
 
 
-async def test_a_late_answer_is_exported_imported_and_covered_by_the_chain(tmp_path: Path) -> None:
+async def test_late_answer_is_exported_imported_and_hashed(tmp_path: Path) -> None:
     path, other = tmp_path / "journal.db", tmp_path / "other.db"
 
     async def twice(args: dict[str, Any], context: CallContext) -> JSON:

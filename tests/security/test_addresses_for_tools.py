@@ -53,7 +53,7 @@ def visited(world: World) -> list[Any]:
         "HTTP://METADATA.GOOGLE.INTERNAL/", " http://169.254.169.254/",
     ],
 )  # fmt: skip
-async def test_data_leads_no_tool_to_the_metadata_of_a_cloud(world, visited, address):
+async def test_data_leads_no_tool_to_cloud_metadata(world, visited, address):
     world.write("web/a.md", address)
     found = refusal(await world.run(VISIT, facts=FACTS))
     assert (found.step, found.rule, visited) == ("S2", "address", [])
@@ -70,7 +70,7 @@ async def test_data_leads_no_tool_to_the_metadata_of_a_cloud(world, visited, add
         "http://[::1]/",
     ],
 )
-async def test_data_leads_no_tool_into_this_network_but_the_plan_may(world, visited, address):
+async def test_data_leads_no_tool_into_private_network_but_plan_may(world, visited, address):
     world.write("web/a.md", address)
     found = refusal(await world.run(VISIT, "by-data", facts=FACTS))
     assert (found.rule, visited) == ("address", [])
@@ -91,14 +91,14 @@ async def test_data_leads_no_tool_into_this_network_but_the_plan_may(world, visi
         "",
     ],
 )
-async def test_addresses_outside_the_blocked_ranges_are_visited(world, visited, address):
+async def test_addresses_outside_blocked_ranges_are_allowed(world, visited, address):
     world.write("web/a.md", address)
     outcome = await world.run(VISIT, facts=FACTS)
     assert outcome.result is not None
     assert (outcome.result.status, visited) == (Status.DONE, [address])
 
 
-async def test_a_judgement_of_one_address_is_not_that_of_the_next(world, visited):
+async def test_judgement_of_one_address_is_not_reused_for_next(world, visited):
     world.write("web/a.md", '["https://a.example/", "https://b.example/", "http://169.254.169.254/"]')
     plan = """S1: @READ_FILE (path="web/a.md") > $all:json
     S2: ?FOREACH ($a IN $all) THEN @NAVIGATE (url=$a) > $p"""
@@ -106,7 +106,7 @@ async def test_a_judgement_of_one_address_is_not_that_of_the_next(world, visited
     assert "http://169.254.169.254/" not in visited
 
 
-async def test_a_host_of_an_audience_may_be_reached(world, visited):
+async def test_audience_host_is_allowed(world, visited):
     world.policy = replace(
         world.policy, audiences=(Audience(name="trusted", hosts=("localhost", "169.254.170.2")),)
     )
@@ -118,7 +118,7 @@ async def test_a_host_of_an_audience_may_be_reached(world, visited):
     assert len(visited) == 2
 
 
-async def test_an_agent_is_not_led_there_either(world, visited):
+async def test_agent_is_subject_to_same_address_rules(world, visited):
     world.policy = replace(world.policy, agent=AgentRule(tools=("NAVIGATE",)))
 
     async def turn(command: Any, context: Any) -> JSON:
@@ -133,5 +133,5 @@ async def test_an_agent_is_not_led_there_either(world, visited):
 @pytest.mark.parametrize(
     "text", ["", "x" * 100_000, "http://" + "1." * 50_000, "http://[" + ":" * 50_000, "@" * 9_999]
 )
-def test_any_text_has_a_host(text):
+def test_host_is_extracted_from_any_text(text):
     assert is_metadata(loose_host(text)) is False

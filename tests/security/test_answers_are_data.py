@@ -45,7 +45,7 @@ def nothing_noted() -> None:
     NOTED.clear()
 
 
-async def test_an_answer_is_unchanged_in_variables_arguments_prompts_responses_and_the_journal(
+async def test_answer_reaches_variables_arguments_prompts_responses_and_journal_unchanged(
     changeling, tmp_path
 ):
     changeling.answer(look=HOSTILE)
@@ -86,7 +86,7 @@ def on_terminal(*line: str) -> str:
 
 
 @pytest.mark.parametrize("line", [("show", "run"), ("show", "run", "--events"), ("resume", "run")])
-def test_a_terminal_obeys_nothing_of_it(user, line):
+def test_terminal_executes_no_answer(user, line):
     """A pipe is given the answer as it came, a terminal what can be shown of it."""
     user.changeling.answer(look=HOSTILE)
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
@@ -98,7 +98,7 @@ def test_a_terminal_obeys_nothing_of_it(user, line):
     assert user.changeling.calls == ["look"]
 
 
-def test_messages_that_are_none_of_the_protocol_print_nothing(user):
+def test_non_protocol_messages_are_not_printed(user):
     """The SDK logs them with a traceback, which Python shows where a program has no log."""
     user.changeling.answer(look="odd")
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
@@ -109,7 +109,7 @@ def test_messages_that_are_none_of_the_protocol_print_nothing(user):
     assert "notifications/" not in done.stderr
 
 
-def test_a_literal_of_a_plan_stays_one_label_of_its_picture():
+def test_plan_literal_stays_one_diagram_label():
     """Pictures show plans, whose literals may hold what a model copied from an answer."""
     text = HOSTILE.replace("$", "\\$").replace("\x1b", "").replace("\u202e", "").replace("\u200b", "")
     literal = json.dumps(text, ensure_ascii=False).replace("\\\\$", "\\$")

@@ -181,7 +181,7 @@ LOOKS = (
 )  # fmt: skip
 
 
-def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> None:
+def test_no_canary_is_written_or_shown(leaky: Machine) -> None:
     leaky.plan(*PLAN.strip().splitlines())
     said: dict[str, bytes] = {}
 
@@ -225,7 +225,7 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
     assert hits_below(leaky.folder, leaky.folder / "given") == {}
 
 
-def test_no_canary_that_is_set_in_a_fork_is_written_or_said(leaky: Machine) -> None:
+def test_no_canary_set_in_fork_is_written_or_shown(leaky: Machine) -> None:
     """Declared, configured here and at a server, by its shape, and in the place of what was sealed."""
     lines = (
         'S1: @LARGE ("nothing") > $seen',
@@ -281,7 +281,7 @@ def small_run(leaky: Machine) -> bytes:
     return done.output.encode() + files
 
 
-def test_a_short_run_is_sound(leaky: Machine) -> None:
+def test_short_run_contains_no_canary(leaky: Machine) -> None:
     assert hits(small_run(leaky)) == []
 
 
@@ -296,14 +296,14 @@ def test_a_short_run_is_sound(leaky: Machine) -> None:
         (Masker, "add_secrets", lambda masker, known: None, "token"),
     ],
 )
-def test_the_search_finds_what_one_missing_defence_lets_out(
+def test_search_detects_each_removed_defence(
     leaky: Machine, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, mutant: Any, seen: str
 ) -> None:
     monkeypatch.setattr(owner, name, mutant)
     assert seen in hits(small_run(leaky))
 
 
-def test_what_is_noted_of_a_run_is_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_are_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once as a note, and once where it is written to standard error."""
     monkeypatch.setattr(Masker, "note", lambda masker, note: note)
     assert hits(small_run(leaky)) == []
@@ -327,7 +327,7 @@ def labelled_bytes(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("is_off", [False, True])
-async def test_what_a_label_calls_secret_is_sealed_whatever_it_looks_like(
+async def test_value_with_secret_label_is_sealed_for_any_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_off: bool
 ) -> None:
     if is_off:

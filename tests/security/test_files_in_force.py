@@ -79,7 +79,7 @@ def held(world: World) -> World:
         '@PUT (path="ours.toml", content="x")',
     ],
 )
-async def test_a_call_that_would_write_the_policy_ends_the_run(held: World, call: str) -> None:
+async def test_call_writing_policy_file_ends_run(held: World, call: str) -> None:
     (held.folder / "link.md").symlink_to(held.folder / "ours.toml")
     (held.folder / "there").symlink_to(held.folder, target_is_directory=True)
     text = f'S1: {call.format(folder=held.folder)} ON_FAIL GOTO S2\nS2: @RESPOND ("done")'
@@ -91,7 +91,7 @@ async def test_a_call_that_would_write_the_policy_ends_the_run(held: World, call
     assert again == found, "the journal has the rule"
 
 
-async def test_a_path_that_is_known_only_in_the_run_is_refused_then(held: World) -> None:
+async def test_path_known_only_at_run_time_is_refused_then(held: World) -> None:
     text = 'S1: @NOTE ("ours.toml") > $n\nS2: @WRITE_FILE (path="$n", content="x")\nS3: @RESPOND ("done")'
     found = refusal(await held.run(text, facts=FACTS))
     assert (found.step, found.rule) == ("S2", "path")
@@ -110,13 +110,13 @@ async def test_a_path_that_is_known_only_in_the_run_is_refused_then(held: World)
         '@PUSH (owner="us", repo="r", path="a/x.toml", content="x")',
     ],
 )
-async def test_all_else_is_written_as_before(held: World, call: str) -> None:
+async def test_other_files_are_writable(held: World, call: str) -> None:
     outcome = await held.run(f'S1: {call} > $r\nS2: @RESPOND ("done")', facts=FACTS)
     assert outcome.result is not None
     assert outcome.result.status is Status.DONE
 
 
-async def test_a_path_in_a_repository_is_none_of_the_workspace(held: World) -> None:
+async def test_repository_path_is_not_workspace_path(held: World) -> None:
     pushed: list[Any] = []
 
     async def push(args: dict[str, Any], context: Any) -> str:
@@ -133,7 +133,7 @@ async def test_a_path_in_a_repository_is_none_of_the_workspace(held: World) -> N
 # ---------------------------------------------------------------- who names the files
 
 
-def test_a_policy_names_its_file_and_those_that_it_extends(tmp_path: Path) -> None:
+def test_policy_names_its_file_and_extended_files(tmp_path: Path) -> None:
     (tmp_path / "base.toml").write_text('schema = 1\nextends = "workspace"\n')
     (tmp_path / "ours.toml").write_text('schema = 1\nextends = "base.toml"\n')
     files = load_policy(tmp_path / "ours.toml").files
@@ -141,14 +141,14 @@ def test_a_policy_names_its_file_and_those_that_it_extends(tmp_path: Path) -> No
     assert load_policy("workspace").files == ()
 
 
-def test_files_are_kept_in_the_journal_and_make_no_other_policy() -> None:
+def test_protected_files_are_journaled_and_do_not_change_policy_hash() -> None:
     policy = Policy().with_files(["/w/ours.toml"])
     assert policy_from_json(policy_to_json(policy)) == policy
     assert policy_hash(policy) != policy_hash(Policy())
     assert differences(Policy(), policy) == ()
 
 
-async def test_an_agent_that_asks_for_it_ends_the_run(held: World) -> None:
+async def test_agent_writing_protected_file_ends_run(held: World) -> None:
     held.policy = replace(held.policy, agent=AgentRule(tools=("WRITE_FILE",)))
     asked = {"tool": "write_file", "args": {"path": "ours.toml", "content": "schema = 1"}}
 
@@ -189,7 +189,7 @@ def runtime(tmp_path: Path) -> Runtime:
 
 
 @pytest.mark.parametrize("call", [call for _, call in WRITES], ids=[name for name, _ in WRITES])
-async def test_a_plan_that_says_so_is_refused_before_it_runs(
+async def test_plan_writing_protected_file_is_refused_before_run(
     runtime: Runtime, tmp_path: Path, call: str
 ) -> None:
     before = _contents(tmp_path)
@@ -205,22 +205,20 @@ def _contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-async def test_a_run_of_a_runtime_is_held_to_it_when_it_goes_on(runtime: Runtime, tmp_path: Path) -> None:
+async def test_resumed_runtime_run_protects_same_files(runtime: Runtime, tmp_path: Path) -> None:
     text = 'S1: @FORMAT ("tools{ext}", ext=".py") > $n\nS2: @WRITE_FILE (path="$n", content="x")'
     result = await runtime.run(text.replace('"tools{ext}", ext=".py"', '"tools$e"'), {"e": ".py"})
     assert str(result.status) == "refused"
     assert (tmp_path / "tools.py").read_text() != "x"
 
 
-async def test_harmless_plans_run_beside_them(runtime: Runtime, tmp_path: Path) -> None:
+async def test_harmless_plans_are_accepted(runtime: Runtime, tmp_path: Path) -> None:
     result = await runtime.run('S1: @WRITE_FILE (path="out.md", content="x") > $r\nS2: @RESPOND ("done")')
     assert str(result.status) == "done"
     assert (tmp_path / "out.md").read_text() == "x"
 
 
-async def test_a_run_goes_on_under_its_policy_wherever_its_tools_lie_now(
-    runtime: Runtime, tmp_path: Path
-) -> None:
+async def test_run_with_moved_tools_continues_under_its_policy(runtime: Runtime, tmp_path: Path) -> None:
     text = 'S1: @WRITE_FILE (path="out.md", content="x") > $r\nS2: @RESPOND ("done")'
     first = await runtime.run(text, run_id="one")
     other = Runtime(builtins=True, workspace=tmp_path, data=tmp_path / "data", journal=tmp_path / "runs.db")

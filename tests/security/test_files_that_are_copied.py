@@ -128,7 +128,7 @@ async def search(world: World, path: str, run_id: str = "later") -> Any:
         ),
     ],
 )
-async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: str, path: str) -> None:
+async def test_copy_of_private_file_is_private(filed: World, plan: str, path: str) -> None:
     await left_by(filed, plan.replace("WORKSPACE", str(filed.folder)))
     assert (filed.folder / path).read_text() == "private"
     found = refusal(await search(filed, path))
@@ -138,7 +138,7 @@ async def test_what_was_private_is_private_where_it_was_put(filed: World, plan: 
 @pytest.mark.parametrize(
     "to", ["{f}/docs/b.md", "{f}/docs/../docs/b.md", "//{f}/docs/", "{f}-link/docs/b.md"]
 )
-async def test_servers_that_want_whole_paths_are_understood_alike(filed: World, to: str) -> None:
+async def test_absolute_paths_of_servers_are_recognized(filed: World, to: str) -> None:
     folder = filed.folder
     folder.with_name(f"{folder.name}-link").symlink_to(folder)
     target = to.format(f=folder)
@@ -151,7 +151,7 @@ async def test_servers_that_want_whole_paths_are_understood_alike(filed: World, 
     assert filed.sent == []
 
 
-async def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(filed: World) -> None:
+async def test_symlinked_folder_is_its_target(filed: World) -> None:
     (filed.folder / "links").symlink_to("docs")
     await left_by(filed, 'S1: @FS__MOVE ("notes.txt", "links/b.md") > $r\nS2: @RESPOND ("done")')
     assert (filed.folder / "docs/b.md").read_text() == "private"
@@ -161,7 +161,7 @@ async def test_a_folder_that_is_a_link_is_the_one_that_it_leads_to(filed: World)
     assert filed.sent == []
 
 
-async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> None:
+async def test_persisted_label_is_copied(filed: World) -> None:
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
     await left_by(filed, 'S1: @FS__MOVE ("docs/b.md", "docs/c.md") > $r', "second")
     refusal(await search(filed, "docs/c.md"))
@@ -173,14 +173,14 @@ async def test_what_a_run_has_left_is_copied_with_its_label(filed: World) -> Non
     refusal(await search(filed, "docs/d.md", "last"))
 
 
-async def test_a_folder_that_is_moved_keeps_the_labels_of_its_files(filed: World) -> None:
+async def test_moved_folder_keeps_labels_of_its_files(filed: World) -> None:
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/in/b.md", "$n") > $r')
     await left_by(filed, 'S1: @FS__MOVE ("docs/in", "docs/out") > $r', "second")
     assert (filed.folder / "docs/out/b.md").read_text() == "private"
     refusal(await search(filed, "docs/out/b.md"))
 
 
-async def test_however_many_are_moved_at_once(filed: World) -> None:
+async def test_bulk_moves_keep_labels(filed: World) -> None:
     many = [f"many/{number}.txt" for number in range(70)]
     for name in many:
         filed.write(name, "private")
@@ -189,7 +189,7 @@ async def test_however_many_are_moved_at_once(filed: World) -> None:
     refusal(await search(filed, "docs/69.txt"))
 
 
-async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed: World) -> None:
+async def test_reading_operator_tool_returns_persisted_label(filed: World) -> None:
     await left_by(filed, 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/b.md", "$n") > $r')
     plan = 'S1: @FS__READ ("docs/{}.md") > $n\nS2: @WEB_SEARCH ("$n") > $r'
     refusal(await filed.run(plan.format("b"), "second", facts=FACTS))
@@ -197,7 +197,7 @@ async def test_a_tool_of_the_operator_that_reads_gives_what_a_run_has_left(filed
     assert [call["query"] for call in filed.sent] == ["public"]
 
 
-async def test_a_tool_of_the_operator_that_reads_a_secret_gives_one(filed: World) -> None:
+async def test_operator_tool_reading_secret_returns_secret(filed: World) -> None:
     filed.policy = replace(filed.policy, approved=frozenset())
     filed.write("box/key.txt", "secret")
     plan = 'S1: @NOTE (text="{}") > $f\nS2: @FS__READ ("$f/key.txt") > $n\nS3: @WEB_SEARCH ("$n") > $r'
@@ -224,7 +224,7 @@ async def _same(args: dict[str, Any], context: Any) -> str:
         '@HOST_FILE_READ ("{}/docs/../docs/b.md")',
     ],
 )
-async def test_a_look_from_the_host_gives_what_a_run_has_left(filed: World, look: str) -> None:
+async def test_host_read_returns_persisted_label(filed: World, look: str) -> None:
     await left_by(filed, KEPT)
     looked = f'S1: {look.format(filed.folder)} > $n\nS2: @RESPOND ("$n")'
     found = refusal(await filed.run(looked, "second", facts=FACTS))
@@ -235,7 +235,7 @@ async def test_a_look_from_the_host_gives_what_a_run_has_left(filed: World, look
     "look",
     ['@HOST_EXEC ("cat {}/docs/a.md")', '@HOST_EXEC ("ls docs")', '@HOST_FILE_READ ("{}/docs/a.md")'],
 )
-async def test_a_look_at_another_file_gives_nothing_of_it(filed: World, look: str) -> None:
+async def test_host_read_of_other_file_returns_no_label(filed: World, look: str) -> None:
     await left_by(filed, KEPT)
     await left_by(filed, f'S1: {look.format(filed.folder)} > $n\nS2: @RESPOND ("$n")', "second")
 
@@ -252,14 +252,14 @@ async def test_a_look_at_another_file_gives_nothing_of_it(filed: World, look: st
         'S1: @EXEC_CODE ("print(open(\'docs/c.md\').read())", "python") > $r',
     ],
 )
-async def test_what_is_public_stays_public(filed: World, plan: str) -> None:
+async def test_public_file_stays_public(filed: World, plan: str) -> None:
     filed.write("docs/c.md", "public as well")
     await left_by(filed, plan)
     await left_by(filed, SEARCHED.format("docs/a.md"), "later")
     assert [call["query"] for call in filed.sent] == ["public"]
 
 
-async def test_what_cannot_be_noted_is_not_moved(filed: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unrecordable_move_is_refused(filed: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 

@@ -94,7 +94,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_of_no_type_or_range_that_a_journal_has_is_refused_and_nothing_is_taken(
+def test_invalid_types_and_ranges_are_refused_and_nothing_is_imported(
     exported: Lines, tmp_path: Path, change: Callable[[Lines], None]
 ) -> None:
     lines = deepcopy(exported)
@@ -105,7 +105,7 @@ def test_what_is_of_no_type_or_range_that_a_journal_has_is_refused_and_nothing_i
         assert list(journal.runs()) == []
 
 
-def test_an_export_is_taken_over_as_it_is(exported: Lines, tmp_path: Path) -> None:
+def test_valid_export_is_imported_unchanged(exported: Lines, tmp_path: Path) -> None:
     assert forged(deepcopy(exported))[:-1] == [json.dumps(line).encode() + b"\n" for line in exported[:-1]]
     with Journal.open(tmp_path / "other.db") as journal:
         import_runs(journal.parts, forged(exported))

@@ -40,7 +40,7 @@ def head(
 # ---------------------------------------------------------------- who may ask
 
 
-def test_a_few_pages_are_open_and_they_tell_nothing_of_runs(api: Api):
+def test_open_routes_are_few_and_disclose_no_runs(api: Api):
     assert {endpoint.path for endpoint in ENDPOINTS if endpoint.is_open} == OPEN
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     for path in ("/v1/health", "/v1/explain/CHK040", "/v1/openapi.json", "/"):
@@ -59,7 +59,7 @@ def test_a_few_pages_are_open_and_they_tell_nothing_of_runs(api: Api):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("token", [None, "wrong", TOKEN[:-1], f"{TOKEN}\t{TOKEN}"])
-def test_no_spelling_of_an_address_gets_past_the_token(api: Api, path: str, token: str | None):
+def test_no_url_spelling_bypasses_token(api: Api, path: str, token: str | None):
     assert status(raw(api.url, head(api, path=path, token=token))) in (400, 401, 404, 429)
 
 
@@ -74,13 +74,13 @@ def test_no_spelling_of_an_address_gets_past_the_token(api: Api, path: str, toke
         (f"X-Api-Key: {TOKEN}",),
     ],
 )
-def test_nothing_else_takes_the_place_of_the_token(api: Api, lines: tuple[str, ...]):
+def test_only_token_authenticates(api: Api, lines: tuple[str, ...]):
     assert status(raw(api.url, head(api, *lines, token=None))) == 401
     for path in (f"/v1/runs?token={TOKEN}", f"/v1/runs?access_token={TOKEN}", f"/v1/runs#code={api.code}"):
         assert status(raw(api.url, head(api, path=path, token=None))) in (400, 401)
 
 
-def test_a_stream_needs_the_token_and_a_websocket_is_no_way_in(api: Api):
+def test_stream_needs_token_and_websocket_is_refused(api: Api):
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     said = api("GET", STREAM, authorization=None, accept="text/event-stream")
     assert said.status == 401
@@ -91,7 +91,7 @@ def test_a_stream_needs_the_token_and_a_websocket_is_no_way_in(api: Api):
         assert b"101 " not in answer[:20]
 
 
-def test_a_server_that_others_reach_asks_for_a_token_or_does_not_start(folder: Path):
+def test_externally_reachable_server_needs_token_to_start(folder: Path):
     assert "serve" in COMMANDS
     for address in ("0.0.0.0", "::", "", "::ffff:0.0.0.0", "0", "127.0.0.1.nip.io", "10.0.0.1"):
         with pytest.raises(CallsheetError) as caught, running(folder, address=address, token=None):
@@ -125,7 +125,7 @@ def test_a_server_that_others_reach_asks_for_a_token_or_does_not_start(folder: P
         b"G" * 100_000,
     ],
 )
-def test_what_is_no_request_is_refused_and_the_server_lives(api: Api, text: bytes):
+def test_invalid_request_is_refused_and_server_survives(api: Api, text: bytes):
     host, _, port = api.host.partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         try:
@@ -147,7 +147,7 @@ def smuggled(api: Api, *lines: str, body: bytes) -> list[int]:
     return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
 
 
-def test_a_length_is_said_once_and_in_one_way(api: Api):
+def test_content_length_is_unique_and_unambiguous(api: Api):
     told = json.dumps({"secret": TOKEN}).encode()
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(told), told)
     length = f"Content-Length: {len(told)}"
@@ -178,7 +178,7 @@ def connected(api: Api) -> Iterator[socket.socket]:
         yield connection
 
 
-def test_a_head_that_does_not_come_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_incomplete_head_times_out(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     with running(folder) as api:
         for begun in (b"", b"GET /v1/runs HT", head(api)[:-2]):
@@ -194,9 +194,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(folder: Path, monkeypatch: 
             assert connection.recv(100) == b"", "nor is a second one"
 
 
-def test_a_request_that_is_answered_may_take_longer_than_its_head(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_response_may_take_longer_than_head_timeout(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.05)
     with running(folder) as api:
         api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id="r")
@@ -211,7 +209,7 @@ def test_a_request_that_is_answered_may_take_longer_than_its_head(
         assert names[-1] == "end"
 
 
-def test_a_body_that_trickles_or_swells_ends(folder: Path):
+def test_slow_or_growing_body_is_ended(folder: Path):
     request_limits = RequestLimits(most_body=2_000, body_seconds=0.3)
     with running(folder, request_limits=request_limits) as api:
         told = ("Content-Type: application/json", "Content-Length: 1000")
@@ -226,7 +224,7 @@ def test_a_body_that_trickles_or_swells_ends(folder: Path):
         assert status(raw(api.url, without)) in (400, 401), "nobody waits for the body of a stranger"
 
 
-def test_who_guesses_waits_and_who_knows_does_not(folder: Path):
+def test_guessing_client_is_throttled_and_authenticated_one_is_not(folder: Path):
     with running(folder) as api:
         statuses = [api("GET", "/v1/runs", authorization=f"Bearer {n}").status for n in range(40)]
         assert statuses[0] == 401

@@ -20,7 +20,7 @@ def killed(world: World, how: str) -> int:
     return subprocess.run(command, check=False, cwd=root, timeout=60).returncode
 
 
-async def test_after_a_kill_the_labels_and_the_decisions_are_the_same(world: World) -> None:
+async def test_labels_and_decisions_are_same_after_kill(world: World) -> None:
     world.write("notes.txt", "private")
     for how in ("start", "resume"):
         assert killed(world, how) == -signal.SIGKILL

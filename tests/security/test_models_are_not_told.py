@@ -33,7 +33,7 @@ def pins(changeling, tmp_path):
 GOOD = "S1: @peek () > $v1\nS2: @respond ($v1)"
 
 
-async def test_a_goal_is_compiled_without_it_and_repaired_without_it(changeling, pins):
+async def test_goal_is_compiled_and_repaired_without_refused_declaration(changeling, pins):
     model = Scripted(["S1: @look () > $v1\nS2: @respond ($v1)", GOOD])
     made = await Runtime(mcp=[changeling.config()], pins=await pins(), model=model).compile("look at it")
     assert made.ok
@@ -44,7 +44,7 @@ async def test_a_goal_is_compiled_without_it_and_repaired_without_it(changeling,
     assert POISON not in asked
 
 
-async def test_under_pinned_a_model_is_told_of_no_tool_that_nobody_has_approved(changeling, tmp_path):
+async def test_unapproved_tools_are_hidden_from_models_when_pinned(changeling, tmp_path):
     changeling.declare(HIDDEN, OPEN)
     model = Scripted(['S1: @respond ("nothing")'])
     runtime = Runtime(mcp=[changeling.config()], pins=tmp_path / "p.json", pinned=True, model=model)
@@ -54,7 +54,7 @@ async def test_under_pinned_a_model_is_told_of_no_tool_that_nobody_has_approved(
     assert POISON not in asked
 
 
-async def test_an_agent_is_not_told_of_it_and_cannot_call_it(changeling, pins, tmp_path):
+async def test_agent_neither_sees_nor_calls_refused_tool(changeling, pins, tmp_path):
     asked: list[Any] = []
     answers = [{"tool": "look", "args": {}}, {"tool": "peek", "args": {}}, {"finish": "done"}]
 
@@ -77,7 +77,7 @@ async def test_an_agent_is_not_told_of_it_and_cannot_call_it(changeling, pins, t
     assert (wrong.code, wrong.step) == ("TOL020", "S1")
 
 
-async def test_a_new_plan_is_made_without_it(changeling, pins, tmp_path):
+async def test_new_plan_is_made_without_refused_declaration(changeling, pins, tmp_path):
     model = Scripted([GOOD])
     runtime = Runtime(mcp=[changeling.config()], pins=await pins(), data=tmp_path, model=model)
     result = await runtime.run('S1: RE-PLAN (reason="try again")')
@@ -86,7 +86,7 @@ async def test_a_new_plan_is_made_without_it(changeling, pins, tmp_path):
     assert "peek" in json.dumps(model.asked)
 
 
-async def test_a_planner_of_graphs_is_not_told_of_it(changeling, pins, tmp_path):
+async def test_graph_planner_does_not_see_refused_declaration(changeling, pins, tmp_path):
     graph = {"steps": [{"index": 1, "tool": "PEEK", "args": {}, "output": "a"}]}
     model = Scripted([json.dumps(graph)])
     runtime = Runtime(mcp=[changeling.config()], pins=await pins(), data=tmp_path, model=model)

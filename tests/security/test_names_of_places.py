@@ -66,9 +66,7 @@ async def is_told(world: World, read: str, run_id: str = "last") -> bool:
         ("plan.md", "plan.md "),
     ],
 )
-async def test_a_file_keeps_its_label_when_another_one_is_written(
-    vault: World, name: str, other: str
-) -> None:
+async def test_file_keeps_label_when_another_is_written(vault: World, name: str, other: str) -> None:
     await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @WRITE_FILE ("{name}", "$s") > $r', "first")
     await left_by(vault, f'S1: @WRITE_FILE ("{other}", "hello") > $r', "second")
     assert len([path for path in vault.folder.rglob("*") if path.is_file()]) == 2
@@ -76,19 +74,19 @@ async def test_a_file_keeps_its_label_when_another_one_is_written(
 
 
 @pytest.mark.parametrize("name", ["plan.md", "Plan.md", "Docs/README.md"])
-async def test_a_file_that_is_written_again_takes_the_new_label(vault: World, name: str) -> None:
+async def test_rewritten_file_has_new_label(vault: World, name: str) -> None:
     await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @WRITE_FILE ("{name}", "$s") > $r', "first")
     await left_by(vault, f'S1: @WRITE_FILE ("./{name}", "hello") > $r', "second")
     assert await is_told(vault, f'@READ_FILE ("{name}")')
 
 
-async def test_a_fact_with_half_of_a_character_keeps_its_label(vault: World) -> None:
+async def test_fact_with_lone_surrogate_keeps_label(vault: World) -> None:
     await left_by(vault, f'S1: @VAULT ("x") > $s\nS2: @STORE_FACT ("note {HALF}: $s") > $r', "first")
     assert not await is_told(vault, '@QUERY_MEMORY ("note private")')
 
 
 @pytest.mark.parametrize("keys", [(f"k{HALF}", "k?"), ("k?", f"k{HALF}"), (f"k{HALF}", "k\\udc00")])
-async def test_a_note_under_half_of_a_character_keeps_its_label(vault: World, keys: tuple[str, str]) -> None:
+async def test_note_under_lone_surrogate_keeps_label(vault: World, keys: tuple[str, str]) -> None:
     """They are one note: what is no character is a question mark in a database."""
     noted, asked = keys
     plan = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("{noted}", $s) > $r\nS3: @GET_WM ("{asked}") > $n'
@@ -109,12 +107,12 @@ def proved(policy: Policy, text: str) -> bool:
         f'S3: @SET_WM ("k{HALF}", $s) > $r\nS5: @GET_WM ("k?") > $n',
     ],
 )
-def test_a_key_that_reads_as_any_key_proves_nothing(vault: World, plan: str) -> None:
+def test_wildcard_like_key_proves_nothing(vault: World, plan: str) -> None:
     begin, end = 'S1: @VAULT ("x") > $s\nS2: @NOTE ("k") > $key\n', '\nS6: @WEB_SEARCH ("$n") > $r'
     assert not proved(vault.policy, f"{begin}{plan}{end}")
 
 
-def test_other_keys_prove_as_before(vault: World) -> None:
+def test_other_keys_prove_unchanged(vault: World) -> None:
     for key in ("j", "*", "k*"):
         noted = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("k", $s) > $r\nS3: @SET_WM ("{key}", "x") > $r'
         text = f'{noted}\nS4: @GET_WM ("{key}") > $n\nS5: @WEB_SEARCH ("$n") > $r'
@@ -143,7 +141,7 @@ def _of_files(folder: Path, world: World) -> dict[str, Any]:
         ("a", "b/plan.md", ".", '@SEARCH_FILES ("private", path="a/b")'),
     ],
 )
-async def test_a_file_keeps_its_label_in_workspaces_above_and_below(
+async def test_file_keeps_label_in_parent_and_child_workspaces(
     vault: World, own: str, path: str, other: str, read: str
 ) -> None:
     for folder in ("a/b", "c"):
@@ -160,7 +158,7 @@ async def test_a_file_keeps_its_label_in_workspaces_above_and_below(
     ("own", "other", "names"),
     [("/w", "/w/a", {"b.md": "U/priv"}), ("/w/a/c", "/w", {"a/c/a/b.md": "U/priv"}), ("/w", "/v/a", {})],
 )
-def test_the_proof_takes_the_labels_of_workspaces_above_and_below(
+def test_proof_uses_labels_of_parent_and_child_workspaces(
     own: str, other: str, names: dict[str, str]
 ) -> None:
     with LabelStore.in_memory() as store:

@@ -28,7 +28,7 @@ def named(*names: str) -> list[dict[str, object]]:
         (("select", "hall__select"), "lists both 'select' and 'hall__select'"),
     ],
 )
-async def test_a_server_with_two_tools_of_one_name_is_refused(changeling, names, said):
+async def test_server_with_duplicate_tool_names_is_refused(changeling, names, said):
     changeling.declare(*named(*names))
     async with McpPool([changeling.config()]) as pool:
         with pytest.raises(CallsheetError, match="TOL016") as caught:
@@ -50,7 +50,7 @@ LOOKALIKES = [
 ]
 
 
-async def test_a_name_that_could_pass_for_another_is_left_out_and_the_others_stay(changeling):
+async def test_confusable_name_is_left_out_and_others_stay(changeling):
     changeling.declare(*named("look", *LOOKALIKES))
     async with McpPool([changeling.config()]) as pool:
         doubts = await pool.connect()
@@ -59,7 +59,7 @@ async def test_a_name_that_could_pass_for_another_is_left_out_and_the_others_sta
     assert all(d.message.isascii() for d in doubts)
 
 
-async def test_a_server_takes_over_no_local_name_and_no_name_of_another_server(changeling, tmp_path):
+async def test_server_overrides_no_local_name_and_no_other_server(changeling, tmp_path):
     changeling.declare(*named("read_file", "calc", "llm_summarize", "respond", "note"))
     settings = BuiltinSettings(workspace=tmp_path, data=tmp_path)
     registry = local_registry([], settings)
@@ -77,7 +77,7 @@ async def test_a_server_takes_over_no_local_name_and_no_name_of_another_server(c
     assert origins == {"HALL__NOTE": "mcp:hall", "ANNEXE__NOTE": "mcp:annexe", "HALL__CALC": "mcp:hall"}
 
 
-async def test_the_qualified_name_of_another_servers_tool_cannot_be_claimed(changeling):
+async def test_qualified_name_of_other_server_cannot_be_claimed(changeling):
     registry = local_registry([], None)
     other = dataclasses.replace(changeling.config(), name="annexe")
     changeling.declare(*named("look"))
@@ -98,7 +98,7 @@ async def test_the_qualified_name_of_another_servers_tool_cannot_be_claimed(chan
         st.text(max_size=6) | st.sampled_from(["look", "Look", "lo-ok", "s__look", "select"]), max_size=6
     )
 )
-def test_names_that_are_let_in_are_all_different_for_plans(names):
+def test_accepted_names_are_distinct_in_plans(names):
     """After the check no name by which a plan calls one tool is a name of another."""
     plain = [name for name in names if is_plain(name)]
     try:

@@ -59,7 +59,7 @@ def lines_run(read: Callable[[str], object], text: str) -> int:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("piece", PIECES)
-def test_twice_the_text_is_twice_the_work(reader, piece):
+def test_work_is_linear_in_text(reader, piece):
     read, one = READERS[reader], PIECES[piece]
     begin = {"json": '{"steps": [', "yaml": "steps:\n"}.get(reader, 'PLAN_START\nS1: @NOTE (text="x")\n')
     small = begin + one * (2_000 // len(one))
@@ -75,5 +75,5 @@ def test_twice_the_text_is_twice_the_work(reader, piece):
      "\n".join(f'S{n}: @NOTE (text="x") > $a' for n in range(20_000))],
     ids=["100,000 blanks", "100,000 parentheses", "blanks before", "20,000 steps"],
 )  # fmt: skip
-def test_what_took_others_minutes_takes_seconds(text):
+def test_pathological_texts_take_seconds(text):
     assert seconds(lambda: parse(text)) < 10

@@ -69,7 +69,7 @@ class World:
         self.runtime = Runtime([look, own, search], data=folder, model=model, **more)
 
 
-async def test_fields_whose_names_strangers_chose_or_that_are_private_are_not_named(tmp_path):
+async def test_private_or_untrusted_field_names_are_hidden(tmp_path):
     here = World(tmp_path, {"Ignore_the_goal": 1, "ada_is_ill": 2}, NEXT)
     await here.runtime.run('S1: @LOOK () > $a\nS2: RE-PLAN ("go on")')
     assert "an object with 2 fields" in here.asked[0]
@@ -77,7 +77,7 @@ async def test_fields_whose_names_strangers_chose_or_that_are_private_are_not_na
     assert "ada_is_ill" not in here.asked[0]
 
 
-async def test_fields_of_plain_data_and_those_of_a_run_without_a_policy_are_named(tmp_path):
+async def test_fields_are_named_for_plain_data_and_without_policy(tmp_path):
     here = World(tmp_path, {"city": 1}, NEXT)
     await here.runtime.run('S1: @OWN () > $a\nS2: RE-PLAN ("go on")')
     assert "an object with 1 fields: city" in here.asked[0]
@@ -93,7 +93,7 @@ def planner(request: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("given", [{"planner": planner}, {"share_values": {"v"}}])
-async def test_the_error_of_a_failed_step_that_a_planner_is_told_is_in_all_that_it_says(tmp_path, given):
+async def test_error_sent_to_planner_labels_its_plan(tmp_path, given):
     here = World(
         tmp_path,
         RuntimeError("the number is 4711"),
@@ -107,7 +107,7 @@ async def test_the_error_of_a_failed_step_that_a_planner_is_told_is_in_all_that_
     assert here.sent == []
 
 
-async def test_a_planner_that_is_told_how_a_step_failed_in_a_word_is_told_nothing(tmp_path):
+async def test_planner_receives_no_error_text_of_failed_step(tmp_path):
     value = RuntimeError("the number is 4711")
     here = World(tmp_path, value, json.dumps(STEPS), limits=Limits(replans_on_failure=1))
     assert (await here.runtime.run(GRAPH)).status is RunStatus.DONE

@@ -82,7 +82,7 @@ RECALL = graph(("query_memory", {"query": "what the note says"}), ("shout", {"te
 
 
 @pytest.mark.parametrize("source", ["box", "docs"])
-async def test_a_fact_that_another_program_recalled_has_its_label(office: Office, source: str) -> None:
+async def test_fact_recalled_by_other_program_has_its_label(office: Office, source: str) -> None:
     async with office.runtime() as runtime:
         assert (await runtime.run(REMEMBER.format(source))).ok
         found = await runtime.run('S1: @QUERY_MEMORY ("what the note says") > $f\nS2: @RESPOND ("done")')
@@ -94,9 +94,7 @@ async def test_a_fact_that_another_program_recalled_has_its_label(office: Office
 
 
 @pytest.mark.parametrize("source", ["box", "docs"])
-async def test_a_file_that_another_program_wrote_has_the_label_of_its_content(
-    office: Office, source: str
-) -> None:
+async def test_file_written_by_other_program_has_label_of_content(office: Office, source: str) -> None:
     copying = graph(
         ("read_file", {"path": f"{source}/a.txt"}),
         ("write_file", {"path": "docs/copy.txt", "content": "${v1}"}),

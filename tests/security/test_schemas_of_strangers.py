@@ -42,19 +42,19 @@ async def run(changeling: Any, tmp_path: Any, result: Any, schema: Any) -> Any:
         {"type": "object", "$ref": "http://127.0.0.1:9/schema"},
     ],
 )
-async def test_a_schema_of_results_keeps_no_call_from_ending(changeling, tmp_path, schema):
+async def test_hostile_result_schema_blocks_no_call(changeling, tmp_path, schema):
     result = {"a": "a" * 30 + "!", "a" * 30 + "!": 1, "b": "!" + "a" * 30}
     outcome = await run(changeling, tmp_path, result, schema)
     assert (outcome.status, outcome.variables["a"]) == (RunStatus.DONE, result)
 
 
-async def test_a_result_that_an_endless_pattern_does_not_match_is_in_doubt(changeling, tmp_path):
+async def test_result_not_matching_hostile_pattern_is_in_doubt(changeling, tmp_path):
     schema = {"type": "object", "properties": {"a": ENDLESS}}
     outcome = await run(changeling, tmp_path, {"a": "a" * 30 + "!"}, schema)
     assert outcome.status is RunStatus.IN_DOUBT
 
 
-async def test_a_result_that_is_not_what_its_tool_declares_is_in_doubt(changeling, tmp_path):
+async def test_result_violating_declared_schema_is_in_doubt(changeling, tmp_path):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     outcome = await run(changeling, tmp_path, {"n": "many"}, schema)
     assert outcome.status is RunStatus.IN_DOUBT
@@ -70,7 +70,7 @@ async def test_a_result_that_is_not_what_its_tool_declares_is_in_doubt(changelin
         ({}, "it declares structured content and returned none"),
     ],
 )
-def test_what_is_wrong_with_a_result_is_named(answer, said):
+def test_schema_violation_of_result_is_named(answer, said):
     from mcp_types import CallToolResult
 
     schema = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
@@ -81,7 +81,7 @@ def test_what_is_wrong_with_a_result_is_named(answer, said):
 
 
 @pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf"])
-async def test_a_schema_of_arguments_keeps_no_check_from_ending(changeling, tmp_path, word):
+async def test_hostile_argument_schema_blocks_no_check(changeling, tmp_path, word):
     schema = {"type": "object", "properties": {"thing": ITSELF}, "$defs": {"d": {word: [ITSELF] * 9}}}
     changeling.declare(declared(inputSchema=schema))
     begin = monotonic()
@@ -90,7 +90,7 @@ async def test_a_schema_of_arguments_keeps_no_check_from_ending(changeling, tmp_
     assert monotonic() - begin < 20
 
 
-async def test_a_server_whose_tools_cannot_be_read_is_told_where_they_cannot(changeling, tmp_path):
+async def test_server_with_unreadable_tools_is_reported_with_reason(changeling, tmp_path):
     changeling.declare(declared(description=5))
     found = await Runtime(mcp=[changeling.config()], data=tmp_path).check(PLAN)
     assert "tools.0.description: input should be a valid string" in found.errors[0].message

@@ -44,7 +44,7 @@ def bad_events(said: Any) -> dict[str, int]:
     return {run["run_id"]: run["event"] for run in said["runs"] if not run["ok"]}
 
 
-def test_what_nobody_has_changed_is_whole(recorded: Any) -> None:
+def test_unmodified_journal_is_intact(recorded: Any) -> None:
     said = verified(recorded)
     assert (said["ok"], bad_events(said), [anchor["ok"] for anchor in said["anchors"]]) == (
         True,
@@ -77,14 +77,14 @@ def test_what_nobody_has_changed_is_whole(recorded: Any) -> None:
     ],
     ids=["edited", "another time", "deleted", "swapped", "from another run"],
 )
-def test_the_first_bad_event_is_named(recorded: Any, statements: list[str], event: int) -> None:
+def test_first_bad_event_is_named(recorded: Any, statements: list[str], event: int) -> None:
     change(*statements)
     said = verified(recorded)
     assert said["ok"] is False
     assert bad_events(said)["one"] == event
 
 
-def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -> None:
+def test_carefully_truncated_tail_is_detected_by_head(recorded: Any) -> None:
     """The run's row is changed too: all that is left is a chain of its own, of a run that goes on."""
     last = "WHERE id >> 32 = {base} >> 32 ORDER BY id DESC LIMIT 1"
     change(
@@ -97,14 +97,14 @@ def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -
     assert [anchor["ok"] for anchor in said["anchors"]] == [False, True]
 
 
-def test_a_plan_that_was_changed_is_found_and_not_told(recorded: Any) -> None:
+def test_modified_plan_is_detected_and_not_shown(recorded: Any) -> None:
     change("UPDATE plans SET body = CAST(replace(CAST(body AS TEXT), '\"x\"', '\"y\"') AS BLOB)")
     assert bad_events(verified(recorded)) == {"one": 1, "two": 1}
     shown = recorded("show", "one", "--journal", "journal.db")
     assert (shown.exit_code, "is not what was written" in shown.stderr) == (1, True)
 
 
-def test_a_history_that_was_written_anew_is_found_by_its_head(recorded: Any) -> None:
+def test_rewritten_history_is_detected_by_head(recorded: Any) -> None:
     for file in Path().glob("journal.db*"):
         if file.is_file():
             file.unlink()

@@ -176,7 +176,7 @@ SHOWING: list[list[str]] = [
 ]
 
 
-def test_a_terminal_obeys_nothing_of_it_whatever_shows_it(user):
+def test_terminal_executes_no_control_sequence_in_any_output(user):
     written(user)
     told = dict(zip(map(" ".join, SHOWING), on_terminal(SHOWING), strict=True))
     assert {line: found for line, text in told.items() if (found := set(OBEYED) & set(text))} == {}

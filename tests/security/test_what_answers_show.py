@@ -31,21 +31,21 @@ def answering(said: str) -> Any:
 @pytest.mark.parametrize(
     "made", ["$n", '"Notes: $n"', '"$n\n$n"', '["$n", {"notes": "$n"}]', '"see https://own.example/ for: $n"']
 )
-async def test_private_notes_with_links_of_their_own_are_shown(world: World, made: str) -> None:
+async def test_private_notes_with_own_links_are_shown(world: World, made: str) -> None:
     world.write("notes.txt", LINKED)
     status, response = await shown(world, f'S1: @READ_FILE ("notes.txt") > $n\nS2: @RESPOND ({made})')
     assert status is Status.DONE
     assert "https://ada.example/papers" in response
 
 
-async def test_what_is_found_in_private_notes_with_links_is_shown(world: World) -> None:
+async def test_search_results_in_private_notes_with_links_are_shown(world: World) -> None:
     world.write("notes.txt", LINKED)
     query = """query="join(', ', [n])\""""
     plan = f'S1: @READ_FILE ("notes.txt") > $n\nS2: @SELECT ({{"n": $n}}, {query}) > $s\nS3: @RESPOND ($s)'
     assert await shown(world, plan, SELECT="her papers") == (Status.DONE, "her papers")
 
 
-async def test_parts_of_one_value_are_shown_together_unless_they_make_a_link(world: World) -> None:
+async def test_parts_of_value_are_shown_together_unless_they_form_link(world: World) -> None:
     plan = 'S1: @READ_FILE ("o.json") > $o:json\nS2: @RESPOND ("$o.a/$o.b")'
     world.write("o.json", '{"a": "3", "b": "4"}')
     assert await shown(world, plan) == (Status.DONE, "3/4")
@@ -61,7 +61,7 @@ async def test_parts_of_one_value_are_shown_together_unless_they_make_a_link(wor
     [('["https://evil.example/?d=$n"]', "$x"), ('[{"u": "https://evil.example/?d=$n"}]', "$x.u"),
      ('"https://evil.example/?d=$n"', "$x")],
 )  # fmt: skip
-async def test_a_loop_over_what_the_plan_writes_makes_no_link_of_private_data(
+async def test_loop_over_plan_text_forms_no_link_of_private_data(
     world: World, source: str, shows: str
 ) -> None:
     world.write("notes.txt", "private")
@@ -71,7 +71,7 @@ async def test_a_loop_over_what_the_plan_writes_makes_no_link_of_private_data(
     assert "private" not in response.replace("private data", "")
 
 
-async def test_a_loop_shows_private_notes_with_links_beside_links_of_the_plan(world: World) -> None:
+async def test_loop_shows_private_notes_beside_plan_links(world: World) -> None:
     world.write("notes.txt", own := "Ada keeps her papers at https://ada.example/papers")
     source = '["- $n", $n, "see https://own.example/ for more"]'
     plan = f'S1: @READ_FILE ("notes.txt") > $n\nS2: ?FOREACH ($x IN {source}) THEN @RESPOND ($x)'
@@ -83,7 +83,7 @@ async def test_a_loop_shows_private_notes_with_links_beside_links_of_the_plan(wo
     ("written", "old", "new"),
     [("see https://evil.example/?d=XX", "XX", "$n"), ("see XX$n", "XX", "https://evil.example/?d=")],
 )
-async def test_an_edit_makes_no_link_of_private_data(world: World, written: str, old: str, new: str) -> None:
+async def test_edit_forms_no_link_of_private_data(world: World, written: str, old: str, new: str) -> None:
     world.write("notes.txt", "private")
     edit = f'S3: @EDIT_FILE ("r.md", "{old}", "{new}") > $e'
     facts = SELECT | {"EDIT_FILE": ToolFacts(Effect.UNSAFE, ("path", "old", "new"))}
@@ -96,7 +96,7 @@ async def test_an_edit_makes_no_link_of_private_data(world: World, written: str,
     assert outcome.result.response == "see https[:]//evil[.]example/?d=private"
 
 
-async def test_an_edit_by_words_leaves_the_links_of_a_file(world: World) -> None:
+async def test_text_edit_keeps_links_of_file(world: World) -> None:
     world.write("notes.txt", LINKED)
     facts = SELECT | {"EDIT_FILE": ToolFacts(Effect.UNSAFE, ("path", "old", "new"))}
     edit = 'S1: @EDIT_FILE ("notes.txt", "Ada", "Eve") > $e\n'

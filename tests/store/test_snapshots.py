@@ -82,7 +82,7 @@ def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
+def test_any_snapshot_plus_later_events_equals_full_replay(
     always: None, journal: Journal, programs: None, text: str, world: int
 ) -> None:
     """For every snapshot and every later event: the same state, open calls, times and doubts."""
@@ -155,7 +155,7 @@ GRAPH = {
 @pytest.mark.parametrize(
     "plan", [plan_of(ASKING), parse_dag(json.dumps(GRAPH)).require()], ids=["text", "graph"]
 )
-async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
+async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch, plan: Plan
 ) -> None:
     """Answer by answer and decision by decision, each in a process of its own: no event before it is read."""
@@ -239,14 +239,14 @@ def snapshots(journal: Journal, run_id: str = "r") -> list[Any]:
     return [event for event in journal.events(run_id) if event.type is EventType.SNAPSHOT]
 
 
-async def test_a_value_stands_in_the_journal_once(always: None, journal: Journal) -> None:
+async def test_value_is_stored_once(always: None, journal: Journal) -> None:
     await interrupted_at_the_write(journal)
     *_, last = snapshots(journal)
     assert LONG not in json.dumps(last.body)
     assert last.size < 1_500
 
 
-async def test_the_run_goes_on_from_its_last_snapshot(
+async def test_run_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = await interrupted_at_the_write(journal)
@@ -272,7 +272,7 @@ def change(journal: Journal, statement: str, *values: object) -> None:
     connection.close()
 
 
-async def test_a_value_that_changed_is_never_taken(always: None, journal: Journal) -> None:
+async def test_modified_value_is_never_used(always: None, journal: Journal) -> None:
     """The snapshot names the event of the value; where that is another now, the first bad event is told."""
     plan = await interrupted_at_the_write(journal)
     change(
@@ -285,7 +285,7 @@ async def test_a_value_that_changed_is_never_taken(always: None, journal: Journa
     assert bad == journal.verify("r")
 
 
-async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> None:
+async def test_edited_snapshot_is_detected(always: None, journal: Journal) -> None:
     plan = await interrupted_at_the_write(journal)
     last = snapshots(journal)[-1]
     change(
@@ -300,7 +300,7 @@ async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> No
 
 
 @pytest.mark.parametrize("fault", ["format", "state", "values", "seqs"])
-async def test_a_snapshot_that_does_not_fit_is_passed_over(
+async def test_mismatched_snapshot_is_skipped(
     always: None, journal: Journal, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is what another version wrote, say: all events tell the same."""
@@ -327,7 +327,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     assert facts_of(stands) == facts_of(whole)
 
 
-def test_snapshots_stay_a_fraction_of_the_journal() -> None:
+def test_snapshots_stay_fraction_of_journal() -> None:
     """The larger one is, the longer until the next: together at most a byte for 25 events' worth of one."""
     policy = Policy()
     assert policy.next_after(0, 0) == 8_000
@@ -335,12 +335,12 @@ def test_snapshots_stay_a_fraction_of_the_journal() -> None:
     assert policy.next_after(8_001, 1_000_000) == 48_001
 
 
-async def test_a_short_run_has_none(journal: Journal) -> None:
+async def test_short_run_has_no_snapshot(journal: Journal) -> None:
     await interrupted_at_the_write(journal)
     assert snapshots(journal) == []
 
 
-async def test_values_that_nothing_needs_any_more_are_let_go(
+async def test_unneeded_values_are_dropped(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A loop that goes over one variable keeps no more of its results in memory than that one."""
@@ -374,7 +374,7 @@ def written_bytes() -> int:
     return int(fields["wchar"])
 
 
-async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
+async def test_run_writes_less_than_two_and_half_times_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log, database, plan and snapshots together, with a snapshot every hundred events."""
@@ -394,7 +394,7 @@ async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_state_at_each_event_is_that_of_a_replay_of_the_events_up_to_it(
+def test_state_at_each_event_equals_replay_up_to_it(
     journal: Journal, always: None, text: str, world: int
 ) -> None:
     """Whatever snapshots there are, before the event and after it."""

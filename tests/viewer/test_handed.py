@@ -29,9 +29,7 @@ async def saved(opener_page, button: str, folder: Path) -> str:
     return path.read_text()
 
 
-async def test_the_document_after_a_step_follows_the_scrubber(
-    open_report: Opener, runs: Runs, tmp_path: Path
-):
+async def test_document_after_step_follows_scrubber(open_report: Opener, runs: Runs, tmp_path: Path):
     opened = await open_report("triage", "#below=lctl&then&seq=32")
     assert "after S9, event" in await opened.text(".document .bar")
     await opened.page.select_option(".moment select", "2")
@@ -45,7 +43,7 @@ async def test_the_document_after_a_step_follows_the_scrubber(
     assert "Post-mortem" in await opened.text(".document .bar")
 
 
-async def test_each_handoff_shows_its_outcome(open_report: Opener):
+async def test_handoff_shows_outcome(open_report: Opener):
     opened = await open_report("waits", "#below=lctl")
     told = [" ".join(text.split()) for text in await opened.page.locator(".hops li").all_inner_texts()]
     assert len(told) == 2
@@ -57,7 +55,7 @@ async def test_each_handoff_shows_its_outcome(open_report: Opener):
     assert "No hand-off up to event 1" in await opened.text(".hops")
 
 
-async def test_what_did_not_come_along_an_edge_is_marked_there(open_report: Opener):
+async def test_facts_dropped_on_edge_are_marked(open_report: Opener):
     opened = await open_report("waits", "#step=S4")
     marks = opened.page.locator(".dag .lost")
     assert [await mark.get_attribute("aria-label") for mark in await marks.all()] == [
@@ -71,7 +69,7 @@ async def test_what_did_not_come_along_an_edge_is_marked_there(open_report: Open
     assert "$total was passed from S7 to S8, but its confidence of 0.00 is too low to hand it on" in blocked
 
 
-async def test_the_spans_are_those_that_are_exported(open_report: Opener, runs: Runs, tmp_path: Path):
+async def test_spans_equal_exported_ones(open_report: Opener, runs: Runs, tmp_path: Path):
     opened = await open_report("triage", "#below=otel")
     text = await saved(opened.page, ".otel button:has-text('Download')", tmp_path)
     with Journal.open(runs.folder / "journal.db", Durability.OFF) as journal:
@@ -82,9 +80,7 @@ async def test_the_spans_are_those_that_are_exported(open_report: Opener, runs: 
     assert "resourceMetrics" in await opened.text(".otel .source")
 
 
-async def test_where_the_spans_are_not_in_the_page_it_says_how_to_export_them(
-    open_report: Opener, runs: Runs, tmp_path: Path
-):
+async def test_page_without_spans_names_export_command(open_report: Opener, runs: Runs, tmp_path: Path):
     await runs.page("waits")
     with Journal.open(runs.folder / "journal.db", Durability.OFF) as journal:
         document = report_document(journal, "waits", "test", Showing(has_spans=False))
@@ -94,7 +90,7 @@ async def test_where_the_spans_are_not_in_the_page_it_says_how_to_export_them(
     assert "callsheet trace export waits --file" in await opened.text("#below-panel")
 
 
-async def test_a_duration_is_rounded_before_it_is_divided_into_minutes(
+async def test_duration_is_rounded_before_division_into_minutes(
     open_report: Opener, runs: Runs, tmp_path: Path
 ):
     await runs.page("waits")

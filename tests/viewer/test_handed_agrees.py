@@ -70,12 +70,12 @@ def agrees(journal: Journal, compose) -> int:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
-def test_the_document_after_each_step_equals_that_of_the_command(journal, compose, text, world):
+def test_document_after_each_step_equals_command_output(journal, compose, text, world):
     run_of(journal, plan_of(text), world)
     agrees(journal, compose)
 
 
-def test_doubts_and_attempts_are_told_where_they_hold(journal, compose):
+def test_doubts_and_attempts_are_shown_where_they_apply(journal, compose):
     plan = (
         "S1: @A > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @C > $c:float ON_FAIL @RETRY(2)\n"
         'S4: @RESPOND ("$a $b $c")'
@@ -84,14 +84,14 @@ def test_doubts_and_attempts_are_told_where_they_hold(journal, compose):
     assert agrees(journal, compose) == 4
 
 
-def test_lists_too_long_for_a_line_stand_on_lines_of_their_own(journal, compose):
+def test_long_lists_are_on_separate_lines(journal, compose):
     steps = [f'S{n}: @FORMAT ("{n}") > $v{n}' for n in range(1, 60)]
     used = " ".join(f"$v{n}" for n in range(1, 60))
     tell(journal, "\n".join([*steps, f'S60: @RESPOND ("{used}")']), scripted(), facts=FACTS)
     assert agrees(journal, compose) > 20  # formats run side by side, and share a step
 
 
-def test_a_failed_run_has_documents_for_its_steps(journal, compose):
+def test_failed_run_has_documents_for_steps(journal, compose):
     plan = 'S1: @A > $a\nS2: @B ($a) > $b ON_FAIL TERMINATE ("no: $b")'
     tell(journal, plan, scripted(a="1", b=ToolFailed("no")), facts=FACTS)
     assert agrees(journal, compose) == 2

@@ -23,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
+async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(
     browser: Browser, folder: Path
 ):
     with running(folder) as api:
@@ -52,7 +52,7 @@ async def test_a_run_is_forked_with_a_variable_edited_and_run_again_after_a_yes(
         await web.page.context.close()
 
 
-async def test_a_page_whose_server_is_gone_says_so(browser: Browser, folder: Path):
+async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @HOLD (name="gate") > $a')
         web = await browse(browser, api)
@@ -74,7 +74,7 @@ async def _is_elsewhere(address: str, run: str) -> bool:
     return address.partition("&")[0] != run.partition("&")[0]
 
 
-async def test_a_call_that_may_have_taken_place_is_decided_about(browser: Browser, folder: Path):
+async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
     with running(folder) as api:
         run = api.start('S1: @WRITE (name="gate") > $a', 'S2: @RESPOND ("it gave $a")')
         await asyncio.to_thread(_wait_for, folder / "gate.began")

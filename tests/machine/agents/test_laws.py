@@ -117,7 +117,7 @@ def is_diverted(text: str, said: str) -> bool:
 
 @given(plans, SEEDS, SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: int, second: int) -> None:
+def test_arrival_order_changes_no_result(text: str, world: int, first: int, second: int) -> None:
     one, calls = simulated(text, world, first)
     other, other_calls = simulated(text, world, second)
     assert one == other
@@ -127,9 +127,7 @@ def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: in
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_folded_from_any_prefix_of_its_events_a_run_goes_on_to_the_same_end(
-    text: str, world: int, schedule: int
-) -> None:
+def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     for length in range(1, len(run.events) + 1):
@@ -145,9 +143,7 @@ def test_folded_from_any_prefix_of_its_events_a_run_goes_on_to_the_same_end(
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_restored_from_its_state_at_any_event_it_goes_on_command_for_command(
-    text: str, world: int, schedule: int
-) -> None:
+def test_restored_state_continues_with_same_commands(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     whole, waiting = machine_of(text), dict[str, Awaited]()
@@ -168,7 +164,7 @@ def test_restored_from_its_state_at_any_event_it_goes_on_command_for_command(
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=40, deadline=None)
-def test_restored_at_every_event_it_comes_to_the_same_end(text: str, world: int, schedule: int) -> None:
+def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
@@ -191,7 +187,7 @@ tight = st.builds(
 
 @given(plans, SEEDS, SEEDS, tight)
 @settings(max_examples=150, deadline=None)
-def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Limits) -> None:
+def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits: Limits) -> None:
     run = driven(machine_of(text, limits), world, schedule)
     usage = run.run(INPUTS).usage
     calls = [c for _, c in run.launched if isinstance(c, CallTool | CallModel | AgentTurn)]
@@ -204,7 +200,7 @@ def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Lim
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=100, deadline=None)
-def test_what_starts_early_changes_nothing_about_agents(text: str, world: int, schedule: int) -> None:
+def test_early_starts_do_not_affect_agents(text: str, world: int, schedule: int) -> None:
     told: list[list[tuple[NoteKind, str, str]]] = []
     called: list[set[str]] = []
     results: list[Result] = []

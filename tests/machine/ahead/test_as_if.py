@@ -29,7 +29,7 @@ def hold(one: Ran, early: Ran) -> None:
 
 @given(PLANS, SEEDS, SEEDS, st.sampled_from([2, 4, 50]))
 @settings(max_examples=300, deadline=None)
-def test_auto_is_as_if_sequential(text: str, world: int, schedule: int, most: int) -> None:
+def test_auto_equals_sequential(text: str, world: int, schedule: int, most: int) -> None:
     """Random plans, effects, outcomes and durations: nothing but the time is different."""
     one = ran(text, world, schedule, LIMITS)
     early = ran(text, world, schedule, replace(AHEAD, max_concurrency=most))
@@ -60,7 +60,7 @@ def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limit
 
 @given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS)
 @settings(max_examples=200, deadline=None)
-def test_early_reads_see_exactly_the_writes_before_them(text: str, world: int, schedule: int) -> None:
+def test_early_reads_see_exactly_earlier_writes(text: str, world: int, schedule: int) -> None:
     """Outside of groups, whose members see one another's writes by chance on any schedule."""
     one = told_by_a_changing_world(text, world, schedule, LIMITS)
     assert told_by_a_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one
@@ -83,7 +83,7 @@ tight = st.builds(
 
 @given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS, tight)
 @settings(max_examples=200, deadline=None)
-def test_no_step_is_refused_because_of_a_later_one(
+def test_no_step_is_refused_because_of_later_step(
     text: str, world: int, schedule: int, limits: Limits
 ) -> None:
     """Under every limit the run ends as the sequential one does.
@@ -95,7 +95,7 @@ def test_no_step_is_refused_because_of_a_later_one(
 
 @given(busy_plans(), SEEDS, SEEDS, tight)
 @settings(max_examples=200, deadline=None)
-def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Limits) -> None:
+def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits: Limits) -> None:
     early = ran(text, world, schedule, replace(limits, schedule=AUTO))
     usage = early.result.usage
     assert usage.calls == len(early.calls) + usage.calls_by_tool.get("RE-PLAN", 0)
@@ -107,7 +107,7 @@ def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Lim
 
 @given(PLANS, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_folded_at_any_event_it_goes_on_to_the_same_end(text: str, world: int, schedule: int) -> None:
+def test_fold_at_any_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     """Crash points: the same calls are open, also those that left early, and the end is the same."""
     run = simulation_of(machine_of(text, AHEAD), world, schedule)
     result = run.run(INPUTS)
@@ -130,9 +130,7 @@ def test_folded_at_any_event_it_goes_on_to_the_same_end(text: str, world: int, s
 
 @given(PLANS, SEEDS, SEEDS, st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
-def test_a_machine_that_pauses_lets_the_same_calls_leave(
-    text: str, world: int, schedule: int, units: int
-) -> None:
+def test_slicing_does_not_change_calls(text: str, world: int, schedule: int, units: int) -> None:
     run = simulation_of(machine_of(text, AHEAD), world, schedule)
     run.run(INPUTS)
     whole, sliced, hurried = (machine_of(text, AHEAD) for _ in range(3))
@@ -152,9 +150,7 @@ def test_a_machine_that_pauses_lets_the_same_calls_leave(
 
 @given(PLANS, SEEDS, SEEDS, st.data())
 @settings(max_examples=60, deadline=None)
-def test_events_that_come_again_change_nothing(
-    text: str, world: int, schedule: int, data: st.DataObject
-) -> None:
+def test_repeated_events_change_nothing(text: str, world: int, schedule: int, data: st.DataObject) -> None:
     run = simulation_of(machine_of(text, AHEAD), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text, AHEAD)

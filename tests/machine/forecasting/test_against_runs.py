@@ -105,7 +105,7 @@ def run(plan: Plan, world: int, known: Mapping[str, JSON]) -> tuple[list[Called]
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=400, deadline=None)
-def test_every_call_of_a_run_is_foreseen_with_arguments_that_fit(text: str, world: int) -> None:
+def test_every_call_of_run_is_forecast_with_matching_arguments(text: str, world: int) -> None:
     """The known parts of the arguments are those of the run, and the run makes no call more often."""
     plan = plan_of(text)
     forecast = {step.step.id: step for step in foresee(plan, INPUTS, Knowledge(facts=FACTS)).steps}
@@ -128,9 +128,7 @@ def test_every_call_of_a_run_is_foreseen_with_arguments_that_fit(text: str, worl
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=300, deadline=None)
-def test_where_no_step_fails_what_always_happens_does_and_what_waits_for_a_failure_does_not(
-    text: str, world: int
-) -> None:
+def test_forecast_always_and_on_failure_hold_without_failures(text: str, world: int) -> None:
     """A run to its end without a failure makes at least the fewest calls of each step."""
     plan = plan_of(text)
     calls, result, failed = run(plan, world, {})
@@ -149,9 +147,7 @@ def test_where_no_step_fails_what_always_happens_does_and_what_waits_for_a_failu
     st.integers(1, 8).map(lambda n: f"S{n}"), st.sampled_from([1, "2", [1, "x"], {"k": 1}, "", None])
 ))  # fmt: skip
 @settings(max_examples=400, deadline=None)
-def test_a_run_in_which_steps_give_what_was_assumed_is_foreseen_too(
-    text: str, world: int, assumed: dict[str, Any]
-) -> None:
+def test_run_with_assumed_results_is_forecast(text: str, world: int, assumed: dict[str, Any]) -> None:
     """Assumed results decide guards and fill arguments exactly as they do in a run."""
     plan = plan_of(text)
     known = {step.id: assumed[step.id] for step in plan.steps if step.id in assumed and step.foreach is None}

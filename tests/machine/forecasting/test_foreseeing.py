@@ -41,7 +41,7 @@ def when(forecast: Forecast) -> list[str]:
     return [str(s.when) for s in forecast.steps]
 
 
-def test_results_are_placeholders_and_everything_else_is_resolved() -> None:
+def test_results_are_placeholders_and_rest_is_resolved() -> None:
     found = told("S1: @READ ($p) > $r\nS2: @WRITE ($r.name, n=1) > $w\nS3: @RESPOND ($w)", {"p": "a.txt"})
 
     assert arguments(found, "S1") == [{"x": "a.txt"}]
@@ -50,7 +50,7 @@ def test_results_are_placeholders_and_everything_else_is_resolved() -> None:
     assert when(found) == ["always"] * 3
 
 
-def test_an_undecided_guard_leaves_open_whether_and_what_its_variable_holds() -> None:
+def test_undecided_guard_leaves_call_and_variable_open() -> None:
     found = told(
         "S1: @READ (1) > $a\nS2: ?IF ($a == 1) THEN @READ (2) > $a\nS3: @READ ($a) > $b\nS4: @RESPOND ($b)"
     )
@@ -60,14 +60,14 @@ def test_an_undecided_guard_leaves_open_whether_and_what_its_variable_holds() ->
     assert step(found, "S3").depends_on == ("S1", "S2")
 
 
-def test_a_decided_guard_takes_one_side_alone() -> None:
+def test_decided_guard_takes_one_branch() -> None:
     found = told('S1: ?IF ($n > 1) THEN GOTO S3\nS2: @READ (2)\nS3: @READ (3)\nS4: @RESPOND ("x")', {"n": 2})
 
     assert when(found) == ["always", "never", "always", "always"]
     assert step(found, "S2").why_not == "nothing leads to it"
 
 
-def test_both_sides_of_an_undecided_jump_meet_again() -> None:
+def test_branches_of_undecided_jump_merge() -> None:
     found = told(
         'S1: @READ (1) > $n\nS2: ?IF ($n > 1) THEN GOTO S4\nS3: @READ (3)\nS4: @READ (4)\nS5: @RESPOND ("x")'
     )
@@ -75,7 +75,7 @@ def test_both_sides_of_an_undecided_jump_meet_again() -> None:
     assert when(found) == ["always", "maybe", "maybe", "always", "always"]
 
 
-def test_a_value_that_is_the_same_on_both_sides_stays_known() -> None:
+def test_value_equal_on_both_branches_stays_known() -> None:
     found = told(
         "S1: @READ (1) > $n\nS2: ?IF ($n > 1) THEN GOTO S4\n"
         'S3: @READ (2) > $other\nS4: @READ ($k)\nS5: @RESPOND ("x")',
@@ -85,7 +85,7 @@ def test_a_value_that_is_the_same_on_both_sides_stays_known() -> None:
     assert arguments(found, "S4") == [{"x": "key"}]
 
 
-def test_a_known_list_shows_each_of_its_calls_and_its_results_keep_their_places() -> None:
+def test_known_list_shows_each_call_in_order() -> None:
     found = told(
         "S1: ?FOREACH ($i IN [1, 2, 3]) THEN ?IF ($i != 2) THEN @READ ($i) > $r\nS2: @READ ($r.1)\n"
         "S3: @RESPOND ($r)"
@@ -98,7 +98,7 @@ def test_a_known_list_shows_each_of_its_calls_and_its_results_keep_their_places(
     assert arguments(found, "S2") == [{"x": "<READ result.2>"}]
 
 
-def test_the_forecast_of_a_long_list_shows_the_first_calls_and_counts_all() -> None:
+def test_forecast_of_long_list_shows_first_calls_and_counts_all() -> None:
     found = told(
         "S1: ?FOREACH ($i IN $many) THEN @READ ($i) > $r\nS2: @RESPOND ($r)", {"many": list(range(5_000))}
     )
@@ -107,7 +107,7 @@ def test_the_forecast_of_a_long_list_shows_the_first_calls_and_counts_all() -> N
     assert step(found, "S1").times == Times(5_000, 5_000)
 
 
-def test_an_unknown_list_shows_one_call_for_each_item() -> None:
+def test_unknown_list_shows_one_call_per_item() -> None:
     found = told("S1: @READ (1) > $l\nS2: ?FOREACH ($i IN $l) THEN @WRITE ($i.name) > $r\nS3: @RESPOND ($r)")
 
     assert step(found, "S2").is_per_item
@@ -115,7 +115,7 @@ def test_an_unknown_list_shows_one_call_for_each_item() -> None:
     assert step(found, "S2").total == Times(0, None)
 
 
-def test_an_empty_list_makes_no_call_and_gives_an_empty_list() -> None:
+def test_empty_list_makes_no_call() -> None:
     found = told(
         "S1: ?FOREACH ($i IN []) THEN @READ ($i) > $r\n"
         'S2: ?IF (IS_EMPTY($r)) THEN @READ (2)\nS3: @RESPOND ("x")'
@@ -125,7 +125,7 @@ def test_an_empty_list_makes_no_call_and_gives_an_empty_list() -> None:
     assert when(found) == ["never", "always", "always"]
 
 
-def test_a_loop_is_looked_at_once_and_what_it_sets_is_open() -> None:
+def test_loop_is_visited_once_and_its_variables_are_open() -> None:
     found = told(
         "S1: @READ ($a) > $b\nS2: @READ ($b) > $a\nS3: ?IF ($a != 1) THEN GOTO S1\nS4: @RESPOND ($a)",
         {"a": 5},
@@ -137,7 +137,7 @@ def test_a_loop_is_looked_at_once_and_what_it_sets_is_open() -> None:
     assert not step(found, "S4").repeats
 
 
-def test_steps_reached_only_by_a_failure_are_marked_on_failure() -> None:
+def test_steps_reached_only_by_failure_are_marked_on_failure() -> None:
     found = told(
         'S1: @READ (1) > $a ON_FAIL @RETRY(2) GOTO S3\nS2: @RESPOND ("fine")\n'
         'S3: @WRITE ($a)\nS4: @RESPOND ("x")'
@@ -148,7 +148,7 @@ def test_steps_reached_only_by_a_failure_are_marked_on_failure() -> None:
     assert step(found, "S1").total == Times(1, 3)
 
 
-def test_members_of_a_group_see_the_variables_as_they_were() -> None:
+def test_group_members_see_variables_before_group() -> None:
     found = told(
         "S1: @READ (1) > $a\n@PARALLEL {\nS2: @READ (2) > $a\nS3: @READ ($a) > $b\n}\nS4: @READ ($a)\n"
         "S5: @RESPOND ($b)"
@@ -158,7 +158,7 @@ def test_members_of_a_group_see_the_variables_as_they_were() -> None:
     assert step(found, "S4").depends_on == ("S2",)
 
 
-def test_a_failure_in_a_group_leaves_a_list_of_unknown_length_where_it_leads() -> None:
+def test_failure_in_group_gives_list_of_unknown_length() -> None:
     """A FOREACH that is diverted keeps the results up to its failure only."""
     found = told(
         "@PARALLEL {\nS1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r ON_FAIL GOTO S3\n}\n"
@@ -168,7 +168,7 @@ def test_a_failure_in_a_group_leaves_a_list_of_unknown_length_where_it_leads() -
     assert step(found, "S3").is_per_item
 
 
-def test_an_assumed_result_decides_what_follows() -> None:
+def test_assumed_result_decides_later_steps() -> None:
     text = 'S1: @READ (1) > $n:int\nS2: ?IF ($n > 2) THEN @WRITE ($n)\nS3: @RESPOND ("x")'
 
     assert when(told(text, assumed={"S1": "3"})) == ["always", "always", "always"]
@@ -176,7 +176,7 @@ def test_an_assumed_result_decides_what_follows() -> None:
     assert step(told(text, assumed={"S1": "3"}), "S1").result == 3
 
 
-def test_a_transform_of_known_values_is_carried_out_and_of_unknown_ones_is_not() -> None:
+def test_transform_of_known_values_is_evaluated() -> None:
     asked: list[Any] = []
 
     def compute(tool: str, given: dict[str, Any]) -> Computed:
@@ -195,7 +195,7 @@ def test_a_transform_of_known_values_is_carried_out_and_of_unknown_ones_is_not()
     assert not step(found, "S3").is_computed
 
 
-def test_a_transform_that_fails_before_the_run_fails_in_it() -> None:
+def test_transform_failing_in_forecast_fails_in_run() -> None:
     found = told(
         'S1: @CALC ("1 / 0") > $b ON_FAIL GOTO S3\nS2: @READ (2)\nS3: @READ ($b)\nS4: @RESPOND ("x")',
         compute=lambda tool, given: Computed(False, "a division by zero"),
@@ -205,7 +205,7 @@ def test_a_transform_that_fails_before_the_run_fails_in_it() -> None:
     assert arguments(found, "S3") == [{"x": "a division by zero"}]
 
 
-def test_new_plans_and_agents_are_named_as_what_cannot_be_foreseen() -> None:
+def test_new_plans_and_agents_are_listed_as_unforeseeable() -> None:
     found = told('S1: @AGENT_SOLVE ("goal") > $a\nS2: ?IF ($a == 1) THEN RE-PLAN ("why")\nS3: @RESPOND ($a)')
 
     assert len(found.unforeseen) == 2
@@ -213,7 +213,7 @@ def test_new_plans_and_agents_are_named_as_what_cannot_be_foreseen() -> None:
     assert found.unforeseen[1].startswith("S2:")
 
 
-def test_a_new_plan_asks_a_model_and_perhaps_once_more_for_its_repair() -> None:
+def test_new_plan_costs_one_model_request_and_possibly_repair() -> None:
     once = 'S1: @READ (1) > $a\nS2: ?IF ($a == 1) THEN RE-PLAN ("why")\nS3: RE-PLAN ("b") ON_FAIL @RETRY(2)'
     totals = totals_of(told(once))
 
@@ -225,7 +225,7 @@ def test_a_new_plan_asks_a_model_and_perhaps_once_more_for_its_repair() -> None:
     assert totals_of(told(never)).model_calls == Times()
 
 
-def test_a_tool_that_nobody_declared_counts_as_one_that_may_do_anything() -> None:
+def test_undeclared_tool_may_have_any_effect() -> None:
     found = told(
         'S1: @STRANGE (1)\nS2: @READ (1)\nS3: @RESPOND ("x")', needs_approval={"STRANGE"}.__contains__
     )
@@ -235,7 +235,7 @@ def test_a_tool_that_nobody_declared_counts_as_one_that_may_do_anything() -> Non
     assert totals_of(found).to_approve == ("S1",)
 
 
-def test_a_plan_of_dependencies_is_looked_at_and_told_by_its_levels() -> None:
+def test_graph_is_forecast_by_level() -> None:
     def made(id_: str, value: Any, *after: str) -> Step:
         return Step(id_, Call("READ", named=(("x", value),)), output=Output(f"v{id_}"), depends_on=after)
 
@@ -252,19 +252,19 @@ def test_a_plan_of_dependencies_is_looked_at_and_told_by_its_levels() -> None:
     assert step(found, "2").depends_on == ("1",)
 
 
-def test_dependencies_that_never_end_are_refused() -> None:
+def test_cyclic_dependencies_are_refused() -> None:
     plan = Plan((Step("1", Call("READ"), depends_on=("1",)),), order=Order.DAG)
 
     with pytest.raises(ValueError, match="wait for one another"):
         foresee(plan)
 
 
-def test_an_empty_plan_does_nothing() -> None:
+def test_empty_plan_does_nothing() -> None:
     assert foresee(Plan(())).steps == ()
 
 
 @pytest.mark.parametrize("jump", ["S10000", "S{far}", "S{back}"])
-def test_ten_thousand_steps_with_ways_that_cross_take_seconds_at_most(jump: str) -> None:
+def test_ten_thousand_steps_with_crossing_branches_take_bounded_time(jump: str) -> None:
     """The work is near linear: each step is looked at once and joins share a budget."""
     lines = [
         f"S{i}: @READ ($v{i - 1}) > $v{i} ON_FAIL GOTO "
@@ -277,7 +277,7 @@ def test_ten_thousand_steps_with_ways_that_cross_take_seconds_at_most(jump: str)
     assert len(found[0].steps) == 10_000
 
 
-def test_a_placeholder_tells_its_step_and_place() -> None:
+def test_placeholder_names_step_and_path() -> None:
     found = told('S1: @READ (1) > $a:json\nS2: @WRITE ($a.x)\nS3: @RESPOND ("x")')
 
     assert step(found, "S2").visits[0].arguments == (("x", Unknown("READ result", "S1", ("x",))),)
@@ -294,7 +294,7 @@ def test_a_placeholder_tells_its_step_and_place() -> None:
         (', tools=["read", "write"]', 10, Effect.UNSAFE),
     ],
 )
-def test_the_forecast_of_an_agent_has_its_turns_and_tools(arguments: str, most: int, effect: Effect) -> None:
+def test_agent_forecast_has_turns_and_tools(arguments: str, most: int, effect: Effect) -> None:
     facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
     plan = plan_of(f'S1: @AGENT_SOLVE ("goal"{arguments}) > $a')
     found = foresee(plan, None, Knowledge(facts=facts, ask_model=lambda *_: ModelUse(1, None, 0, False)))
@@ -317,7 +317,7 @@ def test_the_forecast_of_an_agent_has_its_turns_and_tools(arguments: str, most: 
         (", tools=[]", 0, 0),
     ],
 )
-def test_the_totals_hold_what_an_agent_may_call_and_not_more(arguments: str, most: int, writes: int) -> None:
+def test_totals_bound_agent_calls(arguments: str, most: int, writes: int) -> None:
     facts = {**FACTS, "AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ",)))}
     plan = plan_of(f'S1: @READ (path="a") > $t\nS2: @AGENT_SOLVE ("goal"{arguments}) > $a')
     told = totals_of(

@@ -655,7 +655,7 @@ def _forgetting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_plan_of_the_corpus_shows_the_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_is_detected_by_corpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, attribute, replacement in MUTANTS[name]:
         if isinstance(place, str):
             monkeypatch.setattr(f"{place}.{attribute}", replacement)

@@ -48,7 +48,7 @@ def _parameters(_tool: str) -> tuple[str, ...]:
 
 
 @given(STEPS)
-def test_a_step_of_plain_values_makes_no_links(step: Step):
+def test_step_of_plain_values_makes_no_links(step: Step):
     if not is_plain(step):
         return
     assert isinstance(step.action, Call)
@@ -70,7 +70,7 @@ def test_separate_values_form_no_address_with_data(step: Step):
         assert not JUDGE.links_data(call)
 
 
-def test_steps_of_plain_values_are_told_from_those_that_are_none():
+def test_plain_values_are_recognized():
     plain = Call("LLM_ANALYZE", (Ref("a"),), (("task", Literal("compare: 1/2")),))
     assert is_plain(Step("S1", plain))
     assert not is_plain(Step("S1", Call("LLM_ANALYZE", (Literal("see https://a.example"),))))
@@ -93,14 +93,14 @@ def test_steps_of_plain_values_are_told_from_those_that_are_none():
         ((Ref("a"), "%2f"), False),
     ],
 )
-def test_values_stand_apart_where_blanks_part_them_and_no_text_is_of_an_address(
+def test_blank_separated_values_without_address_text_are_separate(
     parts: tuple[str | Ref, ...], is_apart: bool
 ):
     assert stands_apart(Step("S1", Call("STORE_FACT", (Template(parts),)))) == is_apart
 
 
 @given(st.lists(TEXTS, max_size=4).map("".join))
-def test_an_address_is_looked_for_only_where_one_can_be(text: str):
+def test_address_search_is_skipped_where_impossible(text: str):
     patterns = (links._BARE, links._DOMAIN, links._MARKDOWN, links._TAG)  # pyright: ignore[reportPrivateUsage]
     found = any(pattern.search(text) for pattern in patterns)
     assert links._is_address(text, "", is_own=True) == found  # pyright: ignore[reportPrivateUsage]
@@ -193,9 +193,7 @@ class Mentioned:
 @example(["test_a.py", "testc.py"], [("python3 -m unittest", [])])
 @example(["x/__init__.py", "y/__init__.py"], [("python3", ["y"])])
 @looks_inside
-def test_files_that_are_found_alike_are_asked_for_once(
-    files: list[str], commands: list[tuple[str, list[str]]]
-):
+def test_equal_file_queries_are_made_once(files: list[str], commands: list[tuple[str, list[str]]]):
     program = "\n".join(" ".join((command, *operands)) for command, operands in commands)
     asked = {path for _, path in Mentioned(files, [program]).asked}
     assert any(runs_file(program, None, Named.of(path)) for path in asked) == any(
@@ -204,7 +202,7 @@ def test_files_that_are_found_alike_are_asked_for_once(
 
 
 @looks_inside
-def test_how_many_are_asked_for_does_not_grow_with_them():
+def test_number_of_file_queries_is_bounded():
     files = [f"tests/test_{at}.py" for at in range(1000)]
     asked = Mentioned(files, ["pytest tests/test_7.py tests/test_x.py"] * 3).asked
     assert {path for _, path in asked} == {"tests/test_0.py", "tests/test_7.py"}
@@ -212,7 +210,7 @@ def test_how_many_are_asked_for_does_not_grow_with_them():
 
 
 @looks_inside
-def test_programs_that_run_a_folder_are_asked_for_the_files_in_it_alone():
+def test_folder_programs_query_files_of_folder_only():
     files = [f"{folder}/a{at}.txt" for at in range(1000) for folder in ("out", f"d{at}")]
     programs = [f"git config core.hooksPath hooks{at}" for at in range(1000)]
     asked = Mentioned(files, [*programs, "git config core.hooksPath ./out"]).asked

@@ -30,7 +30,7 @@ def own_server() -> Iterator[Server]:
         yield running
 
 
-def test_whether_its_tables_are_there_is_known_without_making_them(own_server: Server) -> None:
+def test_existence_of_tables_is_checked_without_creating_them(own_server: Server) -> None:
     with closing(PostgresDatabase(own_server.address)) as database:
         assert not database.has_tables()
         assert not database.has_tables()
@@ -44,7 +44,7 @@ def test_whether_its_tables_are_there_is_known_without_making_them(own_server: S
         own_server.start()
 
 
-def test_a_crash_of_the_server_loses_nothing_that_was_noted_and_it_is_reached_again(
+def test_server_crash_loses_no_labels_and_connection_reopens(
     own_server: Server,
 ) -> None:
     with closing(PostgresDatabase(own_server.address)) as database:
@@ -66,16 +66,14 @@ def test_a_crash_of_the_server_loses_nothing_that_was_noted_and_it_is_reached_ag
         assert [labels.of("/w", [name]) for name in "abc"] == [SECRET] * 3
 
 
-def test_tables_of_a_later_version_are_left_alone(address: str) -> None:
+def test_tables_of_later_version_are_unchanged(address: str) -> None:
     with closing(PostgresDatabase(address)) as database:
         database.execute("UPDATE about SET version = 99")
     with pytest.raises(StoreUnreachable, match="its tables are of version 99, and this callsheet reads 1"):
         PostgresDatabase(address).execute("SELECT 1")
 
 
-def test_an_unreachable_store_is_an_error_with_a_hint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_store_is_error_with_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", f"postgresql://me:hidden@/plans?host={tmp_path}")
     with pytest.raises(JournalError) as caught:
         open_labels(tmp_path / "journal.db")
@@ -87,7 +85,7 @@ def test_an_unreachable_store_is_an_error_with_a_hint(
     assert "hidden" not in f"{caught.value}{refused.value}"
 
 
-def test_what_is_no_address_is_refused() -> None:
+def test_invalid_url_is_refused() -> None:
     with pytest.raises(CallsheetError) as caught:
         shared_address({"CALLSHEET_STORE": "db.example"})
     assert caught.value.diagnostics[0].code == "CFG230"
@@ -95,7 +93,7 @@ def test_what_is_no_address_is_refused() -> None:
     assert shown("postgresql://me:word@host:5433/plans?sslmode=require") == "postgresql://me@host:5433/plans"
 
 
-def test_an_address_that_is_kept_has_no_password() -> None:
+def test_stored_url_has_no_password() -> None:
     assert without_password("postgresql://me:word@h:1/d?x=1") == "postgresql://me@h:1/d?x=1"
     assert without_password("postgresql://me@h/d") == "postgresql://me@h/d"
     assert without_password("/a/folder:with@signs") == "/a/folder:with@signs"

@@ -52,7 +52,7 @@ def in_json(rest: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     "line", ["‸", "- ‸", "S3: ‸", "su‸", "?if $page empty : ‸", "foreach $i in kinds : ‸"]
 )
-def test_where_a_command_may_begin_there_are_verbs_and_tools(line: str) -> None:
+def test_command_position_completes_verbs_and_tools(line: str) -> None:
     assert {"summarize", "respond", "goto", "@add", "@send"} <= {*in_micro(line)}
 
 
@@ -77,15 +77,15 @@ def test_where_a_command_may_begin_there_are_verbs_and_tools(line: str) -> None:
         ('@send "some ‸', []),
     ],
 )
-def test_what_fits_a_place_of_a_command_is_proposed(line: str, expected: list[str]) -> None:
+def test_completions_fit_position_in_command(line: str, expected: list[str]) -> None:
     assert in_micro(line) == expected
 
 
-def test_a_condition_of_a_command_takes_variables_and_its_words() -> None:
+def test_condition_of_command_completes_variables_and_words() -> None:
     assert {"$page", "empty", "and", "=="} <= {*in_micro("?if $page ‸")}
 
 
-def test_the_functions_of_a_query_are_proposed_in_a_command() -> None:
+def test_query_in_command_completes_functions() -> None:
     assert {"sort_by()", "length()"} <= {*in_micro('select $page "so‸')}
     assert "round()" in in_micro('calc "r‸')
 
@@ -105,11 +105,11 @@ def test_the_functions_of_a_query_are_proposed_in_a_command() -> None:
         ('"args": {"a": {"‸', []),
     ],
 )
-def test_what_fits_a_place_of_a_json_plan_is_proposed(rest: str, expected: list[tuple[str, str]]) -> None:
+def test_completions_fit_position_in_json_plan(rest: str, expected: list[tuple[str, str]]) -> None:
     assert in_json(rest) == expected
 
 
-def test_a_step_of_a_json_plan_takes_tools_and_the_fields_that_are_missing() -> None:
+def test_json_step_completes_tools_and_missing_fields() -> None:
     assert {"add", "send", "llm_extract"} <= {label for label, _ in in_json('"tool": "‸')}
     assert [label for label, _ in in_json('"tool": "add", "‸')][:3] == ["title", "args", "depends_on"]
 
@@ -135,11 +135,11 @@ def test_a_step_of_a_json_plan_takes_tools_and_the_fields_that_are_missing() -> 
         ("depends_on: [] # ‸", []),
     ],
 )
-def test_what_fits_a_place_of_a_yaml_plan_is_proposed(rest: str, expected: list[tuple[str, str]]) -> None:
+def test_completions_fit_position_in_yaml_plan(rest: str, expected: list[tuple[str, str]]) -> None:
     assert in_yaml(rest) == expected
 
 
-def test_a_step_of_a_yaml_plan_takes_tools_and_the_fields_that_are_missing() -> None:
+def test_yaml_step_completes_tools_and_missing_fields() -> None:
     assert {"add", "send", "llm_extract"} <= {label for label, _ in in_yaml("tool: ‸")}
     for beginning in ("tool: add\n    ‸", "tool: add\n  - ‸"):
         assert ("title", "title: ") in in_yaml(beginning)
@@ -148,7 +148,7 @@ def test_a_step_of_a_yaml_plan_takes_tools_and_the_fields_that_are_missing() -> 
 
 @settings(max_examples=60)
 @given(st.sampled_from([(MICRO, Syntax.MICRO), (PLAN, Syntax.DAG), (YAML, Syntax.DAG)]), st.data())
-def test_what_is_proposed_ends_at_the_cursor_on_its_own_line(spelled, data) -> None:
+def test_completion_ends_at_cursor_on_its_line(spelled, data) -> None:
     text, syntax = spelled
     offset = data.draw(st.integers(0, len(text)))
     half = text[:offset] + data.draw(st.text('"$@?>:={}[] -|\na', max_size=6))

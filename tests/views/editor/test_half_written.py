@@ -40,7 +40,7 @@ def broken(draw: st.DrawFn) -> str:
 
 @settings(max_examples=200)
 @given(broken(), st.data())
-def test_every_question_has_an_answer_whatever_the_text(text: str, data: st.DataObject) -> None:
+def test_every_request_is_answered_for_any_text(text: str, data: st.DataObject) -> None:
     """All answers lie inside the text, and a name that can be renamed is renamed or refused with a reason."""
     document = open_document(text)
     offset = data.draw(st.integers(0, len(text)))

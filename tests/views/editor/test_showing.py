@@ -46,7 +46,7 @@ def known(document: PlanDocument, policy: str | None = None) -> Knowledge:
 # ---------------------------------------------------------------- outline and folds
 
 
-def test_the_outline_holds_groups_and_what_cannot_be_read() -> None:
+def test_outline_contains_groups_and_unreadable_steps() -> None:
     found = outline(open_document(GROUPED))
     assert [s.name for s in found] == ["S1", "@PARALLEL", "S4"]
     assert [child.name for child in found[1].children] == ["S2", "S3"]
@@ -64,7 +64,7 @@ def test_groups_long_steps_and_comments_fold() -> None:
 
 @settings(max_examples=80)
 @given(plans())
-def test_every_step_is_in_the_outline_once(plan) -> None:
+def test_outline_contains_every_step_once(plan) -> None:
     """Whatever groups there are, the steps of the outline are those of the plan, in their order."""
     found = outline(open_document(format_plan(plan)))
     names = [name for s in found for name in ([c.name for c in s.children] or [s.name])]
@@ -80,7 +80,7 @@ def told(text: str, more: Knowledge = KNOWN) -> str:
     return "" if found is None else found.markdown
 
 
-def test_a_variable_tells_what_it_holds_and_where_it_is_set_and_used() -> None:
+def test_variable_hover_shows_content_definitions_and_uses() -> None:
     said = told('S1: @ADD (a=1) > $x‸:int\nS2: @RESPOND ("$x")')
     assert said.startswith("**`$x`**: whole number")
     assert "S1: @ADD" in said
@@ -89,7 +89,7 @@ def test_a_variable_tells_what_it_holds_and_where_it_is_set_and_used() -> None:
     assert "each item of `$l`, only in S1" in told("S1: ?FOREACH ($i‸ IN $l) THEN @ADD ($i)")
 
 
-def test_a_variable_tells_its_label_under_the_policy() -> None:
+def test_variable_hover_shows_label_under_policy() -> None:
     text = 'S1: @FETCH_PAGE (url="https://h.test/") > $p\nS2: @RESPOND ($p)'
     document = open_document(text)
     found = hover_at(document, len(text) - 2, known(document, "workspace"))
@@ -97,7 +97,7 @@ def test_a_variable_tells_its_label_under_the_policy() -> None:
     assert "label `U/pub` under the policy `workspace`: untrusted, readable by everybody" in found.markdown
 
 
-def test_a_step_tells_what_it_waits_for() -> None:
+def test_step_hover_shows_dependencies() -> None:
     text = "S1: @ADD (a=1) > $x\nS2: @ADD ($x) > $y"
     document = open_document(text)
     found = hover_at(document, text.index("S2"), known(document))
@@ -105,14 +105,14 @@ def test_a_step_tells_what_it_waits_for() -> None:
     assert "S2 waits for S1" in found.markdown
 
 
-def test_a_tool_tells_its_arguments_and_nothing_of_its_words_is_markup() -> None:
+def test_tool_hover_shows_arguments_and_escapes_text() -> None:
     said = told("S1: @ADD‸ (a=1)")
     assert "@ADD (a, b?)" in said
     assert "- `a`: integer — the \\*first\\*" in said
     assert "_effect read · python:tools.py_" in said
 
 
-def test_words_are_explained_but_not_inside_texts_and_comments() -> None:
+def test_keywords_have_hover_outside_texts_and_comments() -> None:
     assert "once for each item" in told("S1: ?FOR‸EACH ($i IN $l) THEN @ADD ($i)")
     assert "Both conditions" in told("S1: ?IF ($a == 1 AND‸ $b == 2) THEN @ADD (1)")
     assert told('S1: @RESPOND ("this AND‸ that")') == ""
@@ -122,7 +122,7 @@ def test_words_are_explained_but_not_inside_texts_and_comments() -> None:
 # ---------------------------------------------------------------- hints
 
 
-def test_steps_say_beside_which_others_they_may_run() -> None:
+def test_step_hints_list_concurrent_steps() -> None:
     text = "S1: @ADD (a=1) > $x\nS2: @ADD (a=2) > $y\nS3: @ADD ($x) > $z\nS4: @SEND ($z)\nS5: @ADD ($y)"
     document = open_document(text)
     hints = {hint.offset: hint.text for hint in hints_in(document, known(document))}
@@ -130,7 +130,7 @@ def test_steps_say_beside_which_others_they_may_run() -> None:
     assert [hints.get(end) for end in ends] == ["∥ S2", "∥ S1, S3", "∥ S2", None, None]
 
 
-def test_members_of_a_group_run_beside_one_another_and_items_beside_items() -> None:
+def test_group_members_and_items_are_concurrent() -> None:
     text = "@PARALLEL {\n  S1: @SEND (1) > $l\n  S2: @SEND (2)\n}\n"
     document = open_document(text + "S3: ?FOREACH ($i IN $l) THEN @LLM_EXTRACT ($i) > $x")
     found = [hint.text for hint in hints_in(document, known(document))]
@@ -139,7 +139,7 @@ def test_members_of_a_group_run_beside_one_another_and_items_beside_items() -> N
 
 @settings(max_examples=80)
 @given(plans())
-def test_no_step_runs_beside_one_whose_result_it_reads(plan) -> None:
+def test_no_step_is_concurrent_with_its_source(plan) -> None:
     """What runs beside what is mutual, and never a step and one that feeds it."""
     document = open_document(format_plan(plan))
     together = concurrent_steps(document, known(document))
@@ -150,7 +150,7 @@ def test_no_step_runs_beside_one_whose_result_it_reads(plan) -> None:
         assert not set(feeding) & set(together[number])
 
 
-def test_results_show_their_labels_under_a_policy() -> None:
+def test_result_hints_show_labels_under_policy() -> None:
     text = 'S1: @FETCH_PAGE (url="https://h.test/") > $p\nS2: @RESPOND ($p)'
     document = open_document(text)
     found = [h for h in hints_in(document, known(document, "workspace")) if h.about is About.LABEL]
@@ -160,7 +160,7 @@ def test_results_show_their_labels_under_a_policy() -> None:
 # ---------------------------------------------------------------- colours by meaning
 
 
-def test_tokens_say_what_is_set_and_what_only_reads() -> None:
+def test_tokens_distinguish_writes_from_reads() -> None:
     text = "S1: ?FOREACH ($i IN $l) THEN @ADD ($i) > $x"
     found = {(text[slice(*t.span)], t.kind, t.modifiers) for t in tokens(open_document(text), KNOWN)}
     assert ("$i", "variable", ("declaration", "readonly")) in found
@@ -170,7 +170,7 @@ def test_tokens_say_what_is_set_and_what_only_reads() -> None:
     assert ("@ADD", "function", ("readonly",)) in found
 
 
-def test_a_text_of_several_lines_is_a_token_on_each() -> None:
+def test_multiline_text_has_token_per_line() -> None:
     text = 'S1: @RESPOND ("""a\nb\n""")'
     assert all("\n" not in text[slice(*token.span)] for token in tokens(open_document(text)))
 
@@ -178,7 +178,7 @@ def test_a_text_of_several_lines_is_a_token_on_each() -> None:
 # ---------------------------------------------------------------- positions
 
 
-def test_positions_and_offsets_are_each_others_inverse() -> None:
+def test_positions_and_offsets_are_inverse() -> None:
     text = "a😀é\r\nb\rc\n\n東"
     for units in Units:
         places = Places(text, units)

@@ -79,13 +79,11 @@ def told_live(run: Recorded, entries: list[Entry]) -> Telemetry:
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=120, deadline=None)
-def test_the_spans_of_a_run_are_its_record_whenever_they_are_told(
-    text: str, world: int, schedule: int
-) -> None:
+def test_spans_equal_record_at_any_time(text: str, world: int, schedule: int) -> None:
     is_told(recorded(plan_of(text), world, schedule))
 
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_spans_of_a_graph_form_one_tree(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_graph_spans_form_one_tree(shape: list[list[int]], world: int, schedule: int) -> None:
     is_told(recorded(graph_of(shape), world, schedule))

@@ -27,7 +27,7 @@ def runs_in(path: Path) -> list[tuple[str, int]]:
         return [(info.run_id, info.epoch) for info in journal.runs()]
 
 
-def test_a_recorded_run_has_one_span_tree_for_each_process(recorded: Path) -> None:
+def test_recorded_run_has_span_tree_per_process(recorded: Path) -> None:
     for run_id, epochs in runs_in(recorded):
         told = tell_run(recorded, run_id)
         is_well_formed(told)
@@ -48,7 +48,7 @@ def test_a_recorded_run_has_one_span_tree_for_each_process(recorded: Path) -> No
         assert tell_run(recorded, run_id) == told
 
 
-def test_what_a_process_left_under_way_is_linked_to_what_goes_on_with_it(recorded: Path) -> None:
+def test_interrupted_span_is_linked_to_its_continuation(recorded: Path) -> None:
     for run_id, _ in runs_in(recorded):
         spans = steps(tell_run(recorded, run_id))
         left = [s for s in spans if s.attributes.get("callsheet.step.status") in ("interrupted", "waiting")]

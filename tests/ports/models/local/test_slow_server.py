@@ -91,30 +91,30 @@ async def late(events: Sequence[tuple[float, str]]) -> ModelFailed:
     return failed.value
 
 
-async def test_an_answer_that_goes_on_may_take_longer_than_the_time_out() -> None:
+async def test_streaming_answer_may_exceed_timeout() -> None:
     events: list[Any] = [(60.0, READ), (60.0, READ), (60.0, word("te")), (60.0, word("al")), (60.0, LAST)]
     answer = await Slow([*events, (0.0, DONE)]).asked()
     assert (answer.text, answer.stop, answer.usage.output_tokens) == ("teal", Stop.END, 3)
 
 
-async def test_silence_ends_an_answer_and_pings_are_no_progress() -> None:
+async def test_silence_times_out_and_pings_are_no_progress() -> None:
     failed = await late([(60.0, word("te")), (60.0, PING), (60.0, PING), (0.0, LAST), (0.0, DONE)])
     assert "no word for 100 s" in str(failed)
 
 
-async def test_an_answer_as_a_whole_has_a_bound() -> None:
+async def test_total_answer_time_is_bounded() -> None:
     failed = await late([(90.0, word("on and ")) for _ in range(13)])
     assert "no complete answer within 1000 s" in str(failed)
 
 
 @pytest.mark.parametrize("said", ["data: {", "data: 5", "data: [1]", 'data: {"choices": []}'])
-async def test_a_stream_that_is_broken_is_no_answer(said: str) -> None:
+async def test_broken_stream_is_no_answer(said: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         await Slow([(0.0, word("te")), (0.0, said)]).asked()
     assert failed.value.kind is Failure.MALFORMED
 
 
-async def test_a_fault_within_a_stream_is_told() -> None:
+async def test_error_within_stream_is_reported() -> None:
     fault = "data: " + json.dumps({"error": {"code": 500, "message": "out of memory"}})
     with pytest.raises(ModelFailed, match="out of memory") as failed:
         await Slow([(0.0, word("te")), (0.0, fault)]).asked()

@@ -30,7 +30,7 @@ HISTORIES = Path(__file__).with_name("histories")
 ASKS = "S1: @ADD ($n) > $x\nS2: @ASK_HUMAN ('go on?') > $y\nS3: @ADD ($x) > $z\nS4: @RESPOND (\"$y $z\")"
 
 
-async def test_a_run_stays_with_the_version_of_workers_that_began_it(world: World, tmp_path: Path) -> None:
+async def test_run_stays_with_worker_version_that_started_it(world: World, tmp_path: Path) -> None:
     name = tmp_path.name.replace(".", "-")
     there = world.reached.client
     async with world.worker(Tools().ports(), deployment=name, build="old"):
@@ -56,7 +56,7 @@ async def _builds(world: World, run_id: str) -> set[str]:
 
 
 @pytest.mark.parametrize("is_set", [True, False], ids=["workers encrypt", "workers are not told to"])
-async def test_with_encryption_nothing_of_a_run_is_read_by_the_server_or_in_the_blobs(
+async def test_encrypted_run_is_unreadable_on_server_and_in_blobs(
     world: World, tmp_path: Path, is_set: bool
 ) -> None:
     closed = World(await reach(replace(world.reached.settings, encrypt=True)), world.journal)
@@ -73,7 +73,7 @@ async def test_with_encryption_nothing_of_a_run_is_read_by_the_server_or_in_the_
     assert all(b"swordfish" not in data and "ä".encode() * 9 not in data for data in kept)
 
 
-async def test_a_server_behind_tls_is_reached_with_the_certificates_of_the_environment(
+async def test_tls_server_is_reached_with_certificates_from_environment(
     world: World, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = papers(tmp_path)
@@ -93,15 +93,13 @@ async def test_a_server_behind_tls_is_reached_with_the_certificates_of_the_envir
     assert ended.result.response == "2"
 
 
-async def test_a_key_of_a_hosted_service_comes_from_the_environment(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_api_key_comes_from_environment(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEMPORAL_API_KEY", "key-of-ours")
     monkeypatch.setenv("TEMPORAL_TLS", "false")
     assert (await reach(world.reached.settings)).client.api_key == "key-of-ours"
 
 
-def test_a_payload_over_64_kib_is_a_ticket_in_the_history(tmp_path: Path) -> None:
+def test_payload_over_64_kib_is_reference_in_history(tmp_path: Path) -> None:
     claims = ClaimCheck(FolderBlobs(tmp_path))
     sent = [
         Payload(metadata={"encoding": b"json/plain"}, data=b"x" * size) for size in (64 * 1024, 64 * 1024 + 1)
@@ -113,7 +111,7 @@ def test_a_payload_over_64_kib_is_a_ticket_in_the_history(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("place", sorted(HISTORIES.glob("*.json.gz")), ids=lambda place: place.name)
-def test_a_history_of_an_earlier_version_leads_to_the_same(place: Path, tmp_path: Path) -> None:
+def test_history_of_earlier_version_replays(place: Path, tmp_path: Path) -> None:
     kept = json.loads(gzip.decompress(place.read_bytes()))
     claims = ClaimCheck(FolderBlobs(tmp_path))
     stored = WorkflowHistory.from_json(kept["id"], kept["history"])
@@ -123,5 +121,5 @@ def test_a_history_of_an_earlier_version_leads_to_the_same(place: Path, tmp_path
     assert (end["status"], end["response"]) == (kept["status"], kept["response"])
 
 
-def test_histories_of_an_earlier_version_are_there() -> None:
+def test_histories_of_earlier_versions_are_present() -> None:
     assert len(list(HISTORIES.glob("*.json.gz"))) >= 6
