@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dag_plans import step
 
 from callsheet import Limits, Runtime, tool
 from callsheet.api.budget import SharedBudget
@@ -43,16 +44,14 @@ def fail(text: str) -> str:
     raise RuntimeError(text)
 
 
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
-
 GOOD = {
     "title": "Two notes",
     "steps": [step("1", "note", var="x", text="a"), step("2", "note", "1", text="${x}")],
 }
-BAD = {"title": "Fails", "steps": [step("1", "fail", text="down"), step("2", "note", "1", text="never")]}
+BAD = {
+    "title": "Fails",
+    "steps": [step("1", "fail", text="down"), step("2", "note", "1", text="never")],
+}
 
 
 class Desk:

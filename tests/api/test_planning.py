@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.dag_plans import step
 
 from callsheet import Limits, Plan, PlanRequest, Runtime, tool
 from callsheet.api.models import ChatModel, ModelAnswer
@@ -17,11 +18,6 @@ from callsheet.api.steps import StepLog
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.store import EventType, Journal
-
-
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
 
 
 @tool(effect="read")
@@ -47,7 +43,11 @@ PLAN = Plan.parse(
         {
             "id": "p",
             "goal": "Say the word",
-            "steps": [step("1", "a", var="va"), step("2", "bad", "1"), step("3", "alt", "2", x="never")],
+            "steps": [
+                step("1", "a", var="va"),
+                step("2", "bad", "1"),
+                step("3", "alt", "2", x="never"),
+            ],
         }
     )
 )

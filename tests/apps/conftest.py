@@ -136,6 +136,10 @@ class Machine:
         """Type a command line within this process."""
         return CliRunner().invoke(main, list(line), input=stdin)
 
+    def run(self, *steps: str, code: int = 0) -> None:
+        """Run a plan of these lines as r1 and expect an exit status."""
+        assert self("run", self.plan(*steps), "--tools", self.tools, "--run-id", "r1").exit_code == code
+
     def json(self, *line: str, stdin: str | None = None) -> Any:
         """Type a command line with --json and give what it prints."""
         result = self(*line, "--json", stdin=stdin)

@@ -7,13 +7,8 @@ import sqlite3
 from callsheet.lctl import DebugDocument, Handoff, check, read
 
 
-def run(machine, *lines, code=0):
-    plan = machine.plan(*lines)
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
-
-
 def done(machine):
-    run(machine, "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
+    machine.run("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
 
 
 def test_run_is_emitted_as_valid_hand_off(machine):
@@ -42,7 +37,7 @@ def test_named_step_is_emitted_and_unknown_one_refused(machine):
 
 
 def test_failed_run_is_emitted_as_post_mortem(machine):
-    run(machine, 'S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("ended")', code=1)
+    machine.run('S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("ended")', code=1)
     machine.write("x.yaml", machine("lctl", "emit", "r1").stdout)
     assert machine("lctl", "check", "x.yaml").stdout == "x.yaml: ok\n"
     document = read(machine("lctl", "emit", "r1").stdout).document

@@ -7,7 +7,6 @@ arize-phoenix` in an environment of its own) to run this.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.network import free_port
 from tests.scripted_models import Scripted
 
 from callsheet import Runtime, tool
@@ -36,7 +36,7 @@ S6: @RESPOND ($d)"""
 
 @pytest.fixture(scope="module")
 def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    ports = [_free_port(), _free_port()]
+    ports = [free_port(), free_port()]
     folder = tmp_path_factory.mktemp("phoenix")
     own = {"PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(ports[0]), "PHOENIX_GRPC_PORT": str(ports[1])}
     own |= {"PHOENIX_WORKING_DIR": str(folder), "PHOENIX_TELEMETRY_ENABLED": "false"}
@@ -57,12 +57,6 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(60)
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @tool(effect="read")

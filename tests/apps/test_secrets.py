@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.apps.conftest import Machine
+from tests.written import all_bytes
 
 PLAN = 'S1: @CHAT ("login $token") > $s\nS2: @FAIL ("no $token") > $f ON_FAIL GOTO S3\nS3: @RESPOND ("fine")'
 TOKEN = "Kq9-canary-4711/xyz"
@@ -15,10 +15,6 @@ TOKEN = "Kq9-canary-4711/xyz"
 @pytest.fixture
 def plan(machine: Machine) -> str:
     return machine.plan(*PLAN.splitlines())
-
-
-def all_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
 def test_secret_comes_from_environment_file_or_stdin(

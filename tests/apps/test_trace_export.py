@@ -20,13 +20,8 @@ def collector() -> Iterator[Collector]:
     made.close()
 
 
-def run(machine, *lines, code=0):
-    plan = machine.plan(*lines)
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
-
-
 def test_run_is_exported_as_tree_and_repeat_adds_nothing(machine, collector):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     said = machine("trace", "export", "last", "--otlp", collector.url)
     assert said.exit_code == 0
     assert f"sent   to {collector.url}" in said.stdout
@@ -48,7 +43,7 @@ def test_run_is_exported_as_tree_and_repeat_adds_nothing(machine, collector):
 
 
 def test_values_are_exported_only_on_request(machine, collector):
-    run(machine, 'S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
+    machine.run('S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
     machine("trace", "export", "r1", "--otlp", collector.url, "--file", "quiet.json")
     assert "hush-hush" not in repr(collector.spans)
     assert "hush-hush" not in (machine.folder / "quiet.json").read_text()
@@ -57,7 +52,7 @@ def test_values_are_exported_only_on_request(machine, collector):
 
 
 def test_file_has_line_per_signal_and_is_deterministic(machine):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     texts = []
     for _ in range(2):
         assert machine("trace", "export", "r1", "--file", "out.json").exit_code == 0
@@ -68,7 +63,7 @@ def test_file_has_line_per_signal_and_is_deterministic(machine):
 
 
 def test_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     collector.close()
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
     assert refused.exit_code == 1
@@ -77,7 +72,7 @@ def test_unreachable_collector_is_reported_and_no_span_is_lost(machine, collecto
 
 
 def test_invalid_collectors_and_headers_are_refused(machine):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     assert "TRC003" in machine("trace", "export", "r1", "--otlp", "localhost:4318").stderr
     header = machine("trace", "export", "r1", "--otlp", "http://localhost:1", "--header", "a=b")
     assert (header.exit_code, "TRC004" in header.stderr) == (2, True)
@@ -87,7 +82,7 @@ def test_invalid_collectors_and_headers_are_refused(machine):
 
 
 def test_modified_journal_is_not_exported(machine, collector):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     with sqlite3.connect(machine.journal) as connection:
         connection.execute("UPDATE events SET body = ? WHERE type = 'ok'", (b'{"value":7}',))
     refused = machine("trace", "export", "r1", "--otlp", collector.url)

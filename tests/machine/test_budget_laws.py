@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.test_laws import SEEDS, driven
-from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+from tests.machine.test_laws import SEEDS
+from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts, simulation_of
 
 from callsheet.machine import (
     Awaited,
@@ -205,7 +205,7 @@ def test_usage_equals_sum_of_outcomes(text: str, seed: int, schedule: int, crash
 @settings(max_examples=100, deadline=None)
 def test_unreached_limit_changes_nothing(text: str, seed: int, schedule: int) -> None:
     """The limits that a run just needs leave it as it is."""
-    free = driven(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
+    free = simulation_of(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
     used = free.usage
     bounds = replace(
         LIMITS,
@@ -217,6 +217,6 @@ def test_unreached_limit_changes_nothing(text: str, seed: int, schedule: int) ->
         max_seconds=None,
         max_steps=max(1, used.steps) if free.refusal is None else LIMITS.max_steps,
     )
-    again = driven(machine_of(text, bounds), seed, schedule).run(INPUTS)
+    again = simulation_of(machine_of(text, bounds), seed, schedule).run(INPUTS)
     assert again == free
     assert again.usage == used

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+from tests.plans import FACTS, INPUTS, LIMITS, plan_of, plan_texts, simulation_of
 
 from callsheet.machine import (
     Awaited,
@@ -15,7 +15,6 @@ from callsheet.machine import (
     CallTool,
     Cancelled,
     Command,
-    Event,
     Finish,
     Limits,
     Machine,
@@ -26,7 +25,6 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.runtime.simulated import Simulation
 
 SEEDS = st.integers(0, 2**32 - 1)
 Called = Counter[tuple[str, str, str]]
@@ -36,16 +34,8 @@ def machine_of(text: str, limits: Limits = LIMITS) -> Machine:
     return Machine(compile_plan(plan_of(text), FACTS), limits)
 
 
-def driven(machine: Machine, world: int, schedule: int) -> Simulation:
-    def respond(command: Command) -> tuple[float, Event]:
-        assert not isinstance(command, Finish)
-        return duration(schedule, command.key), outcome(world, command)
-
-    return Simulation(machine, respond)
-
-
 def simulate(text: str, world: int, schedule: int, limits: Limits = LIMITS) -> tuple[Result, Called]:
-    run = driven(machine_of(text, limits), world, schedule)
+    run = simulation_of(machine_of(text, limits), world, schedule)
     result = run.run(INPUTS)
     return result, Counter(
         (c.key, c.tool, repr(c.args))
@@ -96,7 +86,7 @@ def test_window_changes_no_result(text: str, world: int, schedule: int, window: 
 @settings(max_examples=80, deadline=None)
 def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     """Crash points: the same commands are open, and carrying them out gives the same result."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     for length in range(1, len(run.events) + 1):
         machine = machine_of(text)
@@ -107,7 +97,8 @@ def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: i
                 if not isinstance(command, Finish):
                     waiting[command.key] = command
         assert set(machine.open_keys()) == (set(waiting) if machine.result is None else set())
-        ended = machine.result or driven(machine, world, schedule + length).go_on(list(waiting.values()))
+        later = simulation_of(machine, world, schedule + length)
+        ended = machine.result or later.go_on(list(waiting.values()))
         assert ended == result
 
 
@@ -115,7 +106,7 @@ def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: i
 @settings(max_examples=80, deadline=None)
 def test_same_events_give_same_commands(text: str, world: int, schedule: int) -> None:
     """Determinism: a second machine fed the same events asks for the same, event by event."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     one, other = (machine_of(text) for _ in range(2))
     for event in run.events:
@@ -128,7 +119,7 @@ def test_same_events_give_same_commands(text: str, world: int, schedule: int) ->
 @settings(max_examples=80, deadline=None)
 def test_slicing_changes_no_command(text: str, world: int, schedule: int, units: int) -> None:
     """Slices: whatever a machine does at a stretch, its commands and their order are the same."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     whole, sliced, hurried = (machine_of(text) for _ in range(3))
     late: list[Command] = []
@@ -150,7 +141,7 @@ def test_slicing_changes_no_command(text: str, world: int, schedule: int, units:
 @settings(max_examples=80, deadline=None)
 def test_repeated_events_change_nothing(text: str, world: int, schedule: int, data: st.DataObject) -> None:
     """Every event but a decision may be delivered any number of times."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
     for number, event in enumerate(run.events):
@@ -172,7 +163,7 @@ def test_run_ends_within_budget(text: str, world: int, schedule: int) -> None:
 @settings(max_examples=80, deadline=None)
 def test_cancelling_at_any_moment_ends_run(text: str, world: int, schedule: int, moment: int) -> None:
     """After Cancelled nothing is open, and the variables are those of that moment."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     machine = machine_of(text)
     for event in run.events[: moment + 1]:

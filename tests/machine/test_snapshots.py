@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from tests.machine.driving import FACTS, Bench, plan_of
-from tests.machine.test_laws import SEEDS, driven, machine_of
-from tests.plans import INPUTS, plan_texts
+from tests.machine.test_laws import SEEDS, machine_of
+from tests.plans import INPUTS, plan_texts, simulation_of
 
 from callsheet.machine import Awaited, Decision, Event, Finish, Limits, Machine, compile_plan
 from callsheet.machine.notes import Note, NoteKind
@@ -39,7 +39,7 @@ def feed(machine: Machine, event: Event, waiting: dict[str, Awaited]) -> list[An
 @settings(max_examples=150, deadline=None)
 def test_restored_run_continues_like_full_replay(text: str, world: int, schedule: int) -> None:
     """For every prefix of the events: the same open commands, and then command for command the same."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     whole, waiting, restored = machine_of(text), dict[str, Awaited](), 0
     for number, event in enumerate(run.events):
@@ -63,7 +63,7 @@ def test_restored_run_continues_like_full_replay(text: str, world: int, schedule
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
     for event in run.events:

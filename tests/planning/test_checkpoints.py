@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.dag_plans import step
 
 from callsheet import Limits, Runtime, tool
 from callsheet.api.budget import SharedBudget
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.planning import PlanExecutionResult, PlanningContext, PlanRunner
-
-
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
 
 CHAIN = {
     "id": "chain",
@@ -126,7 +121,11 @@ def test_calls_made_elsewhere_use_no_budget(tmp_path: Path) -> None:
 
 
 def test_last_setter_determines_variable(tmp_path: Path) -> None:
-    twice = [step("2", "second", "1", var="v"), step("1", "first", var="v"), step("3", "use", "2", of="${v}")]
+    twice = [
+        step("2", "second", "1", var="v"),
+        step("1", "first", var="v"),
+        step("3", "use", "2", of="${v}"),
+    ]
     two = Elsewhere(tmp_path / "plans", {"id": "two", "title": "Two", "steps": twice})
     assert two.take_over(state("1", "2", plan_id="two", v="of the second")).success
     assert two.calls == [("use", {"of": "of the second"})]

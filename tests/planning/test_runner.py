@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.dag_plans import step
 
 from callsheet.api.budget import SharedBudget
 from callsheet.frontends.dag import parse_dag
@@ -27,12 +28,6 @@ from callsheet.planning import (
     render_plan_dag,
 )
 from callsheet.store.library import PlanLibrary
-
-
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
 
 DIAMOND = {
     "id": "diamond",
@@ -218,7 +213,10 @@ async def test_failing_callback_does_not_block_run(place: Path) -> None:
 
 def test_tool_name_is_spelling_insensitive_and_called_without_sign(tmp_path: Path) -> None:
     manager = Manager()
-    plan = {"title": "x", "steps": [step("1", "@Fetch"), step("2", "fetch", "1"), step("3", "@FETCH", "2")]}
+    plan = {
+        "title": "x",
+        "steps": [step("1", "@Fetch"), step("2", "fetch", "1"), step("3", "@FETCH", "2")],
+    }
     result = asyncio.run(PlanRunner(PlanningContext(manager, plans_dir=tmp_path)).execute_plan(plan))
 
     assert result.success, result.error
@@ -343,7 +341,10 @@ async def test_display_receives_each_step_of_plan_tool(place: Path) -> None:
 
 async def test_failing_display_stops_no_plan(place: Path) -> None:
     context = PlanningContext(
-        Manager(), plans_dir=place, tools=["fetch"], planner=lambda request: {"steps": [step("1", "fetch")]}
+        Manager(),
+        plans_dir=place,
+        tools=["fetch"],
+        planner=lambda request: {"steps": [step("1", "fetch")]},
     )
     reply = await handle_plan_tool(
         "plan_create_and_execute", {"goal": "get it"}, context, ui_manager=object()

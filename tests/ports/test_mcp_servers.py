@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from opentelemetry import context, trace
+from tests.network import free_port
+from tests.waiting import until
 
 from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
@@ -49,12 +51,6 @@ async def failure(call):
     with pytest.raises(ToolFailed) as caught:
         await call
     return caught.value
-
-
-async def eventually(true):
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0.01)
 
 
 def alive(pid):
@@ -181,7 +177,7 @@ async def test_reference_server_returns_images_links_structures_and_slow_answers
 
 
 async def test_reference_server_works_over_http(everything):
-    port = _free_port()
+    port = free_port()
     env = {**os.environ, "PORT": str(port)}
     command = [everything.transport.command, everything.transport.args[0], "streamableHttp"]
     with _serving(command, port, env):
@@ -239,7 +235,7 @@ async def test_many_calls_are_concurrent(workshop, notes):
         await pool.connect()
         slow = handlers(pool)["slow"]
         calls = [asyncio.create_task(slow({"seconds": 50}, CONTEXT)) for _ in range(20)]
-        await eventually(lambda: notes().count("slow 50") == 20)
+        await until(lambda: notes().count("slow 50") == 20)
         assert not any(call.done() for call in calls)
         for call in calls:
             call.cancel()
@@ -252,7 +248,7 @@ async def test_late_answer_is_failure_in_doubt_and_server_is_notified(workshop, 
         await pool.connect()
         late = await failure(handlers(pool)["slow"]({"seconds": 60}, CONTEXT))
         assert (str(late), late.in_doubt) == ("no answer within 2 s", True)
-        await eventually(lambda: "cancelled" in notes())
+        await until(lambda: "cancelled" in notes())
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
         assert notes().count("start") == 1
 
@@ -263,11 +259,11 @@ async def test_cancelled_call_leaves_session_and_other_calls(workshop, notes):
         slow = handlers(pool)["slow"]
         stays = asyncio.create_task(slow({"seconds": 1}, CONTEXT))
         goes = asyncio.create_task(slow({"seconds": 60}, CONTEXT))
-        await eventually(lambda: {"slow 1", "slow 60"} <= set(notes()))
+        await until(lambda: {"slow 1", "slow 60"} <= set(notes()))
         goes.cancel()
         with pytest.raises(asyncio.CancelledError):
             await goes
-        await eventually(lambda: "cancelled" in notes())
+        await until(lambda: "cancelled" in notes())
         assert await stays == "done"
         assert notes().count("start") == 1
 
@@ -277,7 +273,7 @@ async def test_dead_server_is_reported_with_last_output_and_restarted(workshop, 
         await pool.connect()
         call = handlers(pool)
         other = asyncio.create_task(failure(call["slow"]({"seconds": 60}, CONTEXT)))
-        await eventually(lambda: "slow 60" in notes())
+        await until(lambda: "slow 60" in notes())
         died = await failure(call["die"]({"words": "out of ink"}, CONTEXT))
         expected = "the MCP server 'workshop' gave no answer: it ended with exit status 3; it last wrote:"
         for error in (died, await other):
@@ -296,7 +292,7 @@ async def test_server_killed_between_calls_is_restarted_once(workshop, notes):
         await pool.connect()
         (status,) = pool.status()
         os.kill(status.pid, signal.SIGKILL)
-        await eventually(lambda: not pool.status())
+        await until(lambda: not pool.status())
         texts = handlers(pool)["texts"]
         assert await asyncio.gather(*(texts({}, CONTEXT) for _ in range(5))) == [["one", "two"]] * 5
         assert notes().count("start") == 2
@@ -397,7 +393,7 @@ async def test_unresponsive_program_is_abandoned_and_killed():
 
 
 async def test_refused_connection_is_reported_without_secrets():
-    port = _free_port()
+    port = free_port()
     said = await refusal(
         McpServerConfig(
             "wiki", HttpServer(f"http://me:hunter2@127.0.0.1:{port}/mcp?key=hunter2", {"A": "hunter2"})
@@ -409,7 +405,7 @@ async def test_refused_connection_is_reported_without_secrets():
 
 
 async def test_non_mcp_url_is_reported(tmp_path):
-    port = _free_port()
+    port = free_port()
     with _serving(
         [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"], port, None, tmp_path
     ):
@@ -439,7 +435,7 @@ async def test_no_process_remains_after_close_or_cancel(workshop):
 
     await use(False)
     task = asyncio.create_task(use(True))
-    await eventually(lambda: len(pids) == 4)
+    await until(lambda: len(pids) == 4)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -449,12 +445,12 @@ async def test_no_process_remains_after_close_or_cancel(workshop):
 async def test_cancelling_startup_leaves_no_process(workshop, notes, tmp_path):
     pool = McpPool([workshop])
     task = asyncio.create_task(pool.connect())
-    await eventually(notes)
+    await until(notes)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await pool.close()
-    await eventually(lambda: not _running(str(tmp_path)))
+    await until(lambda: not _running(str(tmp_path)))
 
 
 async def test_child_processes_of_server_end_with_it(tmp_path):
@@ -496,7 +492,7 @@ def test_servers_end_when_client_is_killed(workshop, tmp_path, everything):
 
 
 async def test_url_server_is_called_and_reconnected(tmp_path, notes):
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")]
     config = McpServerConfig("workshop", HttpServer(f"http://127.0.0.1:{port}/mcp"), timeout=60)
     async with McpPool([config]) as pool:
@@ -509,11 +505,11 @@ async def test_url_server_is_called_and_reconnected(tmp_path, notes):
             )
             assert "no paper" in str(await failure(call["fail"]({"text": "no paper"}, CONTEXT)))
             goes = asyncio.create_task(call["slow"]({"seconds": 60}, CONTEXT))
-            await eventually(lambda: "slow 60" in notes())
+            await until(lambda: "slow 60" in notes())
             goes.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await goes
-            await eventually(lambda: "cancelled" in notes())
+            await until(lambda: "cancelled" in notes())
         lost = await failure(call["texts"]({}, CONTEXT))
         assert "workshop" in str(lost)
         with _serving(command, port):
@@ -523,7 +519,7 @@ async def test_url_server_is_called_and_reconnected(tmp_path, notes):
 
 async def test_url_server_gets_idempotency_key_in_header(tmp_path, notes):
     """A call whose answer was late is delivered again with the same key; a further call has another."""
-    port = _free_port()
+    port = free_port()
     plan = "S1: @PAY (seconds=30) > $a ON_FAIL @RETRY(1)\nS2: @PAY () > $b"
     servers = {
         "workshop": {
@@ -542,12 +538,6 @@ async def test_url_server_gets_idempotency_key_in_header(tmp_path, notes):
 
 def _bytes(block):
     return Path(block["ref"]).read_bytes()
-
-
-def _free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def _running(words):

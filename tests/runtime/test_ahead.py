@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,12 +25,6 @@ S3: @WRITE ("$a") > $c
 S4: @READ (4) > $d
 S5: @RESPOND ($a, $b, $c, $d)
 """
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
 
 
 class World:

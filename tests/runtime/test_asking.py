@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.runtime.conftest import Clock
 from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_to
+from tests.waiting import until
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -417,12 +418,6 @@ async def test_ambiguous_question_must_be_named(journal: Journal) -> None:
 
 
 # ---------------------------------------------------------------- while the process lives
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - another process may be what it waits for
-            await asyncio.sleep(0.01)
 
 
 async def test_waiting_process_takes_answer_of_another(journal: Journal) -> None:

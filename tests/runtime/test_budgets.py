@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,12 +42,6 @@ class Tools:
     @property
     def by_name(self) -> dict[str, Any]:
         return {"READ": Route(self.read)}
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
 
 
 def launch(limits: Limits) -> Launch:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,15 +17,9 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import resume_run, start_run
-from callsheet.store import Durability, EventType, Journal, JournalError
+from callsheet.store import EventType, Journal, JournalError
 
 GROUP = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @PAY (n=2) > $b\n}\nS3: @RESPOND ($a, $b)"
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as opened:
-        yield opened
 
 
 class Bank:

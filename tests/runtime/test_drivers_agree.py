@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, duration, outcome, plan_of, plan_texts, value_or_error
@@ -32,7 +30,7 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
-from callsheet.store import Durability, EventType, Journal
+from callsheet.store import EventType, Journal
 from callsheet.store.replay import fold
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
@@ -88,12 +86,6 @@ def test_local_driver_ends_like_simulation(text: str, world: int) -> None:
     plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     assert asyncio.run(run_unrecorded(plan, ports_of(world), launch)) == simulated(plan, world)
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 @given(plan_texts(), SEEDS)

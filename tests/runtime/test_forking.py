@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
@@ -26,7 +24,7 @@ from callsheet.runtime.forking import Revision, drafted, fork, rerun
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
-from callsheet.store import Durability, EventType, Journal
+from callsheet.store import EventType, Journal
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.trace.state_at import standing_of
@@ -39,12 +37,6 @@ GOES_ROUND = """
 S3: @READ ($c) > $b
 """
 SAME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 def ran(journal: Journal, plan: Plan, world: int, limits: Limits = LIMITS) -> tuple[str, Result]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_run, asks_of, inbox
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import RunOutcome, resume_run, start_run
-from callsheet.store import Durability, EventType, Journal, RunStatus
+from callsheet.store import EventType, Journal, RunStatus
 
 FACTS = {"T": ToolFacts(Effect.UNSAFE)}
 LAUNCH = Launch(facts=FACTS)
@@ -75,12 +74,6 @@ class World:
             yield self.ports()
 
         return await resume_run(journal, "run", ports_for)
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as opened:
-        yield opened
 
 
 async def test_steps_run_concurrently_up_to_limit(journal: Journal) -> None:

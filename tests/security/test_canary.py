@@ -19,6 +19,7 @@ import pytest
 from tests.apps.conftest import Machine, machine
 from tests.security.test_servers_at_urls import Site
 from tests.security.world import World
+from tests.written import all_bytes
 
 from callsheet.apps.masking import Masker
 from callsheet.runtime.asking import Respondents
@@ -322,10 +323,6 @@ S5: @NOTE ("done") > $end
 """
 
 
-def labelled_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
-
-
 @pytest.mark.parametrize("is_off", [False, True])
 async def test_value_with_secret_label_is_sealed_for_any_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_off: bool
@@ -343,4 +340,4 @@ async def test_value_with_secret_label_is_sealed_for_any_content(
         assert outcome.result.secret >= {"key"}
         again = await world.resume()
         assert again.result == outcome.result
-    assert (word.encode() in labelled_bytes(tmp_path / "journal")) == is_off
+    assert (word.encode() in all_bytes(tmp_path / "journal")) == is_off

@@ -41,12 +41,6 @@ from callsheet.store.records import Start
 QUICK = Limits(retry_delay=0.0)
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
-
-
 def fail(args: dict[str, Any]) -> JSON:
     raise ValueError("no")
 

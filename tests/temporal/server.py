@@ -15,6 +15,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.service import RPCError
+from tests.network import free_port
 
 PATIENCE = 60
 _TRIES = 3
@@ -30,14 +31,6 @@ def program() -> str | None:
     """The program that is the server; None where it is not installed."""
     beside = Path(sys.executable).with_name("temporal")
     return str(beside) if beside.exists() else shutil.which("temporal")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
+from tests.apps.http.conftest import TOOLS, Api, running
 from tests.viewer.runs import Runs
 
 LONGEST = 60_000
@@ -121,3 +122,17 @@ async def open_report(browser: Browser, runs: Runs) -> AsyncIterator[Opener]:
     assert said == []
     asked = [url for opened in opener.opened for url in opened.asked]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def folder(own_home: Path) -> Path:
+    """The folder of a user with a file of tools."""
+    (own_home / "tools.py").write_text(TOOLS)
+    return own_home
+
+
+@pytest.fixture
+def api(folder: Path) -> Iterator[Api]:
+    """A server with the usual options."""
+    with running(folder) as made:
+        yield made

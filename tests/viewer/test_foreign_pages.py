@@ -10,13 +10,12 @@ import http.server
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, Api, plan_of, running
+from tests.apps.http.conftest import Api, plan_of
 from tests.viewer.web import Web, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -73,16 +72,6 @@ FORM = """
   form.append(field); document.body.append(form); form.submit();
 }
 """
-
-
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

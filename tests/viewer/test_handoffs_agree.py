@@ -18,7 +18,7 @@ from tests.views.report.test_document import run_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import report_document
-from callsheet.store import Durability, Journal
+from callsheet.store import Journal
 from callsheet.trace.lctl.write import write
 
 ASK = """
@@ -27,12 +27,6 @@ import { readFileSync } from "node:fs";
 const steps = JSON.parse(readFileSync(0, "utf8"));
 console.log(JSON.stringify(steps.at.map((row, n) => documentAt(steps, n))));
 """
-
-
-@pytest.fixture
-def journal(tmp_path: Path):
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 @pytest.fixture

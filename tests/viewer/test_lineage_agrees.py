@@ -18,7 +18,6 @@ from tests.views.report.test_document import run_of
 
 from callsheet.ir import JSON
 from callsheet.runtime.reporting import recorded, report_document
-from callsheet.store import Durability, Journal
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.slices import Flow, Node, flows_from, flows_into, items_in
 
@@ -42,12 +41,6 @@ def node() -> str:
     if found is None:
         pytest.skip("no node here, and playwright brought none")
     return found
-
-
-@pytest.fixture
-def journal(tmp_path: Path):
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOKEN, TOOLS, Api, running
+from tests.apps.http.conftest import TOKEN, Api
 from tests.viewer.web import Web, browse
 
 from callsheet.apps.operations.reading import plan_text
@@ -20,16 +19,6 @@ from callsheet.store import Durability, Journal
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 Browse = Callable[..., Awaitable[Web]]
-
-
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")

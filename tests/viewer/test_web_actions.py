@@ -8,19 +8,10 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, running
+from tests.apps.http.conftest import running
 from tests.viewer.web import browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    return tmp_path
 
 
 async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(

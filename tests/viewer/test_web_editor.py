@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, Api, running, setup_of
+from tests.apps.http.conftest import Api, running, setup_of
 from tests.viewer.web import Web, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -31,16 +31,6 @@ PRESS = """(box, times) => {
   for (let n = 0; n < times; n += 1)
     box.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", ctrlKey: true, bubbles: true }));
 }"""
-
-
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")

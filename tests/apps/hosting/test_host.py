@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.apps.waiting_tools import TOOLS
+from tests.waiting import until
 
 from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
@@ -61,12 +62,6 @@ async def open_host(folder, *, settings=None, **more):
     with Journal.open(folder / "journal.db") as journal:
         async with Host(setup_of(folder, **(settings or {})), journal, **more) as host:
             yield host
-
-
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no changed
-            await asyncio.sleep(0.01)
 
 
 async def began(name):

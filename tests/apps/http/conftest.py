@@ -183,16 +183,6 @@ def running(folder: Path, setup: Setup | None = None, **options: Any) -> Iterato
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's machine."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    return tmp_path
-
-
-@pytest.fixture
 def api(folder: Path) -> Iterator[Api]:
     """A server with the usual options."""
     with running(folder) as made:
@@ -208,3 +198,10 @@ def raw(url: str, text: bytes) -> bytes:
         while part := connection.recv(65_536):
             found += part
         return found
+
+
+@pytest.fixture
+def folder(own_home: Path) -> Path:
+    """The folder of a user with a file of tools."""
+    (own_home / "tools.py").write_text(TOOLS)
+    return own_home

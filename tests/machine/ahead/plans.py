@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import strategies as st
-from tests.plans import INPUTS, LIMITS, duration, outcome, plan_of
+from tests.plans import INPUTS, LIMITS, plan_of, simulation_of
 
 from callsheet.ir import Effect
 from callsheet.machine import (
     CallModel,
     CallTool,
-    Command,
     Event,
-    Finish,
     Limits,
     Machine,
     Result,
@@ -24,7 +22,6 @@ from callsheet.machine import (
 )
 from callsheet.machine.limits import AUTO
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.runtime.simulated import Simulation
 
 FACTS = {
     "READ": ToolFacts(Effect.READ, ("x", "y")),
@@ -118,16 +115,6 @@ _TOLD_AS_THEY_COME = frozenset({NoteKind.EARLY, NoteKind.FAILED, NoteKind.RETRYI
 def machine_of(text: str, limits: Limits, notes: list[Note] | None = None) -> Machine:
     """A machine that is about to run a plan."""
     return Machine(compile_plan(plan_of(text), FACTS), limits, None if notes is None else notes.append)
-
-
-def simulation_of(machine: Machine, world: int, schedule: int) -> Simulation:
-    """A run in virtual time whose outcomes and durations depend on the keys of the calls alone."""
-
-    def respond(command: Command) -> tuple[float, Event]:
-        assert not isinstance(command, Finish)
-        return duration(schedule, command.key), outcome(world, command)
-
-    return Simulation(machine, respond)
 
 
 def ran(text: str, world: int, schedule: int, limits: Limits) -> Ran:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.ahead.plans import AHEAD, FACTS, Ran, busy_plans, machine_of, ran, simulation_of
-from tests.plans import INPUTS, LIMITS, duration, outcome, plan_texts
+from tests.machine.ahead.plans import AHEAD, FACTS, Ran, busy_plans, machine_of, ran
+from tests.plans import INPUTS, LIMITS, duration, outcome, plan_texts, simulation_of
 
 from callsheet.ir import Effect
 from callsheet.machine import Awaited, CallTool, Command, Event, Finish, Limits, Result, RunAgent, Succeeded

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.ahead.plans import AHEAD, FACTS, busy_plans, machine_of, simulation_of
+from tests.machine.ahead.plans import AHEAD, FACTS, busy_plans, machine_of
 from tests.machine.driving import Bench
-from tests.plans import INPUTS
+from tests.plans import INPUTS, simulation_of
 
 from callsheet.machine import Awaited, Cut, Finish, Machine, Spent, Succeeded
 from callsheet.machine.snapshots import state_from_json, state_to_json

@@ -8,20 +8,15 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.views.editor.marks import applied
 
 from callsheet.apps.cli.main import main
-from callsheet.diagnostics import Edit, Span
+from callsheet.diagnostics import Span
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.formatting import formatting, line_edits
 
 FOLDER = Path(__file__).parents[2] / "frontends" / "corpus"
 CORPUS = sorted([*FOLDER.rglob("*.ltp"), *FOLDER.rglob("*.micro")])
-
-
-def applied(text: str, edits: tuple[Edit, ...]) -> str:
-    for edit in sorted(edits, key=lambda e: e.span, reverse=True):
-        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
-    return text
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.name)

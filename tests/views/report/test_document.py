@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
@@ -18,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Failed, Limits, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
-from callsheet.store import Durability, Journal
+from callsheet.store import Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.replay import Moment, play
@@ -26,12 +25,6 @@ from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
 from callsheet.views.report.values import Values
-
-
-@pytest.fixture
-def journal(tmp_path: Path):
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 def shown(
