@@ -138,7 +138,7 @@ def duration(schedule: int, key: str) -> float:
 
 
 def simulation_of(machine: Machine, world: int, schedule: int) -> Simulation:
-    """A run in virtual time whose outcomes and durations depend on the keys of the calls alone."""
+    """A run in virtual time whose outcomes and durations depend only on the keys of the calls."""
 
     def respond(command: Command) -> tuple[float, Event]:
         assert not isinstance(command, Finish)

@@ -22,7 +22,7 @@ def test_named_modules_exist() -> None:
 
 
 def test_subclasses_of_compiled_classes_are_compiled() -> None:
-    """A class that is not can inherit from none that is: its module could not be imported."""
+    """An interpreted class cannot inherit from a compiled one: its module could not be imported."""
     compiled = {f"callsheet.{name.replace('/', '.')}" for name in wheel.compiled()}
     for found in pkgutil.walk_packages(callsheet.__path__, "callsheet."):
         if not found.name.endswith(".__main__"):
@@ -44,7 +44,7 @@ def test_subclasses_of_compiled_classes_are_compiled() -> None:
 
 
 def test_nothing_is_awaited_in_except_block() -> None:
-    """What mypyc 2.4 makes of such a coroutine lets the error stand behind all that happens later."""
+    """In code of mypyc 2.4 the handled error would remain current for all later code of the coroutine."""
     waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom)
     found: list[str] = []
     for name in wheel.compiled():

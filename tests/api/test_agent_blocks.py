@@ -20,18 +20,18 @@ S4: @RESPOND ($found)"""
 
 @tool(effect="read")
 def look() -> str:
-    """What is seen."""
+    """Return the visible scene."""
     return "a red door"
 
 
 @tool(effect="read")
 def fetch_news() -> str:
-    """What nobody hands to the agent."""
+    """A tool that the agent is not given."""
     return "the secret of the house"
 
 
 def block(task: AgentTask, confidence: float, **fact: object) -> str:
-    """What an agent that follows the protocol hands back."""
+    """The block that an agent following the protocol returns."""
     got = receive(task.lctl)
     found = Fact("A1", "it is a door", confidence, **fact)  # type: ignore[arg-type]
     work = Work(

@@ -17,7 +17,7 @@ S2: @RESPOND ($a)"""
 
 
 class World:
-    """Tools that note their calls."""
+    """Tools that record their calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -44,7 +44,7 @@ class World:
 
 
 def scripted(*answers: object) -> ChatModel:
-    """A model that answers with these, one after another; an exception is raised."""
+    """A model that returns these answers in order; an exception is raised."""
     left = list(answers)
 
     def answer(messages: list[dict[str, str]]) -> str:

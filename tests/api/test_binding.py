@@ -133,7 +133,7 @@ then = "approve"
     ],
 )
 def test_bound_policy_in_journal_is_recognized(tmp_path: Path, before: str, now: str, is_same: bool) -> None:
-    """It differs from the policy as it is written in names of tools alone, and in what a start adds."""
+    """Only the names of tools and the entries that a start adds differ from the policy as written."""
     (tmp_path / "ours.toml").write_text(FULL)
     bound, _ = bind_policy(load_policy(tmp_path / "ours.toml"), registry("fs"))
     bound = replace(bound, approved=frozenset({"S1"})).with_files(["/etc/other"])

@@ -17,7 +17,7 @@ S3: @RESPOND ($sent)
 
 
 class World:
-    """Two tools, and what they were asked."""
+    """Two tools that record their arguments."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

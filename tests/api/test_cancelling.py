@@ -28,7 +28,7 @@ PLANS = {
 
 
 class World:
-    """Tools of which some never answer, and what has been called."""
+    """Tools, some of which never answer, and a record of the calls."""
 
     def __init__(self, path: Path) -> None:
         self.journal = path
@@ -71,7 +71,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def under_way(world: World) -> None:
-    """Wait until the run's start is in the journal and all that can has left."""
+    """Wait until the start is journaled and every possible call is in flight."""
     async with asyncio.timeout(60):
         while not _begun(world.journal):  # noqa: ASYNC110 - as others see it
             await asyncio.sleep(0.01)
@@ -205,7 +205,7 @@ def test_cancelled_run_has_one_end_and_no_later_intent(turns: int) -> None:
 
 
 async def _cancelled(cancel: Callable[[], Awaitable[RunResult | None]]) -> RunResult | None:
-    """The end of a run that is cancelled; None for one that is not there yet or has ended before."""
+    """The end of a cancelled run; None if the run does not exist yet or has already ended."""
     try:
         return await cancel()
     except CallsheetError as error:

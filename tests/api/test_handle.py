@@ -42,7 +42,7 @@ AT_ONCE = Limits(retry_delay=0)
 
 
 class Gate:
-    """A tool that waits until it is let through, and tells when it has begun."""
+    """A tool that blocks until it is released and reports when it has started."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
@@ -120,7 +120,7 @@ async def test_events_include_failures() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_slow_reader_loses_and_reorders_no_event(pace: list[int], items: int, steps: int) -> None:
-    """Numbers run from 1 to the end without a gap, and the story is that of a reader who is quick."""
+    """Numbers run from 1 to the end without gaps, and the events equal those of a fast reader."""
     text = "".join(f"S{n}: ?FOREACH ($i IN $items) THEN @TICK ($i) > $v{n}\n" for n in range(1, steps + 1))
 
     @tool(effect="read")

@@ -43,7 +43,7 @@ async def whole() -> list[RunEvent]:
 
 
 async def stopped(folder: Path, stops: list[int]) -> list[RunEvent]:
-    """The story of a run that was interrupted after so many turns of the loop, again and again."""
+    """The events of a run that is interrupted repeatedly, each time after this many turns of the loop."""
     with Journal.open(folder / "j.db", Durability.OFF) as journal:
         async with Runtime([step_on], journal=journal) as runtime:
             run = runtime.start(PLAN, INPUTS, run_id="r")
@@ -87,7 +87,7 @@ def test_run_cancelled_at_any_moment_has_one_end_in_journal(turns: int) -> None:
 
 
 def test_tool_ignoring_cancellation_does_not_block_program() -> None:
-    """Closing a loop waits for its tasks; one that never ends must not be among them."""
+    """Closing a loop waits for its tasks, so a task that never ends must not be among them."""
 
     @tool(effect="read", timeout=0.05)
     async def deaf() -> str:

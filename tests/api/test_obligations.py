@@ -117,13 +117,13 @@ async def test_labels_are_not_lost(tmp_path: Path, path: str, records: bool, cod
 
 @tool(name="FS__WRITE", effect="idempotent")
 def write_note(path: str, content: str) -> str:
-    """Write a file as a server for files does."""
+    """Write a file like a file server."""
     return "written"
 
 
 @tool(name="FS__MOVE", effect="idempotent")
 def move_note(source: str, destination: str) -> str:
-    """Move a file as a server for files does."""
+    """Move a file like a file server."""
     return "moved"
 
 

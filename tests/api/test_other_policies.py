@@ -40,7 +40,7 @@ def with_tool(name: str, **changes: Any) -> Policy:
 
 
 class World:
-    """A runtime with a journal, and what its tools have done."""
+    """A runtime with a journal, and the effects of its tools."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -248,7 +248,7 @@ FINAL = with_tool("KEEP", destructive=True)
 
 
 async def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
-    """What waits for an answer, and why."""
+    """The open questions with their reasons."""
     return [(ask.digest, ask.why) for ask in await world.runtime().inbox()]
 
 

@@ -25,7 +25,7 @@ TEXT = "S1: @TWICE ($x) > $y\nS2: @RESPOND ($y)"
 
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The checks of plans that the sessions have made."""
+    """The plan checks that the sessions made."""
     made: list[object] = []
     real = session.check_plan
     monkeypatch.setattr(session, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))

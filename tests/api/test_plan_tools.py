@@ -33,7 +33,7 @@ def note(text: str) -> str:
 
 @tool(effect="read")
 async def wait() -> None:
-    """Takes long."""
+    """Takes a long time."""
     WAITING.set()
     await asyncio.sleep(60)
 

@@ -19,13 +19,13 @@ LOOKS = f"ghp_{'a1B2' * 9}"
 
 @callsheet.tool(effect="read")
 def login(token: str) -> dict[str, Any]:
-    """Tells what it was given, and more."""
+    """Returns its argument and more."""
     return {"token": LOOKS, "said": [f"welcome {token}", token.encode().hex()]}
 
 
 @callsheet.tool(effect="read")
 def fail(token: str) -> str:
-    """Fails with what it was given."""
+    """Fails with its argument in the error."""
     raise ValueError(f"no {token}")
 
 

@@ -19,7 +19,7 @@ async def test_tail_follows_run_executed_by_another_runtime(tmp_path: Path) -> N
 
     @tool(effect="read")
     def slow(name: str) -> str:
-        """Waits to be told."""
+        """Waits for a signal."""
         begun.set()
         assert go.wait(60)
         return f"hello {name}"
@@ -121,6 +121,6 @@ async def test_run_list_shows_resumable_runs(tmp_path: Path) -> None:
 
 @tool(effect="read")
 async def nap() -> str:
-    """Sleeps for long."""
+    """Sleeps for a long time."""
     await asyncio.sleep(60)
     return "late"

@@ -16,7 +16,7 @@ TOOLS = ("--tools", "tools.py")
 
 @pytest.fixture
 def waiting(machine):
-    """A run that waits for a yes to a call."""
+    """A run that waits for approval of a call."""
     machine.write("p.ltp", PLAN)
     result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
     assert result.exit_code == 4, result.stderr
@@ -25,7 +25,7 @@ def waiting(machine):
 
 @pytest.fixture
 def later(monkeypatch):
-    """Sets the wall clock ahead by seconds."""
+    """Moves the wall clock forward by seconds."""
     real = time.time
     return lambda seconds: monkeypatch.setattr(time, "time", lambda: real() + seconds)
 

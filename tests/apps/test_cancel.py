@@ -16,7 +16,7 @@ pytestmark = pytest.mark.crash
 
 
 def events(machine: Any) -> list[EventType]:
-    """The kinds of the run's events; nothing but its end stands behind its cancellation."""
+    """The kinds of the events of the run; only the end follows the cancellation."""
     with Journal.open_to_read(machine.journal) as journal:
         assert journal.verify("r") is None
         kinds = [event.type for event in journal.events("r")]
@@ -38,7 +38,7 @@ def until(condition: Any) -> None:
 
 
 def asked(machine: Any, kind: EventType) -> bool:
-    """Whether the run's journal has an event of this kind by now."""
+    """Whether the journal of the run has an event of this kind."""
     if not machine.journal.exists():
         return False
     with Journal.open_to_read(machine.journal) as journal:
@@ -46,7 +46,7 @@ def asked(machine: Any, kind: EventType) -> bool:
 
 
 def ended_for_good(machine: Any, *calls: str) -> None:
-    """The run is cancelled, its journal says so, and resuming it calls nothing and says the same."""
+    """The run is cancelled in the journal, and resuming it makes no call and reports the same."""
     assert status(machine) == "cancelled"
     kinds = events(machine)
     again = machine.json("resume", "r")

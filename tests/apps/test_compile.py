@@ -23,7 +23,7 @@ WRONG = "S1: @plus (a=1, b=2) > $v1\nS2: @respond ($v1)"
 
 @pytest.fixture
 def home(machine):
-    """A machine whose model is a function that gives the answers of a file and notes what it was asked."""
+    """A machine whose model is a function that returns answers from a file and records its requests."""
     machine.write(
         "model.py",
         "import json, pathlib\n"
@@ -132,7 +132,7 @@ KEPT = ("--plans", "kept")
 
 
 def keep(home, goal=GOAL):
-    """Keep a plan for a goal, with the tools that it was made for."""
+    """Store a plan for a goal, with the tools that it was made for."""
     registry = local_registry(load_tools(home.folder / "tools.py"), None)
     plan = parse(TEXT.replace(GOAL, goal)).require()
     tools = pins_for_library(plan, registry)
@@ -198,7 +198,7 @@ def test_stored_plan_with_missing_tools_is_not_used(home):
 
 
 def configured(machine, monkeypatch, provider, **more):
-    """The command that compiles with the model of this provider."""
+    """The compile command with the model of this provider."""
     said = {"url": f"{provider.url}/v1", "name": "small", **more}
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in said.items())
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / machine.write("c.toml", f"[model]\n{lines}")))
@@ -237,7 +237,7 @@ def test_constraint_refused_by_provider_is_dropped_with_note(machine, monkeypatc
 
 @pytest.mark.parametrize("llguidance", [False, True])
 def test_server_silently_ignoring_grammar_is_detected(machine, monkeypatch, llguidance):
-    """As llama.cpp does with a grammar of llguidance that it cannot compile."""
+    """Like llama.cpp with a grammar of llguidance that it cannot compile."""
     prose = "Sure! Here is how I would add one and two with the tools that I have."
     with serving(answer(prose), answer(GOOD)) as provider:
         done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance))

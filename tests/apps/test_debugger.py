@@ -55,7 +55,7 @@ PLAN = (
 
 @pytest.fixture
 def bills(machine):
-    """A machine with a run that failed, and one that did not."""
+    """A machine with a failed and a successful run."""
     tools, plan = machine.write("bills.py", TOOLS), machine.plan(*PLAN)
     for who, run_id in (("ann", "bill"), ("bob", "fine")):
         machine("run", plan, "--tools", tools, "--var", f"who={who}", "--run-id", run_id)
@@ -63,7 +63,7 @@ def bills(machine):
 
 
 class Terminal:
-    """A pseudo-terminal with a command in it."""
+    """A pseudo-terminal that runs a command."""
 
     def __init__(self, folder, *line):
         self._ours, theirs = pty.openpty()
@@ -83,12 +83,12 @@ class Terminal:
         os.close(theirs)
 
     def press(self, keys, wanted):
-        """Type keys; gives what is drawn then, once `wanted` is in it."""
+        """Press keys and return the screen once it contains `wanted`."""
         os.write(self._ours, keys.encode())
         return self.shows(wanted)
 
     def shows(self, wanted):
-        """What is drawn, once `wanted` is in it."""
+        """The screen, once it contains `wanted`."""
         data, until = "", time.monotonic() + 60
         while wanted not in data:
             ready, _, _ = select.select([self._ours], [], [], max(0.0, until - time.monotonic()))
@@ -97,7 +97,7 @@ class Terminal:
         return data
 
     def end(self):
-        """The exit status, once the command has ended by itself."""
+        """The exit status after the command has ended by itself."""
         until = time.monotonic() + 60
         while self._process.poll() is None and time.monotonic() < until:
             ready, _, _ = select.select([self._ours], [], [], 0.1)

@@ -32,7 +32,7 @@ def mail(log: str, n: int) -> str:
 
 @pytest.fixture
 def killed(machine):
-    """A run that was killed in the 40th mail of a thousand, with another call beside it."""
+    """A run killed in the 40th mail of a thousand, with another call in flight."""
     machine.write("tools.py", TOOLS)
     plan = machine.plan(
         'S1: ?FOREACH ($i IN $n) THEN @MAIL (log="mails", n=$i) > $sent',

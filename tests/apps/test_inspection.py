@@ -186,7 +186,7 @@ def test_doctor_reports_unusable_shared_store(machine, monkeypatch, address, sai
 
 
 def cut_run(machine):
-    """A run in which five searches found more than they tell."""
+    """A run in which five searches omit results."""
     machine.write("long.txt", "needle\n" * 300)
     plan = machine.plan('S1: ?FOREACH ($i IN [1, 2, 3, 4, 5]) THEN @SEARCH_FILES (pattern="needle") > $f')
     return machine("run", plan, "--run-id", "cut", "--workspace", ".", "--progress", "plain")

@@ -23,7 +23,7 @@ from callsheet.machine.notes import Note, NoteKind
 
 
 class Lost:
-    """A display whose reader has gone; counts how often it is asked."""
+    """A display whose output fails; counts the attempts."""
 
     def __init__(self):
         self.asked = 0
@@ -121,7 +121,7 @@ def test_ignored_signal_stays_ignored(machine, wait_for):
 
 
 def on_terminal(machine, *line, until=None, number=None):
-    """What a command line writes to a terminal that is its standard output and error, and its status."""
+    """The output of a command line on a terminal that is its stdout and stderr, and its status."""
     ours, theirs = pty.openpty()
     with machine.spawn(*line, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)

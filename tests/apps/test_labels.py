@@ -41,7 +41,7 @@ def labels(machine: Machine, *more: str) -> dict[str, str]:
 
 
 def leaks(machine: Machine) -> bool:
-    """Whether a later run takes the copy for public."""
+    """Whether a later run treats the copy as public."""
     plan = machine.plan(
         'S1: @READ_FILE ("public/copy.txt") > $n', 'S2: @WEB_SEARCH ("$n") > $r ON_FAIL TERMINATE ("x")'
     )
@@ -50,7 +50,7 @@ def leaks(machine: Machine) -> bool:
 
 @pytest.mark.parametrize("reads", ['@READ_FILE ("public/copy.txt")', '@QUERY_MEMORY ("notes")'])
 def test_unrecorded_run_is_subject_to_stored_labels(left: Machine, reads: str) -> None:
-    """The proof knows the file; the fact is known when the run has found it."""
+    """The proof knows the label of the file; that of the fact is known once the run has found it."""
     left.write("lax.toml", OURS + '[defaults]\nmemory = "T/pub"\n')
     plan = left.plan(f"S1: {reads} > $n", 'S2: @WEB_SEARCH ("$n") > $r ON_FAIL TERMINATE ("let through")')
     assert left("run", plan, "--policy", "lax.toml", "--no-journal").exit_code == 3

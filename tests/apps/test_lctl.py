@@ -155,7 +155,7 @@ def test_control_characters_of_document_are_escaped(machine):
 
 @pytest.fixture
 def parted(machine):
-    """A document, and two branches that went out from it and use one id for different facts."""
+    """A document and two branches of it that use one id for different facts."""
     first = begin(
         "c", Work(agent="lead", to="crew", instruction="go", action="split", facts=[Fact("F1", "start", 0.9)])
     )

@@ -24,7 +24,7 @@ def plan_of(*steps: dict[str, object]) -> Plan:
 
 
 def drawn(plan: Plan, *notes: Note, columns: int = 80, height: int = 24) -> list[str]:
-    """The last picture on a screen of that size."""
+    """The last graph drawn on a screen of that size."""
     out = io.StringIO()
     display = LiveGraph(plan, Console(file=out, width=columns, height=height, force_terminal=False))
     display.begin({})

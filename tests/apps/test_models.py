@@ -181,7 +181,7 @@ def test_graph_pauses_on_model_failure(machine, monkeypatch):
 
 
 def in_words(request) -> None:
-    """A server that takes no schema, and makes a plan in words."""
+    """A server that takes no schema and returns plans as text."""
     held = "response_format" in request.asked.body
     plan = 'PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END'
     (refuses(400, "response_format is not supported") if held else answer(plan))(request)
@@ -272,7 +272,7 @@ def items(machine, *line: str) -> dict[str, list[dict[str, str]]]:
 
 
 def obedient(request) -> None:
-    """A server that keeps to schemas."""
+    """A server that obeys schemas."""
     held = "json_schema" in request.asked.body
     answer('{"word": "xyzzy-17"}' if held else "ready", read=12, written=3)(request)
 

@@ -124,7 +124,7 @@ def test_too_many_open_files_is_diagnostic(machine, monkeypatch, error):
 
 
 def test_run_with_few_file_descriptors_succeeds_or_reports_them(machine):
-    """A journal needs some; SQLite does not say for what reason it cannot open one."""
+    """A journal needs some; SQLite does not report why it cannot open one."""
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
     for most in range(8, 15):

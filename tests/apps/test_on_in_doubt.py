@@ -52,7 +52,7 @@ def settings(machine: Any, text: str) -> None:
 )
 @pytest.mark.parametrize("place", ["option", "configuration"])
 def test_declared_policy_decides(machine, place, policy, status, said, calls):
-    """`retry` holds for tools whose effect somebody has declared, as this one's."""
+    """`retry` applies to tools with a declared effect, such as this one."""
     if place == "configuration":
         settings(machine, f'on_in_doubt = "{policy}"\n')
     done = run(machine, *(("--on-in-doubt", policy) if place == "option" else ()))
@@ -96,7 +96,7 @@ async def pay(log: str) -> str:
 
 
 def noted(log: Path) -> int:
-    """Write a call down, and give how many there are now."""
+    """Record a call and return the number of calls."""
     with log.open("a") as file:
         file.write("paid\n")
     return log.read_text().count("paid")
@@ -132,7 +132,7 @@ def test_invalid_policy_of_runtime_or_function_raises_at_once() -> None:
 async def test_retry_policy_excludes_undeclared_tools(
     tmp_path: Path, policy: Any, status: RunStatus, calls: int
 ) -> None:
-    """A server whose tool has no declared effect: its first answer comes too late."""
+    """A server whose tool has no declared effect; its first answer is late."""
     servers = {
         "odd": {
             "command": sys.executable,

@@ -13,7 +13,7 @@ OURS = (
 
 @pytest.fixture
 def waiting(machine: Machine) -> Machine:
-    """A machine with a run `r` that waits for a person and is under a policy."""
+    """A machine with a run `r` under a policy that waits for a person."""
     machine.write("ours.toml", OURS + 'returns = "T/pub"\n')
     plan = machine.plan(
         "S1: @ADD (a=1) > $n", 'S2: @ASK_HUMAN ("go on?") > $a', "S3: @ADD (a=$n) > $m", "S4: @RESPOND ($m)"

@@ -99,7 +99,7 @@ def test_unknown_subcommand_suggests_nearest(two):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_git_diff_shows_plans_by_step(two):
-    """The configuration that `docs/cli.md` gives."""
+    """Uses the configuration from `docs/cli.md`."""
 
     def git(*line: str) -> str:
         user = ["-c", "user.name=A", "-c", "user.email=a@example.com"]

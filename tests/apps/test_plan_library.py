@@ -37,7 +37,7 @@ FAILING = {
 
 @pytest.fixture
 def home(machine):
-    """A machine whose model is a function that answers with a file's text, and notes what it was asked."""
+    """A machine whose model is a function that returns the text of a file and records its requests."""
     machine.write(
         "model.py",
         "import json, pathlib\n"
@@ -137,12 +137,12 @@ class _Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args):
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def endpoint(home, monkeypatch):
-    """A configured endpoint, on this machine."""
+    """A configured endpoint on this machine."""
     _Endpoint.seen.clear()
     server = HTTPServer(("127.0.0.1", 0), _Endpoint)
     thread = threading.Thread(target=server.serve_forever)

@@ -79,7 +79,7 @@ def test_unknown_run_is_reported(machine):
 
 
 def data_of(machine, run: str) -> dict:
-    """The data in the report of a run, whatever its exit status."""
+    """The data in the report of a run with any exit status."""
     machine("report", run, "-o", "x.html")
     page = (machine.folder / "x.html").read_text()
     return json.loads(page.split('id="callsheet-data">', 1)[1].split("</script>", 1)[0])

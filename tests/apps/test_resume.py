@@ -215,7 +215,7 @@ def test_suggested_commands_include_journal_option(machine):
 
 
 def test_changed_plan_file_has_no_effect(machine):
-    """The journal keeps the plan that the run was started with."""
+    """The journal keeps the original plan."""
     plan = machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("as it was") > $b', "S3: @RESPOND ($b)")
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r").exit_code == 4
     machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("changed") > $b', "S3: @RESPOND ($b)")

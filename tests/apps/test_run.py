@@ -102,7 +102,7 @@ def test_progress_of_new_plan_excludes_old_steps(machine, stage):
 
 
 def test_show_lists_steps_of_new_plan(machine):
-    """They may have the ids of older steps, which did something else."""
+    """They may reuse ids of older steps that did something else."""
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: RE-PLAN ("once more")')
     machine.write("again.py", "def ask(messages):\n    return 'S1: @ADD (a=5) > $b\\nS2: @RESPOND ($b)'\n")
     machine("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--run-id", "anew")
@@ -189,7 +189,7 @@ def test_unparsable_text_is_refused(machine):
 
 @pytest.mark.parametrize("command", ["run", "dry-run", "check"])
 def test_all_lines_with_errors_are_reported_together(machine, command):
-    """Those that cannot be read do not hide what is wrong with the others."""
+    """Unreadable lines do not hide errors in other lines."""
     plan = machine.plan(
         "S1: @READ_FILE (path=)",
         "S2: @READ_FLE (path=1)",
@@ -339,7 +339,7 @@ def test_name_of_two_servers_must_be_qualified(with_server):
 
 
 def test_name_of_two_servers_is_ambiguous_while_one_is_down(with_server):
-    """Who writes @GREET for one server sends nothing to another that offers it too and happens to be up."""
+    """A call intended for one server must not reach another that offers the same name and is up."""
     program = with_server.folder / "yard.py"
     program.write_text((with_server.folder / "server.py").read_text())
     hall, yard = (

@@ -89,7 +89,7 @@ def test_concurrency_is_set_for_all_or_one_tool(machine):
 
 
 def test_killed_run_keeps_early_results(machine):
-    """S2 has answered before its turn when S3 ends the process; it is not called again."""
+    """S2 has answered early when S3 kills the process; it is not called again."""
     plan = machine.plan(
         'S1: @LOOK (path="one", wait=0.3) > $a',
         'S2: @LOOK (path="two") > $b',

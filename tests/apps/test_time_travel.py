@@ -223,7 +223,7 @@ destructive = false
 
 
 def test_fork_keeps_policy_of_parent(machine):
-    """An edited value is vouched for, as an input is; an edited step is proved as a plan is."""
+    """An edited value is trusted like an input; an edited step is proved like a plan."""
     policy = machine.write("policy.toml", POLICY)
     lines = (
         'S1: @LOOK (path="seen") > $where',

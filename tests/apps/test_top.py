@@ -26,7 +26,7 @@ _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Screen:
-    """A program on a terminal of its own, 90 columns wide."""
+    """A program on a terminal that is 90 columns wide."""
 
     def __init__(self, *line: str, term: str = "xterm") -> None:
         self.child, self._terminal = pty.fork()
@@ -38,18 +38,18 @@ class Screen:
         self.shown = b""
 
     def until(self, text: str) -> None:
-        """Read on until a text was shown."""
+        """Read until a text is shown."""
         deadline = time.monotonic() + 60
         while text.encode() not in self.plain():
             assert time.monotonic() < deadline, self.plain().decode()
             self.read()
 
     def plain(self) -> bytes:
-        """What was shown, without what moves the cursor and colours."""
+        """The output without control sequences."""
         return _CONTROL.sub(b"", self.shown)
 
     def read(self) -> bool:
-        """Read what there is; whether there may be more."""
+        """Read available output; return whether more may follow."""
         if not select.select([self._terminal], [], [], 0.3)[0]:
             return True
         try:
@@ -60,7 +60,7 @@ class Screen:
         return bool(data)
 
     def ends(self) -> int:
-        """The exit status, when it has ended."""
+        """The exit status after the program has ended."""
         while self.read():
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])

@@ -88,7 +88,7 @@ def test_heads_are_recorded_and_verified(machine):
 
 
 def test_rewritten_chain_contradicts_recorded_head(machine):
-    """Every event verifies; only the anchor shows that it is another history."""
+    """Every event verifies; only the recorded head shows that the history is different."""
     run(machine, "one")
     machine("runs", "heads", "--anchor", "heads.jsonl")
     machine.journal.unlink()
@@ -114,7 +114,7 @@ def test_invalid_heads_file_is_refused(machine, text):
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """By how many days the clock of journals is ahead, in its first place."""
+    """The number of days, in its first item, by which the clock of journals is ahead."""
     opened, days = Journal.open.__func__, [0.0]  # type: ignore[attr-defined]
 
     def open_ahead(cls: type[Journal], path: Path, durability: Durability, **more: Any) -> Journal:
@@ -291,7 +291,7 @@ def test_missing_changed_or_moved_lines_are_found(machine):
 
 
 def test_hostile_lines_write_nowhere(machine):
-    """A name that would be a path, and an id that would be one, are refused."""
+    """A name or an id that would be a path is refused."""
     lines = lines_of(machine)
     for old, new in ((b'"sha256":"', b'"sha256":"../../../x'), (b'"run_id":"one"', b'"run_id":"../one"')):
         Path("bad.jsonl").write_bytes(b"".join(lines).replace(old, new))

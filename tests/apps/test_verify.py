@@ -170,7 +170,7 @@ def test_explain_policy_as_json_and_diagram(machine):
 
 
 def test_diagram_of_json_plan_annotates_nodes(machine):
-    """Nodes stand by level, whatever the order of the steps."""
+    """Nodes are arranged by level for any order of the steps."""
     steps = [
         {
             "index": "c",

@@ -349,7 +349,7 @@ def test_compilation_and_requests_are_deterministic() -> None:
 
 
 def test_plan_outside_grammar_is_used_with_note() -> None:
-    """It passes the checks, so it is as good as any; but its server holds nothing to grammars."""
+    """It passes the checks and is used, but its server ignores grammars."""
     loose = GOOD.replace("S3: @respond", "S3: respond")
     draft = drafted(Scripted([loose], accepts=[Syntax.LARK]), options=Options(second_look=False))
     assert draft.plan is not None
@@ -373,7 +373,7 @@ def test_constraint_may_be_disabled() -> None:
 
 
 def test_prompt_version_changes_with_text() -> None:
-    """Where this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
+    """If this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
@@ -547,7 +547,7 @@ def test_operation_does_not_displace_tool() -> None:
 
 
 def faults(plan: Plan) -> list[tuple[str, str | None]]:
-    """What is wrong with a plan; a loop variable may be called v1 like another, which its new name ends."""
+    """The errors of a plan; a loop variable may be called v1 like another until it is renamed."""
     return [(d.code, d.step) for d in check(plan) if d.code != "CHK005"]
 
 

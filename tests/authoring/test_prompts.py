@@ -35,7 +35,7 @@ def test_card_examples_have_no_findings(goal: str, text: str) -> None:
 
 
 def test_prompt_version_changes_with_text() -> None:
-    """Where this fails, a text was changed: raise PROMPT_VERSION, then put the new pair here."""
+    """If this fails, a text was changed: raise PROMPT_VERSION, then put the new pair here."""
     text = json.dumps([compile_messages("g", "c"), replan_prompt("r", {"v": 1}).messages])
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     assert (PROMPT_VERSION, digest) == (1, "e2d24df4120f77ea")
@@ -171,7 +171,7 @@ def test_unreadable_line_is_error(answer: str) -> None:
     ],
 )
 def test_wrong_command_beside_control_word_is_no_prose(answer: str, code: str) -> None:
-    """Control words are read as LTP text too, where the wrong command would be prose around the plan."""
+    """Control words are also read as LTP text, where the wrong command would be prose around the plan."""
     result = read_answer_plan(answer)
     assert result.plan is None
     assert next(d.code for d in result.diagnostics if d.is_error) == code

@@ -23,7 +23,7 @@ EVERY = ALL | FURTHER | HELD_OUT
 
 
 def by_goal(beginning: str) -> Goal:
-    """The one goal whose text begins so."""
+    """The only goal that begins with this text."""
     (goal,) = (goal for goal in goals() if goal.goal.startswith(beginning))
     return goal
 

@@ -78,7 +78,7 @@ def test_wheel_is_measured_by_same_adapter(tmp_path: Path) -> None:
 
 
 def read_inline(text: str) -> dict[str, Any]:
-    """The metadata in the head of a script."""
+    """The inline metadata of a script."""
     head = text.partition("# /// script\n")[2].partition("# ///\n")[0]
     return tomllib.loads("\n".join(line[2:] for line in head.splitlines()))
 

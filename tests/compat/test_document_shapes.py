@@ -13,7 +13,7 @@ from callsheet.frontends.ltp import format_plan, parse
 
 
 class Shape(NamedTuple):
-    """A plan, the world it runs in, and what is to come of it."""
+    """A plan, the world it runs in, and the expected result."""
 
     steps: str
     tools: dict[str, Any]

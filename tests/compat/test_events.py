@@ -12,7 +12,7 @@ from callsheet.ports.models.prompts import PROMPT_VERSION
 
 
 class Listener:
-    """Keeps the events that it is told of."""
+    """Collects events."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -151,7 +151,7 @@ async def test_answered_prompt_is_reported() -> None:
 
 
 async def test_flood_of_events_does_not_starve_event_loop() -> None:
-    """Ten thousand jumps are told at a stretch, to a listener that never waits."""
+    """Ten thousand jumps are reported in one slice to a listener that never waits."""
     told = turns = 0
 
     async def listen(event: dict[str, Any]) -> None:

@@ -54,7 +54,7 @@ def test_neutral_changes_keep_verdict(case: SecurityCase, plan: Plan) -> None:
 
 
 def _is_named(case: SecurityCase, name: str) -> bool:
-    """Whether the case itself is about what a change adds: a way out of a circle."""
+    """Whether the case itself is about the change, such as an exit of a cycle."""
     return case.id == "goto-03" and name == "a condition that holds"
 
 
@@ -80,7 +80,7 @@ def test_equivalent_forms_have_same_outcome(case: Case) -> None:
 
 
 def outcome(case: Case, text: str) -> list[str]:
-    """What speaks against the case with this text; its scripts are used up by each run."""
+    """The unmet expectations of the case with this text; each run uses up its scripts."""
     fields = {name: getattr(case, name) for name in Case.__dataclass_fields__ if name != "has_policy"}
     again = {name: value for name, value in fields.items() if value is not None}
     return ltp.differences(case_of(json.loads(json.dumps({**again, "plan": text}))), compat)

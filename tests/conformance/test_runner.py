@@ -369,7 +369,7 @@ def test_state_file_is_adopted(told: str, expect: dict[str, Any]) -> None:
 
 
 def test_state_beyond_write_limit_is_lost_and_earlier_state_is_kept() -> None:
-    """The process dies while it writes; the next stage goes on after what was written."""
+    """The process dies while it writes; the next stage continues after the last complete write."""
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
     tools = {"one": {"output": "A"}, "two": {"script": [{"error": "x"}, {"output": "B"}]}}

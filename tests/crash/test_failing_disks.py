@@ -25,7 +25,7 @@ Sweep = Callable[..., "dict[str, Any]"]
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Sweep:
-    """Runs `disks/sweep.py` and gives what it found; fails where anything was wrong."""
+    """Runs `disks/sweep.py` and returns its findings; fails if anything was wrong."""
 
     def run(*arguments: str) -> dict[str, Any]:
         memory = Path("/dev/shm")  # a process that stops loses nothing there either, and syncs cost nothing

@@ -37,7 +37,7 @@ class World:
         return len(self.notes.read_text().splitlines()) if self.notes.exists() else 0
 
     def server(self, seconds: float = 30.0) -> dict[str, Any]:
-        """The server that answers in odd ways; its tool is undeclared, so it is unsafe."""
+        """A server with unusual answers; its tool is undeclared, so it is unsafe."""
         command = [str(SERVERS / "odd.py"), str(self.notes)]
         return {"odd": {"command": sys.executable, "args": command, "timeout": seconds}}
 
@@ -229,7 +229,7 @@ async def test_tool_changed_or_removed_during_run_fails_its_call(
 
 @pytest.mark.servers
 async def test_run_is_not_resumed_if_server_redeclared_its_tool(world: World) -> None:
-    """Between a crash and the resumption the server was exchanged for another one."""
+    """Between the crash and the resume the server is replaced."""
     plan = 'S1: @ASK_HUMAN ("go on?") > $w\nS2: @GIVE ($what) > $a\nS3: @RESPOND ("after")'
     assert (await world.run(plan, what=3)).status is RunStatus.WAITING
     other = world.folder / "other.py"

@@ -21,7 +21,7 @@ _WRITES = '# ltp: 1\nS1: ?FOREACH ($n IN $texts) THEN @APPEND (text=$n) > $all\n
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Callable[[], Counter[str]]:
-    """How often each call took place, by its line in the log."""
+    """The number of times each call took place, by its line in the log."""
 
     def read() -> Counter[str]:
         log = tmp_path / "calls.log"
@@ -92,7 +92,7 @@ def test_concurrent_resumes_of_run_have_one_winner(
 def test_owner_whose_lock_file_was_deleted_is_fenced(
     tmp_path: Path, spawn: Spawn, calls: Callable[[], Counter[str]]
 ) -> None:
-    """The second owner takes over in the next epoch; the first writes nothing any more."""
+    """The second owner takes over in the next epoch; the first can no longer write."""
     texts = json.dumps([f"t{n}" for n in range(200)])
     _start(tmp_path, spawn, _WRITES, f"texts={texts}", 0.005)
     before = len(calls())

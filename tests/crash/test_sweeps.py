@@ -26,7 +26,7 @@ def test_python_tools_killed_at_random_moments_lose_nothing(sweep: Sweep) -> Non
 
 
 def test_kill_at_every_journal_write_loses_nothing(sweep: Sweep) -> None:
-    """Of a plan of twenty steps, and again while it is resumed."""
+    """For a plan of twenty steps, and again while it is resumed."""
     figures = sweep("--plan", "points")
     assert figures["trials"] > 80
     assert figures["before_the_run"] > 0
@@ -40,6 +40,6 @@ def test_kill_at_unshared_journal_writes_loses_nothing(sweep: Sweep, durability:
 
 
 def test_kill_at_every_write_of_synced_tail_loses_nothing(sweep: Sweep) -> None:
-    """Of a plan of nine steps whose commits wait in a tail as soon as they may."""
+    """For a plan of nine steps whose commits use a tail as early as possible."""
     figures = sweep("--plan", "points", "--small", "--tails", "--every", "2")
     assert figures["trials"] > 30

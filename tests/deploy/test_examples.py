@@ -33,7 +33,7 @@ def deployments() -> Iterator[dict[str, Any]]:
 
 
 def commands() -> list[list[str]]:
-    """What the workers are started with."""
+    """The command lines of the workers."""
     by_compose = [each["command"] for each in COMPOSE["services"].values() if "command" in each]
     by_cluster = [container["args"] for pod in deployments() for container in pod["containers"]]
     return [*by_compose, *by_cluster]

@@ -26,7 +26,7 @@ def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
 
 
 def test_documented_dry_run_matches_output(tmp_path: Path) -> None:
-    """Without its servers: the page says that none is asked."""
+    """Without its servers: the page says that none is started."""
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"git": {"command": "none"}}}', "utf-8")
     env = environment(tmp_path / "home")

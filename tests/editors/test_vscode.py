@@ -59,7 +59,7 @@ def test_referenced_files_exist_and_are_valid_json() -> None:
 
 
 def test_untrusted_workspace_starts_no_program() -> None:
-    """What is started is a setting, so it must not be taken from a folder that somebody else made."""
+    """The started program is a setting, so it must not come from an untrusted folder."""
     settings = PACKAGE["contributes"]["configuration"]["properties"]
     assert PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] == [*settings]
 

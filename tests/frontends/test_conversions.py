@@ -19,7 +19,7 @@ from callsheet.runtime.simulated import Simulation
 
 
 def carried_out(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
-    """The variables at the end, and the calls that were made, in any order; all of them go well."""
+    """The variables at the end and the calls, in any order; all calls succeed."""
     calls: list[str] = []
 
     def answer(command: Command) -> tuple[float, Event]:
@@ -35,7 +35,7 @@ def carried_out(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """A plan in LTP text of calls, conditions and groups, each of which reads what is set above it."""
+    """A plan in LTP text of calls, conditions and groups, each of which reads earlier variables."""
     lines: list[str] = []
     known: list[str] = ["given"]
     number = 0
@@ -66,7 +66,7 @@ def test_text_and_its_graph_make_same_calls_and_set_same_variables(text: str, gi
 
 @st.composite
 def graphs(draw: st.DrawFn) -> str:
-    """A JSON plan whose steps read what the steps they wait for have set."""
+    """A JSON plan whose steps read variables of their dependencies."""
     steps: list[Any] = []
     for n in range(draw(st.integers(1, 8))):
         waits = sorted(draw(st.sets(st.integers(0, n - 1), max_size=3))) if n else []

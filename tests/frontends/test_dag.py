@@ -47,7 +47,7 @@ def codes(text: str, *, is_yaml: bool = False) -> list[str]:
 
 
 def marked(text: str) -> list[tuple[str, str]]:
-    """Each error's code with the stretch of the text that it marks."""
+    """The code of each error with the text that it marks."""
     result = parse_dag(text)
     return [(d.code, text[d.span.start : d.span.end]) for d in result.diagnostics if d.span and d.is_error]
 

@@ -61,7 +61,7 @@ NOTHING = re.compile(r"(?!)")
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Some steps, at times with a character too many or too few."""
+    """Some steps, sometimes with a character too many or too few."""
     text = "".join("".join(parts) for parts in draw(st.lists(PARTS, min_size=1, max_size=4)))
     for _ in range(draw(st.integers(0, 2))):
         at = draw(st.integers(0, len(text)))
@@ -70,7 +70,7 @@ def texts(draw: st.DrawFn) -> str:
 
 
 def read(text: str) -> object:
-    """All that reading gives, spans included."""
+    """The complete result of parsing, spans included."""
     result = parse(text)
     return asdict(result.partial), result.plan is None, result.diagnostics, result.lost
 
@@ -78,14 +78,14 @@ def read(text: str) -> object:
 @settings(max_examples=300, deadline=None)
 @given(texts())
 def test_fast_path_equals_general_parser(text: str) -> None:
-    """With both patterns and without either, the same plan, diagnostics and spans come out."""
+    """With both patterns and without either, the plan, diagnostics and spans are equal."""
     with patch.object(document, "USUAL_HEAD", NOTHING), patch.object(steps, "_USUAL_TAIL", NOTHING):
         general = read(text)
     assert read(text) == general
 
 
 def test_common_steps_take_fast_path() -> None:
-    """Guards, calls and retries need no other way: without the general one they are read all the same."""
+    """Guards, calls and retries are read with the general parser disabled."""
     text = (
         'S1: ?IF ($v contains "err") THEN @X (a="b") > $a ON_FAIL @RETRY(2)\n'
         "S2: ?IF (NOT_EMPTY($a)) THEN @Y ($a) > $b\n"

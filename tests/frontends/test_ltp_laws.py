@@ -109,7 +109,7 @@ def test_conditions_round_trip(condition: Condition) -> None:
 @LAWS
 @given(plans())
 def test_plans_round_trip(plan: Plan) -> None:
-    """parse(format(p)) == p with equal canonical JSON, strictly and without a word."""
+    """parse(format(p)) == p with equal canonical JSON, strictly and without diagnostics."""
     text = format_plan(plan)
     result = parse(text, strict=True)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -128,7 +128,7 @@ def test_canonical_text_with_comments_is_printed_unchanged(plan: Plan) -> None:
 @LAWS
 @given(plans())
 def test_comments_are_kept(plan: Plan) -> None:
-    """Comments and remarks stand where they stood."""
+    """Comments and remarks keep their position."""
 
     def said(step: Step) -> tuple[tuple[str, ...], str | None]:
         return step.comments, step.remark
@@ -141,7 +141,7 @@ def test_comments_are_kept(plan: Plan) -> None:
 @settings(max_examples=500, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 def test_parser_never_raises(text: str) -> None:
-    """Any text is a plan or has an error; what is a plan can be printed and read again."""
+    """Any text is a plan or has an error; a plan can be printed and parsed again."""
     result = parse(text)
     assert (result.plan is None) == any(d.is_error for d in result.diagnostics)
     assert all(
@@ -158,7 +158,7 @@ def test_parser_never_raises(text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 def test_every_line_is_parsed_or_has_diagnostic(text: str) -> None:
-    """No line with anything on it is dropped in silence; a lost step has an error inside it."""
+    """No line with content is dropped silently; a lost step contains an error."""
     result = parse(text)
     starts = [d.span.start for d in result.diagnostics if d.is_error and d.span is not None]
     assert all(any(lost.start <= at <= lost.end for at in starts) for lost in result.lost)

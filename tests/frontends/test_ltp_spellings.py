@@ -99,7 +99,7 @@ WRONG = [
 
 
 def repaired(text: str, diagnostics: tuple[Diagnostic, ...]) -> str:
-    """The text after all repairs that do not overlap, in the order of their places."""
+    """The text after all non-overlapping fixes, in order of position."""
     edits = [edit for d in diagnostics if d.fix is not None for edit in d.fix.edits]
     out, at = [], 0
     for edit in sorted(edits, key=lambda e: e.span):
@@ -126,7 +126,7 @@ def test_loose_spelling_is_error_in_strict_mode(text: str) -> None:
 
 @pytest.mark.parametrize("text", LOOSE)
 def test_fixes_lead_to_strict_text_of_same_plan(text: str) -> None:
-    """Repairs that overlap take more than one round, as they do in an editor."""
+    """Overlapping fixes take more than one round, as in an editor."""
     plan = parse(text).require()
     for _ in range(4):
         text = repaired(text, parse(text).diagnostics)

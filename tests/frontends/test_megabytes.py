@@ -46,7 +46,7 @@ PIECES = (
 
 
 def mixture(seed: int, size: int) -> str:
-    """Pieces of the languages in no order; a shorter one is the beginning of a longer one."""
+    """Fragments of the languages in random order; a shorter text is a prefix of a longer one."""
     chance = random.Random(seed)
     return "".join(chance.choices(PIECES, k=size))[:size]
 
@@ -54,7 +54,7 @@ def mixture(seed: int, size: int) -> str:
 @pytest.mark.parametrize("reader", ["ltp", "micro"])
 @pytest.mark.parametrize("piece", RUNS)
 def test_megabyte_of_one_construct_is_parsed_in_time(reader: str, piece: str) -> None:
-    """Ten times the text may take thirty times as long at most; its square would take a hundred."""
+    """Ten times the text may take at most thirty times as long; quadratic time would be a hundred."""
     read = READERS[reader]
     long = 'PLAN_START\nS1: @X (a="b")\n' + piece * (MEGABYTE // len(piece))
     assert seconds(lambda: read(long)) < 30 * seconds(lambda: read(long[: MEGABYTE // 10])) + 0.5

@@ -92,12 +92,12 @@ FRAGMENTS = [
 
 
 def is_refused(plan: Plan) -> bool:
-    """Whether a step is jumped to in small letters, which Micro-CLI reads as the large ones."""
+    """Whether a step is the target of a jump in lower case, which Micro-CLI reads as upper case."""
     return re.search(r"GOTO s\d", format_plan(plan)) is not None
 
 
 def expressible(plan: Plan) -> Plan:
-    """The same plan with the ids that commands have, and with tools whose names are no control word."""
+    """The same plan with the ids of commands, and with tools whose names are not control words."""
 
     def usual(step: Step) -> Step:
         is_control = isinstance(step.action, Call) and step.action.tool in CONTROL_SPELLINGS
@@ -112,7 +112,7 @@ EXPRESSIBLE = plans().map(expressible).filter(lambda plan: not is_refused(plan))
 @LAWS
 @given(EXPRESSIBLE)
 def test_plans_round_trip(plan: Plan) -> None:
-    """parse(format(p)) == p, without a word, comments and remarks included."""
+    """parse(format(p)) == p, without diagnostics, comments and remarks included."""
     text = format_micro(plan)
     result = parse_micro(text)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -127,7 +127,7 @@ def test_plans_round_trip(plan: Plan) -> None:
 def test_verb_calls_round_trip_in_any_argument_form(
     word: str, given_values: list[Value], data: st.DataObject
 ) -> None:
-    """Each shape of arguments that LTP text can give a verb's tool has a spelling."""
+    """Every shape of arguments that LTP text can give the tool of a verb can be written."""
     verb = VERBS[word]
     names = data.draw(
         st.permutations([*verb.names, "language", "extra"]).map(lambda p: list(dict.fromkeys(p)))
@@ -151,7 +151,7 @@ def test_both_syntaxes_are_equivalent(plan: Plan) -> None:
 @given(st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 @example('respond "x"\n```')
 def test_parser_never_raises(text: str) -> None:
-    """Any text is a plan or has an error; what is a plan can be printed and read again."""
+    """Any text is a plan or has an error; a plan can be printed and parsed again."""
     result = parse_micro(text)
     assert (result.plan is None) == any(d.is_error for d in result.diagnostics)
     assert all(
@@ -165,7 +165,7 @@ def test_parser_never_raises(text: str) -> None:
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 def test_every_line_is_parsed_or_has_diagnostic(text: str) -> None:
-    """No line with anything on it is dropped in silence."""
+    """No line with content is dropped silently."""
     result = parse_micro(text)
     covered = [d.span for d in result.diagnostics if d.span is not None]
     covered += [s.span for s in result.partial.steps if s.span is not None]

@@ -168,7 +168,7 @@ NAMES = st.sampled_from(
 
 
 def containers(data: Any) -> Iterator[Any]:
-    """All objects and arrays in JSON data, itself among them."""
+    """All objects and arrays in JSON data, including itself."""
     if isinstance(data, dict | list):
         yield data
         for item in data.values() if isinstance(data, dict) else data:

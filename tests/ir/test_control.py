@@ -76,7 +76,7 @@ def test_steps_that_cannot_reach_end_are_known() -> None:
 
 
 def reaches(flow: Flow, start: int, avoided: int) -> set[int]:
-    """The nodes that a node leads to on ways that do not go through another."""
+    """The nodes reachable from a node on paths that avoid another."""
     seen, stack = {start}, [start]
     while stack:
         for node in flow.successors[stack.pop()]:

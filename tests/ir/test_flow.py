@@ -109,7 +109,7 @@ def _reached_without(successors: list[list[int]], root: int, left_out: int) -> s
 )
 @settings(max_examples=150, deadline=None)
 def test_dominator_is_on_every_path(successors: list[list[int]]) -> None:
-    """Walking up the tree gives exactly the nodes whose removal cuts a node off from the root."""
+    """The ancestors in the tree are exactly the nodes whose removal disconnects a node from the root."""
     dominator = immediate_dominators(successors, 0)
     reached = _reached_without(successors, 0, -1)
 

@@ -30,7 +30,7 @@ def ancestors(waits: list[list[int]], step: int) -> set[int]:
 
 @given(GRAPHS)
 def test_ancestors_precede(waits: list[list[int]]) -> None:
-    """Steps in circles, and behind them, have no order."""
+    """Steps in cycles, and those after them, have no order."""
     order = Precedence(waits)
     known = [ancestors(waits, step) for step in range(len(waits))]
     startable = [not any(node in known[node] for node in {step, *known[step]}) for step in range(len(waits))]

@@ -37,7 +37,7 @@ from callsheet.machine.questions import asked_from_json, asked_to_json, read_que
 
 
 class Desk:
-    """A machine and all that it waits for, by key."""
+    """A machine and all its open commands, by key."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ def _outcome(command: Awaited, choice: int) -> Event:
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 3))
 def test_every_call_matching_rule_has_its_own_approval(choices: list[int], items: int) -> None:
-    """And: a fold of the same events asks the same, and events told twice change nothing."""
+    """A fold of the same events asks for the same, and repeated events change nothing."""
     desk = Desk(_PLAN, ["WRITE"], {"xs": list(range(items))})
     events: list[Event] = []
     made = 0

@@ -38,7 +38,7 @@ GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
 
 
 def test_call_never_made_is_not_counted() -> None:
-    """Denied, or about to be tried again, or waiting for a yes when the run was ended."""
+    """Denied, about to be retried, or waiting for approval at the end of the run."""
     text = "S1: @READ (1) > $a\nS2: @WRITE (2) > $b ON_FAIL @RETRY(1, delay=5)\nS3: @READ (3) > $c"
     machine = Machine(compile_plan(plan_of(text), FACTS), None, None, ("READ",))
     (ask,) = machine.feed(Started({}))

@@ -10,7 +10,7 @@ from callsheet.machine.notes import NoteKind
 
 
 def cast(kind: str, value: JSON) -> tuple[JSON, bool]:
-    """The stored value, and whether a warning was given."""
+    """The stored value, and whether a warning was emitted."""
     bench = Bench(f"S1: @T () > $v:{kind}")
     bench.ok("S1.0.1", value)
     warned = any(note.kind is NoteKind.CAST_FAILED for note in bench.notes)
@@ -79,7 +79,7 @@ def test_error_of_failed_step_is_never_cast(kind: str) -> None:
 
 
 def test_error_returned_as_value_is_cast() -> None:
-    """The mark of an error ends where a tool has succeeded with the text."""
+    """A successful call that returns the text of an error returns a plain value."""
     bench = Bench("S1: @T () > $e\nS2: @READ ($e) > $n:int")
     bench.fail("S1.0.1", "12")
     bench.ok("S2.0.1", bench.args[0]["x"])

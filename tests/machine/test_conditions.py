@@ -135,7 +135,7 @@ NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 @given(NUMBERS, NUMBERS)
 def test_number_order_is_total(a: float, b: float) -> None:
-    """Of <, == and > one holds, and the others follow from it."""
+    """Exactly one of <, == and > holds, and the other operators follow."""
     inputs = {"a": a, "b": b}
     assert [holds(f"$a {op} $b", **inputs) for op in ("<", "==", ">")].count(True) == 1
     assert holds("$a <= $b", **inputs) is not holds("$a > $b", **inputs)
@@ -147,6 +147,6 @@ SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=4)
 
 @given(SCALARS, SCALARS)
 def test_equality_is_symmetric(a: JSON, b: JSON) -> None:
-    """a == b exactly where b == a, and != is its opposite."""
+    """a == b if and only if b == a, and != is the negation."""
     assert holds("$a == $b", a=a, b=b) is holds("$b == $a", a=a, b=b)
     assert holds("$a != $b", a=a, b=b) is not holds("$a == $b", a=a, b=b)

@@ -54,7 +54,7 @@ def test_by_default_call_in_doubt_stays_open() -> None:
 
 
 def test_fail_policy_makes_no_further_attempt() -> None:
-    """A planned retry would be the repetition that nobody asked for."""
+    """A planned retry would repeat a call that may have happened."""
     machine, _ = begun(ToolFacts(on_in_doubt=OnInDoubt.FAIL))
     commands = machine.feed(Doubted("S1.0.1", "lost"))
     assert not any(isinstance(command, CallTool) for command in commands)

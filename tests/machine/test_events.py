@@ -112,7 +112,7 @@ def test_decided_fail_follows_failure_path() -> None:
 
 
 def test_decided_fail_makes_no_other_attempt() -> None:
-    """A call in doubt may have happened: only `retry` may make it again."""
+    """A call in doubt may have happened: only `retry` may repeat it."""
     bench = Bench('S1: @A () > $a ON_FAIL @RETRY(3) TERMINATE ("gone")')
     bench.decide("S1.0.1", Decision.FAIL)
     assert bench.result.response == "gone"
@@ -165,7 +165,7 @@ IDS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 
 @given(st.integers(0, 99), IDS, st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 99))
 def test_key_parses_into_its_parts(generation: int, step: str, visit: int, index: int, attempt: int) -> None:
-    """`parse_key` is the inverse of how the machine writes keys."""
+    """`parse_key` is the inverse of formatting keys."""
     start = f"r{generation}/" if generation else ""
     at = "" if visit == 1 else f"@{visit}"
     assert parse_key(f"{start}{step}{at}.{index}.{attempt}") == Key(generation, step, visit, index, attempt)
@@ -219,7 +219,7 @@ def _nested(depth: int) -> list[object]:
 def test_machine_never_raises_for_event_sequences(
     moves: list[tuple[int, int, object]], first: object
 ) -> None:
-    """`feed` is total: known keys, made-up keys, any JSON value, any kind of event in any order."""
+    """`feed` is total: known and made-up keys, any JSON value, any kind of event in any order."""
     machine = Machine(compile_plan(plan_of(BUSY), FACTS))
     machine.feed(Started({"x": first, "n": 3}))  # type: ignore[dict-item]
     for kind, pick, value in moves:

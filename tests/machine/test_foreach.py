@@ -106,7 +106,7 @@ ON_ONE = (
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_terminate_acts_on_first_failed_item_in_list_order(order: tuple[int, ...]) -> None:
-    """Not on the one whose failure arrives first."""
+    """Not on the item whose failure arrives first."""
     bench = Bench(ON_ONE, inputs={"s": ["a", "b", "c"]})
     for index in order:
         bench.ok("S1.0.1", 1) if index == 0 else bench.fail(f"S1.{index}.1", f"error {index}")
@@ -171,7 +171,7 @@ def test_ended_foreach_is_same_in_parallel_and_sequential(
 
 
 def test_error_returned_as_value_is_no_item_failure() -> None:
-    """Only an attempt that failed counts, not a text that once was an error."""
+    """Only a failed attempt counts, not a text that was an error before."""
     bench = Bench(
         "S1: ?FOREACH ($i IN [1]) THEN @READ ($i) > $errors\n"
         'S2: ?FOREACH ($e IN [$errors.0, "b"]) THEN @READ ($e) > $r ON_FAIL TERMINATE ("$r")'

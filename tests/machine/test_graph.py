@@ -43,7 +43,7 @@ def plan_of(*steps: Any, **variables: Any) -> Plan:
 
 
 class Bench:
-    """A machine of a graph, and the keys of what it has asked for and not been told."""
+    """A machine of a graph, and the keys of its open commands."""
 
     def __init__(self, *steps: Any, limits: Limits | None = None, **variables: Any) -> None:
         self.machine = Machine(compile_plan(plan_of(*steps, **variables)), limits)
@@ -136,7 +136,7 @@ def test_reference_to_nothing_fails_step_before_call(text: str, names: str) -> N
 
 
 def test_variable_of_skipped_step_has_no_value() -> None:
-    """Only a step that nothing can skip has surely set its variable when those that wait for it start."""
+    """Only a step that cannot be skipped has certainly set its variable when its dependents start."""
     bench = Bench(
         step(1, var="flag"),
         step(2, 1, var="x", when="$flag == 'yes'"),
@@ -147,7 +147,7 @@ def test_variable_of_skipped_step_has_no_value() -> None:
 
 
 def test_lowered_limits_apply_to_next_step_of_chain() -> None:
-    """A step whose turn comes alone starts only within what may be under way."""
+    """A single ready step starts only within the concurrency limit."""
     bench = Bench(step(1), step(2), step(3, 1), step(4, 3))
     bench.take(bench.machine.feed(LimitsChanged(Limits(max_concurrency=1))))
     bench.ok("1.0.1")
@@ -217,7 +217,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
 def test_every_answer_order_leads_to_same_end(
     graph: list[list[int]], most: int, seed: int, share: float
 ) -> None:
-    """Each step at most once, none before what it waits for, never too many, and one result."""
+    """Each step at most once, none before its dependencies, never too many, and one result."""
     chance = random.Random(seed)
     failing = {n for n in range(1, len(graph) + 1) if chance.random() < share}
     results: list[tuple[Any, ...]] = []

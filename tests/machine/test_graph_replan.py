@@ -59,7 +59,7 @@ class Run:
                 self.open[command.key] = command
 
     def fail(self, tool: str, error: str = "boom") -> None:
-        """Let every open call succeed, but those of a tool, until the planner is asked or the run ends."""
+        """Let every open call succeed, except those of a tool, until the planner is asked or the run ends."""
         while self.machine.result is None and self.asked is None:
             command = next(iter(self.open.values()))
             is_bad = getattr(command, "tool", "") == tool.upper()
@@ -67,11 +67,11 @@ class Run:
 
     @property
     def asked(self) -> Compile | None:
-        """What the planner is asked now."""
+        """The open planner request."""
         return next((c for c in self.open.values() if isinstance(c, Compile)), None)
 
     def answer(self, *steps: Any, **variables: Any) -> None:
-        """Let the planner give these steps, as the gateway hands them on."""
+        """Let the planner return these steps, as the gateway passes them on."""
         asked = self.asked
         assert asked is not None
         assert asked.progress is not None

@@ -74,7 +74,7 @@ def test_arrival_order_changes_no_result(text: str, world: int, first: int, seco
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 20))
 @settings(max_examples=200, deadline=None)
 def test_window_changes_no_result(text: str, world: int, schedule: int, window: int) -> None:
-    """Items side by side mean what they mean one at a time; one at a time makes the fewest calls."""
+    """Parallel items are equivalent to sequential ones; sequential execution makes the fewest calls."""
     alone, fewest = simulate(text, world, schedule, replace(LIMITS, window=1))
     result, calls = simulate(text, world, schedule, replace(LIMITS, window=window))
     assert result == alone
@@ -105,7 +105,7 @@ def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: i
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
 def test_same_events_give_same_commands(text: str, world: int, schedule: int) -> None:
-    """Determinism: a second machine fed the same events asks for the same, event by event."""
+    """Determinism: a second machine fed the same events issues the same commands, event by event."""
     run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     one, other = (machine_of(text) for _ in range(2))
@@ -118,7 +118,7 @@ def test_same_events_give_same_commands(text: str, world: int, schedule: int) ->
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
 def test_slicing_changes_no_command(text: str, world: int, schedule: int, units: int) -> None:
-    """Slices: whatever a machine does at a stretch, its commands and their order are the same."""
+    """The commands and their order do not depend on the size of slices."""
     run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     whole, sliced, hurried = (machine_of(text) for _ in range(3))
@@ -140,7 +140,7 @@ def test_slicing_changes_no_command(text: str, world: int, schedule: int, units:
 @given(plan_texts(), SEEDS, SEEDS, st.data())
 @settings(max_examples=80, deadline=None)
 def test_repeated_events_change_nothing(text: str, world: int, schedule: int, data: st.DataObject) -> None:
-    """Every event but a decision may be delivered any number of times."""
+    """Every event except a decision may be delivered any number of times."""
     run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)

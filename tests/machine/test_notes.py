@@ -170,7 +170,7 @@ def test_foreach_starts_and_finishes_once() -> None:
 
 
 def test_observer_does_not_affect_run() -> None:
-    """The commands of a machine that nobody watches are the same."""
+    """A machine without an observer issues the same commands."""
     text = "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r"
     unwatched = Machine(compile_plan(plan_of(text), FACTS)).feed(Started({}))
     assert unwatched == list(Bench(text).waiting.values())

@@ -42,7 +42,7 @@ def test_unknown_durations_give_near_optimal_schedules_on_average(slots: int, me
 
 @given(works(), st.integers(1, 5), st.booleans())
 def test_no_slot_is_idle_while_step_is_ready(work: Work, slots: int, known: bool) -> None:
-    """Graham's bound, which holds for every schedule that does not, and for few others."""
+    """Graham's bound, which holds for every schedule without idle slots, and for few others."""
     took = simulated(work, slots, ranks_for(work, slots) if known else None)
     least = lower_bound(work, slots)
     assert least <= took * 1.000001

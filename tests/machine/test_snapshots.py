@@ -19,7 +19,7 @@ from callsheet.machine.snapshots import NotRestorable, state_from_json, state_to
 
 
 def through_json(machine: Machine) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:
@@ -38,7 +38,7 @@ def feed(machine: Machine, event: Event, waiting: dict[str, Awaited]) -> list[An
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
 def test_restored_run_continues_like_full_replay(text: str, world: int, schedule: int) -> None:
-    """For every prefix of the events: the same open commands, and then command for command the same."""
+    """For every prefix of the events: the same open commands, and then the same commands one by one."""
     run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     whole, waiting, restored = machine_of(text), dict[str, Awaited](), 0

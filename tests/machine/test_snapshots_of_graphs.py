@@ -61,7 +61,7 @@ _MOST_EVENTS = 60
 
 
 def restored(machine: Machine, approve: tuple[str, ...]) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:
@@ -70,7 +70,7 @@ def restored(machine: Machine, approve: tuple[str, ...]) -> Machine | None:
 
 
 class Life:
-    """A run that is lived through, with every machine that was restored on the way beside it."""
+    """A run with every machine that was restored on the way, compared at each event."""
 
     def __init__(self, make: Callable[[], Machine], approve: tuple[str, ...], world: int, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -84,7 +84,7 @@ class Life:
         self.restored_at: set[type] = set()
 
     def run(self, inputs: dict[str, Any]) -> None:
-        """Live to the end, comparing all machines at each event."""
+        """Run to the end, comparing all machines at each event."""
         self._feed(Started(inputs))
         for _ in range(_MOST_EVENTS):
             if self.whole.result is not None:
@@ -170,7 +170,7 @@ def test_questions_approvals_and_doubts_survive_snapshot(
 def test_graphs_survive_snapshot(
     graph: list[list[int]], most: int, world: int, seed: int, asks: bool, data: st.DataObject
 ) -> None:
-    """With failures, steps that end the plan, retries, budgets, approvals, doubts and further tries."""
+    """With failures, terminating steps, retries, budgets, approvals, doubts and reopened runs."""
     extras: list[dict[str, Any]] = [
         {},
         {},
@@ -203,7 +203,7 @@ def _without_args(more: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_generated_runs_cover_every_kind_of_command() -> None:
-    """The lives above are not only of the easy kind: snapshots were taken beside each kind of command."""
+    """The runs above include snapshots beside each kind of command."""
     seen: set[type] = set()
     text = (
         "@PARALLEL {\n S1: @FAULTY (1) > $a ON_FAIL @RETRY(1)\n S2: @WRITE (2) > $b\n"
@@ -236,7 +236,7 @@ def test_graph_step_is_never_started_twice(asks: bool) -> None:
 
 
 def test_redelivery_count_survives_snapshot() -> None:
-    """A policy to retry holds for so many deliveries of one call; then a person has to look."""
+    """A retry policy redelivers a bounded number of times; then a person must decide."""
     retrying = {"WRITE": ToolFacts(Effect.IDEMPOTENT, ("x",), OnInDoubt.RETRY)}
     machine = Machine(compile_plan(plan_of("S1: @WRITE (1) > $a"), retrying))
     machine.feed(Started({}))

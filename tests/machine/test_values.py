@@ -20,7 +20,7 @@ JSON_VALUES = st.recursive(
 
 
 def given_as(written: str, **inputs: JSON) -> JSON:
-    """What a tool is handed for a value written so."""
+    """The argument that a tool receives for a value written so."""
     return Bench(f"S1: @T (v={written})", inputs=inputs).args[0]["v"]
 
 
@@ -136,7 +136,7 @@ def test_inserted_values_are_not_expanded_again() -> None:
 
 @given(JSON_VALUES)
 def test_no_tool_output_changes_which_calls_are_made(output: JSON) -> None:
-    """Which calls are made, and everything in them that is not the output, is the plan's alone."""
+    """The calls, and everything in them except the output, depend on the plan alone."""
     called = 'S1: @A () > $a\nS2: @B (v="<$a>", w=$a, k="$b")\nS3: @C (v=["$a"], d={"x": $a})'
     played = play(f'{called}\nS4: @RESPOND ("done $a")', {"A": output})
     text = to_text(output)
@@ -148,6 +148,6 @@ def test_no_tool_output_changes_which_calls_are_made(output: JSON) -> None:
 
 @given(JSON_VALUES)
 def test_path_into_json_text_equals_path_into_value(value: JSON) -> None:
-    """A text that holds a value is walked as the value itself."""
+    """A text containing a value is traversed like the value."""
     whole = {"k": [value]}
     assert given_as("$x.k.0", x=json.dumps(whole)) == given_as("$x.k.0", x=whole) == value

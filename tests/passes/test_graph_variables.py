@@ -68,7 +68,7 @@ def histories(plan: Plan) -> set[tuple[object, ...]]:
 def test_plan_is_refused_iff_step_order_could_matter(
     case: tuple[list[list[int]], list[bool], list[bool], bool],
 ) -> None:
-    """Or where a step reads before anything is set. Steps run one after another here, in any order."""
+    """Or if a step reads before anything is set. Steps run one after another here, in any order."""
     plan = plan_of(*case)
     outcomes = histories(plan)
     reads_nothing = any(pair[1] == "nothing" for outcome in outcomes for pair in outcome[:-1])  # type: ignore[index]

@@ -41,7 +41,7 @@ TOOLS = {
 @given(plans())
 @LAWS
 def test_any_plan_can_be_checked_and_codes_are_in_table(plan: Plan) -> None:
-    """check never raises, names only codes of the table, and its steps are the plan's."""
+    """check never raises, uses only codes of the table, and its steps are those of the plan."""
     found = check(plan, tools=TOOLS, inputs={"a"})
 
     assert {d.code for d in found} <= set(CODES)
@@ -123,7 +123,7 @@ def _chain(count: int) -> Plan:
 
 
 def _skipping(count: int) -> Plan:
-    """Every second step may be jumped over, and reads what was set far above."""
+    """Every second step may be skipped, and reads variables set much earlier."""
     return Plan(
         tuple(
             Step(f"S{i}", Goto(f"S{i + 2}"), condition=NotEmpty(Ref(f"v{i // 2}")))

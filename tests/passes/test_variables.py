@@ -17,7 +17,7 @@ def plan_of(text: str) -> Plan:
 
 
 def found(text: str, *inputs: str) -> list[tuple[str, str | None]]:
-    """Code and step of what is said about variables."""
+    """Code and step of the findings about variables."""
     return [
         (d.code, d.step)
         for d in check(plan_of(text), inputs=inputs)

@@ -37,7 +37,7 @@ def state(*completed: str | int, plan_id: str = "chain", **variables: Any) -> st
 
 
 class Elsewhere:
-    """A library with one plan, and what is called when one of its runs is taken over."""
+    """A library with one plan, and the calls made when one of its runs is adopted."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], budget: SharedBudget | None = None) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []

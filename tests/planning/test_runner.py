@@ -47,7 +47,7 @@ def is_there(path: Path) -> bool:
 
 
 class Manager:
-    """A tool manager: what it was asked, and what it fails."""
+    """A tool manager that records its calls and fails some."""
 
     def __init__(self, *failing: str, seconds: float = 0.0) -> None:
         self.failing, self.seconds = set(failing), seconds
@@ -309,7 +309,7 @@ async def test_saved_plan_runs_with_manager_without_catalogue(place: Path) -> No
 
 
 class Display:
-    """What shows tool calls, as a host has it: what it was told, in order."""
+    """A display for tool calls that records its events in order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []

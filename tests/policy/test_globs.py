@@ -31,7 +31,7 @@ def test_glob_matches_like_its_expression(pattern: str, path: str) -> None:
 
 @given(GLOBS, PATHS)
 def test_path_is_covered_by_itself_or_parent_in_any_case(pattern: str, path: str) -> None:
-    """The folder of `folder/**` is covered with all that lies in it."""
+    """The folder of `folder/**` is covered together with its content."""
     read = from_root(pattern, path)
     above = [read[:at] for at in range(1, len(read) + 1) if at == len(read) or read[at] == "/"]
     whole = pattern.removesuffix("/**") or pattern

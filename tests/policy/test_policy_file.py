@@ -82,7 +82,7 @@ then = "approve"
 
 
 def faults(text: str) -> list[tuple[str, int, str]]:
-    """The code, the line and the marked text of each mistake."""
+    """The code, the line and the marked text of each error."""
     source = Source("policy.toml", text)
     with pytest.raises(CallsheetError) as caught:
         read_policy(source)

@@ -128,7 +128,7 @@ def test_predicate_with_unknown_name_refuses_policy(when: str, way_out: str) -> 
     ],
 )
 def test_cel_features_are_supported(when: str) -> None:
-    """True where it is decided, and its opposite is false: what cannot be decided holds both ways."""
+    """True if decided, and its negation is false: undecidable predicates hold both ways."""
     args: dict[str, object] = {"s": "abc", "n": 2, "t": "2026-11-23T00:00:00Z", "of": [1, 2]}
     assert holds(when, **args)
     assert not holds(f"!({when})", **args)

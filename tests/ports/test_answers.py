@@ -101,7 +101,7 @@ def test_python_values_become_json():
 
 @pytest.mark.parametrize("item", ["text", 7, 1 << 70, None, 0.5, math.inf, (1, 2), {"a": [1]}])
 async def test_long_list_is_converted_like_its_items(item):
-    """The way of long lists, whatever is in them, is that of short ones; the list is a new one."""
+    """Long lists with any content are converted like short ones; the list is a new one."""
     many = [item] * 2_500
     for made in (as_json(many), await as_json_in_turns(many)):
         assert made == [as_json(item)] * 2_500

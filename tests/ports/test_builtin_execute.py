@@ -46,7 +46,7 @@ async def run(
 
 
 async def run_limited(place: Path, code: str, language: str = "python", **execution: Any) -> Finished:
-    """Run code without a sandbox, whatever there is here."""
+    """Run code without a sandbox on any machine."""
     settings = settings_in(place, **execution)
     with tempfile.TemporaryDirectory() as scratch:
         job = limited_job(find_program(language, code), settings, scratch)
@@ -54,7 +54,7 @@ async def run_limited(place: Path, code: str, language: str = "python", **execut
 
 
 async def listed(*options: str) -> str:
-    """What ps says about the processes of this machine."""
+    """The output of ps about the processes of this machine."""
     command = ["ps", *(options or ("axww", "-o", "args"))]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
     return done.stdout
@@ -285,7 +285,7 @@ async def test_program_holding_output_open_does_not_block_run(tmp_path):
 @sandboxed
 @pytest.mark.parametrize("require", ["sandbox", "best-effort"])
 def test_code_without_namespaces_is_refused_or_limited_as_configured(tmp_path, require):
-    """A process that may make no namespaces, as in many containers, says so and does as it was told."""
+    """A process without namespaces, as in many containers, reports this and follows the setting."""
     script = tmp_path / "script.py"
     script.write_text(
         "import asyncio, pathlib, sys\n"
@@ -359,7 +359,7 @@ def test_names_with_versions_are_packages():
 
 
 async def test_installed_package_is_available_in_its_namespace(tmp_path, monkeypatch):
-    """A wheel made here is installed from a folder, without any index."""
+    """A locally built wheel is installed from a folder, without any index."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     make_wheel(wheels)

@@ -35,7 +35,7 @@ PAGE = (
 
 
 class Site(BaseHTTPRequestHandler):
-    """Pages of every kind that a fetch meets."""
+    """Pages of every kind that a fetch encounters."""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -151,7 +151,7 @@ async def test_failed_fetch_has_reason(site, tmp_path, path, message):
 
 
 async def test_forbidden_redirect_is_not_resolved(site, monkeypatch):
-    """Who answers for a name learns it: data could leave in it."""
+    """A name server learns the queried name: data could leave in it."""
     asked: list[str] = []
     loop = type(asyncio.get_running_loop())
     original = loop.getaddrinfo
@@ -182,7 +182,7 @@ async def test_unreachable_server_is_failure(tmp_path):
 
 
 async def test_name_is_resolved_once_and_checked_address_is_used(site, tmp_path, monkeypatch):
-    """A name that answers with another address the second time never gets a second question."""
+    """A name that resolves to another address the second time is never resolved again."""
     answers = iter(["127.0.0.1"])
 
     async def resolve(self: Any, host: str, port: int, **_: Any) -> Any:
@@ -274,7 +274,7 @@ async def test_no_spelling_of_private_address_is_fetched(tmp_path, monkeypatch, 
 
 @given(st.integers(0, 2**32 - 1))
 def test_embedded_ipv4_address_is_judged(number):
-    """is_public is the same for an IPv4 address and all that wraps it."""
+    """is_public is the same for an IPv4 address and every form that embeds it."""
     plain = ipaddress.IPv4Address(number)
     for wrapped in (f"::ffff:{plain}", f"64:ff9b::{plain}"):
         assert is_public(ipaddress.ip_address(wrapped)) == is_public(plain)
@@ -283,7 +283,7 @@ def test_embedded_ipv4_address_is_judged(number):
 
 @given(st.text(max_size=40) | st.from_regex(r"https?://[^/]{0,20}(:\d{1,6})?/.{0,10}", fullmatch=True))
 def test_any_text_is_address_or_refused(text):
-    """parse_url either refuses or gives parts whose plain form means the same to it."""
+    """parse_url refuses, or returns parts whose canonical form parses to the same."""
     try:
         target = parse_url(text)
     except AddressRefused:
@@ -351,7 +351,7 @@ async def test_cancelled_fetch_ends(site, tmp_path):
 
 
 async def test_tls_verifies_host_name(tmp_path, monkeypatch):
-    """The name in the handshake, which a certificate is checked against, is the one of the URL."""
+    """The name in the handshake, which the certificate is checked against, is that of the URL."""
     seen: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sni_callback = lambda _socket, name, _context: seen.append(name)

@@ -166,7 +166,7 @@ async def test_search_reports_truncation(place):
     )
 )
 def test_paths_stay_in_workspace(place, parts):
-    """Whatever path is written to, all that is outside stays as it was."""
+    """Writing to any path changes nothing outside."""
     if not (place / "up").is_symlink():
         (place / "up").symlink_to("..")
         (place / "in").symlink_to("in")
@@ -180,7 +180,7 @@ def test_paths_stay_in_workspace(place, parts):
 
 
 def test_symlink_race_does_not_leave_workspace(place):
-    """A folder is swapped for a link and back while files in it are read and written."""
+    """A folder is repeatedly swapped for a symlink while files in it are read and written."""
     (place / "real").mkdir()
     (place / "real" / "secret.txt").write_text("inside")
     over = threading.Event()
@@ -236,7 +236,7 @@ def test_impossible_settings_are_refused_at_once(tmp_path, changes):
 
 
 async def remarked(workspace: Path, limits: dict[str, Any] | None = None, **arguments: Any) -> Any:
-    """What a search gives and remarks."""
+    """The results and remarks of a search."""
     settings = BuiltinSettings(workspace=workspace, data=workspace.parent / "data", **(limits or {}))
     context = CallContext("run", "S1")
     rows = await Registry(builtin_tools(settings)).require("SEARCH_FILES").handler(arguments, context)

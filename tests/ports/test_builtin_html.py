@@ -71,7 +71,7 @@ def test_very_large_page_becomes_plain_text():
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join))
 def test_any_text_is_accepted_as_page(text):
-    """to_markdown gives text for every text, and nothing of a script."""
+    """to_markdown returns text for every text, and nothing of a script."""
     assert isinstance(to_markdown(text, "https://h.test/"), str)
     looks_like_html(text)
     assert "hidden_call" not in to_markdown(f"<script>hidden_call()</script>{text}")
@@ -79,5 +79,5 @@ def test_any_text_is_accepted_as_page(text):
 
 @pytest.mark.parametrize("piece", [*PIECES, '<a "', "<div>", "</script>", "<a x=", " "])
 def test_conversion_time_is_proportional(piece):
-    """A hundred kilobytes of anything take seconds at most; a square of it would take minutes."""
+    """A hundred kilobytes of anything take seconds at most; quadratic time would take minutes."""
     assert seconds(lambda: to_markdown(piece * (100_000 // len(piece)))) < 10

@@ -84,7 +84,7 @@ async def test_namespaces_are_isolated(tmp_path):
     | st.sampled_from(['"', "a OR b", "NEAR(a b)", "content:a", "a*", "-a", "(", "'; DROP TABLE fact", "^a"])
 )
 async def test_query_has_no_operators(tmp_path, query):
-    """Every text is a query that gives facts or none, and never an error."""
+    """Every text is a query that returns facts or none, and never an error."""
     await call(tmp_path, "STORE_FACT", content="a plain fact")
     place = BuiltinSettings(workspace=tmp_path, data=tmp_path / "data")
     assert find_facts(place, query) in ([], ["a plain fact"])

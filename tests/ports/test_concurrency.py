@@ -18,7 +18,7 @@ from callsheet.ports.mcp.config import parse_config
 
 
 class Counter:
-    """A handler that knows how many of its calls were under way at once, and their order."""
+    """A handler that counts its concurrent calls and records their order."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -68,7 +68,7 @@ EARLY = "\n".join(f"S{n}: @LOOK ({n})" for n in range(1, 7))
 
 
 def graph(*calls: tuple[str, int]) -> Plan:
-    """A plan of steps none of which waits for another."""
+    """A plan of independent steps."""
     steps = [Step(str(x), Call(name, (), (("x", Literal(x)),)), depends_on=()) for name, x in calls]
     return Plan(Steps(tuple(steps), Order.DAG))
 
@@ -97,7 +97,7 @@ async def test_tool_limit_applies_under_every_name(plan: Any, declared: bool) ->
 
 
 async def test_steps_waiting_for_tool_block_no_other_tool() -> None:
-    """In a graph with two steps at once, one tool held to one call leaves the other slot to others."""
+    """In a graph with two concurrent steps, a tool limited to one call leaves the other slot to others."""
     order: list[str] = []
     quick_ones = asyncio.Event()
 

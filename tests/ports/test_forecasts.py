@@ -31,7 +31,7 @@ ARGUMENTS = st.fixed_dictionaries(
 @given(st.sampled_from(["SELECT", "CALC", "FORMAT"]), ARGUMENTS)
 @settings(max_examples=150, deadline=None)
 def test_forecast_of_transform_equals_its_result(tool: str, arguments: dict[str, Any]) -> None:
-    """work_out agrees with the gateway, failures and their texts included."""
+    """work_out agrees with the gateway, including failures and their texts."""
     handlers = {t.spec.name: t.handler for t in transform_tools()}
     gateway = Gateway(Ports(lambda name: Route(handlers[name])), "run")
     event = asyncio.run(gateway.carry_out(CallTool("S1.0.1", "S1", tool, arguments)))

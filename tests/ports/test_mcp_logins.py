@@ -24,7 +24,7 @@ __all__ = ["authority", "user", "wiki"]
 
 
 async def look(config: McpServerConfig, logins: LoginFile | None, times: int = 1) -> list[object]:
-    """Open the server, and call its tool so often, one call after another."""
+    """Open the server, and call its tool repeatedly, one call after another."""
     async with McpPool([config], logins=logins) as pool:
         await pool.connect()
         [(tool, _)] = pool.tools()
@@ -38,7 +38,7 @@ async def trouble(config: McpServerConfig, logins: LoginFile | None) -> str:
 
 
 def kinds(authority: Authority) -> list[str]:
-    """The grants that were asked for, in their order."""
+    """The requested grants, in order."""
     return [a.form["grant_type"] for a in authority.asked if a.path == "/token"]
 
 

@@ -27,7 +27,7 @@ from callsheet.ports.mcp import McpPool
 
 
 class Provider:
-    """Lets everybody in, and keeps what it gave."""
+    """Accepts everybody, and keeps what it issued."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -97,7 +97,7 @@ def provider() -> Provider:
 
 @pytest.fixture
 def url(provider: Provider) -> Iterator[str]:
-    """The address of a server of the SDK that asks for a login at itself."""
+    """The URL of a server of the SDK that is its own authorization server."""
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     auth = AuthSettings(

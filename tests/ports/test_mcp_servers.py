@@ -32,7 +32,7 @@ WORKSHOP = str(Path(__file__).parent / "servers" / "workshop.py")
 
 @pytest.fixture
 def workshop(tmp_path):
-    """The test server's configuration; what happens to it is noted in `notes`."""
+    """The configuration of the test server; its events are recorded in `notes`."""
     transport = StdioServer(sys.executable, (WORKSHOP, "stdio", str(tmp_path / "notes")))
     return McpServerConfig("workshop", transport, timeout=60)
 
@@ -78,7 +78,7 @@ async def refusal(config, **options):
 
 @pytest.fixture
 def public(server_python, tmp_path):
-    """The git, time and sqlite servers, each from its own environment."""
+    """The git, time and sqlite servers, each in its own environment."""
     repo = tmp_path / "repo"
     subprocess.run(["git", "init", "--quiet", str(repo)], check=True)
 
@@ -518,7 +518,7 @@ async def test_url_server_is_called_and_reconnected(tmp_path, notes):
 
 
 async def test_url_server_gets_idempotency_key_in_header(tmp_path, notes):
-    """A call whose answer was late is delivered again with the same key; a further call has another."""
+    """A call with a late answer is redelivered with the same key; another call has another key."""
     port = free_port()
     plan = "S1: @PAY (seconds=30) > $a ON_FAIL @RETRY(1)\nS2: @PAY () > $b"
     servers = {

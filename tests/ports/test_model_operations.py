@@ -29,7 +29,7 @@ from callsheet.ports.models.prompts import (
 
 
 class Model:
-    """Answers with its script and keeps what it was asked, and what was remarked of the last call."""
+    """Returns scripted answers, and records its requests and the remarks of the last call."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
@@ -95,7 +95,7 @@ def test_inputs_and_arguments_are_in_prompt_in_order(tool: str) -> None:
 
 @pytest.mark.parametrize("tool", sorted(MODEL_OPERATIONS))
 def test_prompt_contains_nothing_else(tool: str) -> None:
-    """What is not the step's is the same in every prompt of an operation."""
+    """The parts that do not come from the step are equal in every prompt of an operation."""
     operation = OPERATIONS[tool]
     args = {name: f"ARG-{name}" for name, _ in operation.parameters}
     one = prompt_for(tool, ["DATA-1", "DATA-2"], args).messages
@@ -172,7 +172,7 @@ def test_argument_cannot_imitate_data() -> None:
 
 @given(st.lists(st.text(alphabet="<>/\\ \ntexTEXT_0123456789") | st.text(), min_size=1, max_size=3))
 def test_data_never_contains_its_delimiters(inputs: list[JSON]) -> None:
-    """Each mark occurs in the prompt once to open and once to close, whatever the data is."""
+    """Each delimiter occurs in the prompt once to open and once to close, for any data."""
     prompt = prompt_for("LLM_EXTRACT", inputs, {"target": "t"})
     user = prompt.messages[1]["content"]
     assert user.count(f"<{prompt.mark} " if len(inputs) > 1 else f"<{prompt.mark}>") == len(inputs)

@@ -28,7 +28,7 @@ S5: @RESPOND ($a, $b, $c, $d)
 
 
 class World:
-    """Tools that count their calls; those of the step `holds` wait until they are let go."""
+    """Tools that count their calls; those of the step `holds` wait until they are released."""
 
     def __init__(self, holds: str, after: int) -> None:
         self.calls = Counter[str]()
@@ -55,7 +55,7 @@ async def start(journal: Journal, world: World, limits: Limits = AUTO) -> RunOut
 
 
 async def broken_off(journal: Journal, world: World) -> None:
-    """Start the run, and interrupt it a moment after the calls that are waited for have been made."""
+    """Start the run, and interrupt it a moment after the expected calls have been made."""
     driving = asyncio.create_task(start(journal, world))
     reached = asyncio.create_task(world.reached.wait())
     await asyncio.wait({driving, reached}, timeout=60, return_when=asyncio.FIRST_COMPLETED)
@@ -84,7 +84,7 @@ async def test_second_read_answers_while_first_is_in_flight() -> None:
 async def test_interrupted_run_continues_without_repeating_answered_calls(
     journal: Journal, holds: str, after: int
 ) -> None:
-    """Broken off while S1, then while S4 waits; what has arrived early is in the journal and stays there."""
+    """Interrupted during S1, then during S4; early results are in the journal and stay there."""
     world = World(holds, after)
     await broken_off(journal, world)
     outcome = await resume_run(journal, "run", ports_for(world.tools))

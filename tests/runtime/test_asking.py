@@ -157,7 +157,7 @@ async def test_tool_with_rule_is_called_after_approval_with_shown_arguments(jour
 
 
 async def test_approval_rule_is_recorded_with_run(journal: Journal) -> None:
-    """A resumption holds the rule of the start, for what comes later too."""
+    """A resume keeps the rule of the start, also for later steps."""
     text = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
     await start(journal, text, {}, how(("WRITE",)))
     answer_run(journal, "run", Answer.approve())
@@ -228,7 +228,7 @@ async def test_second_answer_is_refused_before_and_after_first_is_used(journal: 
 
 
 async def test_concurrent_answers_count_once(journal: Journal) -> None:
-    """The letters stand side by side: the first counts, the second is never used for anything else."""
+    """Both messages are stored: the first counts, the second is never used for another question."""
     text = "S1: @KEYED ($who) > $a\nS2: @KEYED ($who) > $b"
     (ask,) = (await start(journal, text, {}, how(("KEYED",), who="Ada"))).waiting
     for name in ("m1", "m2"):
@@ -266,7 +266,7 @@ Later = Callable[[float], None]
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
-    """What lets the clock go on by some seconds, which people took."""
+    """A function that advances the clock by some seconds of human time."""
     real, taken = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + sum(taken))
     return taken.append
@@ -333,7 +333,7 @@ async def test_timely_approval_counts_after_late_resume(journal: Journal, later:
 async def test_clock_change_affects_no_approval_deadline(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, clock: Clock, days: int
 ) -> None:
-    """In the process that waits the monotonic clock counts; the wall clock is set by a day meanwhile."""
+    """The waiting process uses the monotonic clock; meanwhile the wall clock is set by a day."""
     real, shift = time.time, 0.0
     monkeypatch.setattr(time, "time", lambda: real() + shift)
     running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(40), WAITS))
@@ -358,7 +358,7 @@ async def test_deadline_passes_by_clock_between_crash_and_resume(
 
 
 async def test_answer_after_cancellation_is_refused(journal: Journal) -> None:
-    """Row 14: a run is cancelled while it waits for people."""
+    """A run is cancelled while it waits for people."""
     drivers: list[LocalDriver] = []
     running = asyncio.create_task(start(journal, QUESTION, {}, None, WAITS, Watch(on_driver=drivers.append)))
     await until(lambda: len(inbox(journal)) == 1)
@@ -434,12 +434,12 @@ async def test_question_expires_while_process_waits(journal: Journal) -> None:
 
 
 def stands_still(drivers: list[LocalDriver]) -> bool:
-    """Whether the time of the run that was started is not counted now."""
+    """Whether the time of the started run is currently not counted."""
     return bool(drivers) and len({drivers[0].seconds for _ in range(3)}) == 1
 
 
 async def test_time_waiting_for_people_is_not_counted(journal: Journal, clock: Clock) -> None:
-    """Not for its limit, not for what it says it used, and not for who takes it up from the journal."""
+    """Not for its limit, its reported usage, or a resume from the journal."""
     drivers: list[LocalDriver] = []
 
     def slow(args: dict[str, Any]) -> JSON:
@@ -625,7 +625,7 @@ async def test_answer_is_used_once_despite_crash(
 
 
 class Crash(BaseException):
-    """The end of a process, as far as a run in this one can have it."""
+    """Simulates the end of the process within this process."""
 
 
 SWEPT = """

@@ -21,7 +21,7 @@ PLAN = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c\nS4: @RESPOND
 
 
 class Tools:
-    """One tool that waits at chosen calls until it is cancelled, and reports what each call cost."""
+    """One tool that waits at chosen calls until it is cancelled, and reports the cost of each call."""
 
     def __init__(self, *, hangs_at: int | None = None, takes: float = 0.0) -> None:
         self.calls = 0
@@ -49,7 +49,7 @@ def launch(limits: Limits) -> Launch:
 
 
 async def interrupted(journal: Journal, limits: Limits, *, after: int, takes: float = 0.0) -> None:
-    """A run that is stopped while its next call is under way."""
+    """A run that is stopped during its next call."""
     tools = Tools(hangs_at=after + 1, takes=takes)
     run = start_run(plan_of(PLAN), Ports(route_to(tools.by_name)), launch(limits), journal, "run")
     task = asyncio.create_task(run)

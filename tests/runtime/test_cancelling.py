@@ -19,7 +19,7 @@ GROUP = "S0: @QUICK () > $q\n@PARALLEL {\n S1: @SLOW () > $a\n S2: @SLOW () > $b
 
 
 class Bell:
-    """A tool that says when it is under way, then takes for ever."""
+    """A tool that reports its start, then never returns."""
 
     def __init__(self) -> None:
         self.under_way = asyncio.Event()
@@ -115,7 +115,7 @@ async def test_tool_swallowing_cancellation_does_not_keep_run_alive(text: str, r
 
 
 async def test_task_that_cancels_run_continues() -> None:
-    """The cancellation is spent: what the same task awaits afterwards is not cancelled."""
+    """The cancellation is used up: what the same task awaits afterwards is not cancelled."""
     bell = Bell()
     driver, commands = driver_of(LONE, tools_with(bell, []))
 
@@ -146,7 +146,7 @@ async def test_cancelling_task_interrupts_run_without_end(text: str) -> None:
 
 
 class SlowJournal:
-    """A recorder whose second commit takes a while, and says when it is under way."""
+    """A recorder with a slow second commit that reports its start."""
 
     def __init__(self) -> None:
         self.commits = 0

@@ -23,7 +23,7 @@ WRITES = ("S3", "S4", "S8")
 
 
 class World:
-    """The files of one run: its journal, and what its calls did."""
+    """The files of one run: its journal, and the effects of its calls."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -50,7 +50,7 @@ class World:
         return subprocess.Popen([str(c) for c in command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
     def killed(self, what: str, where: str) -> bool:
-        """Carry the run on in a process; whether it died there, and not at its end."""
+        """Continue the run in a process; return whether it died there, and not at its end."""
         with self.process(what, where) as process:
             return process.wait(timeout=60) == -signal.SIGKILL
 
@@ -77,7 +77,7 @@ def quietly(place: str) -> None:
 
 
 def finish_and_judge(world: World, expected: Result) -> None:
-    """Resume to the end, deciding to retry what is in doubt, and hold the run against the oracle."""
+    """Resume to the end, deciding to retry calls in doubt, and compare the run with the oracle."""
     settled = world.keys(EventType.OK, EventType.ERR)
     before = world.effects
     asked = crashing.resume(world.journal, world.log, quietly, None)
@@ -138,7 +138,7 @@ def test_unanswered_write_is_in_doubt_with_key_and_arguments(world: World) -> No
 
 @pytest.mark.parametrize(("decision", "again"), [(Decision.SKIP, 0), (Decision.FAIL, 0), (Decision.RETRY, 1)])
 def test_decision_about_write_in_doubt_is_executed(world: World, decision: Decision, again: int) -> None:
-    """Skip and fail make no call of its step's attempt again; retry makes one."""
+    """Skip and fail do not repeat the attempt of the step; retry makes one."""
     assert world.killed("start", "after:13")
     doubtful = crashing.resume(world.journal, world.log, quietly, None).in_doubt
     before = world.effects

@@ -23,7 +23,7 @@ GROUP = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @PAY (n=2) > $b\n}\nS3: @RESPOND 
 
 
 class Bank:
-    """Loses the answer of the first calls; `lost` says of how many."""
+    """Loses the answers of the first `lost` calls."""
 
     def __init__(self, lost: int) -> None:
         self.lost = lost
@@ -164,7 +164,7 @@ async def test_probe_resolves_lost_answer_or_leaves_doubt(
 
 
 async def test_key_of_keyed_call_survives_crash_after_lost_answer(journal: Journal) -> None:
-    """Attempt 1 was lost, attempt 2 was under way when the process ended: one delivery, one key."""
+    """Attempt 1 was lost, attempt 2 was in flight when the process ended: one delivery, one key."""
     keys: list[str] = []
     under_way = asyncio.Event()
 

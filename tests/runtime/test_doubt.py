@@ -24,7 +24,7 @@ PLAN = parse('S1: @PAY (n=1) > $a ON_FAIL @RETRY(2, delay=0)\nS2: @RESPOND ("pai
 
 
 class Bank:
-    """A tool whose answer is lost the first `lost` times; it has its effect every time."""
+    """A tool that loses its first `lost` answers; every call has its effect."""
 
     def __init__(self, lost: int) -> None:
         self.lost = lost

@@ -91,7 +91,7 @@ def test_local_driver_ends_like_simulation(text: str, world: int) -> None:
 @given(plan_texts(), SEEDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fold_of_journal_equals_run_state(journal: Journal, text: str, world: int) -> None:
-    """A journaled run ends as an unrecorded one, and folding its events gives that end again."""
+    """A journaled run ends like an unrecorded one, and folding its events gives the same end."""
     plan = plan_of(text)
     run_id = f"run-{len(journal.runs())}"
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS, source=text)
@@ -139,7 +139,7 @@ VALUES = st.recursive(
 @given(VALUES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_values_round_trip_through_journal(journal: Journal, value: JSON) -> None:
-    """Type, text and order of keys: what a resumed run sees is what the run saw."""
+    """Type, text and order of keys are those that the run had."""
 
     async def give(args: dict[str, Any], context: CallContext) -> JSON:
         return value

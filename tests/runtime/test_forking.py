@@ -56,7 +56,7 @@ def resumed(journal: Journal, run_id: str, world: int) -> RunOutcome:
 
 
 def comparable(result: Result) -> Result:
-    """Without what it used: calls that had left before their turn are made again after an edit."""
+    """Without usage: early calls are repeated after an edit."""
     return replace(result, usage=Usage())
 
 
@@ -67,7 +67,7 @@ def carried_on(folded: Folded, world: int) -> Result:
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
 def test_unchanged_fork_ends_like_parent(journal: Journal, text: str, world: int, schedule: Any) -> None:
-    """At every event: mid-block, mid-loop, between two attempts; and nothing is in doubt."""
+    """At every event: in a group, in a loop, between two attempts; and nothing is in doubt."""
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     for at in range(1, journal.find_run(run_id).events + 1):
         made = fork(journal, run_id, at)
@@ -103,7 +103,7 @@ def test_edit_with_same_value_changes_nothing(journal: Journal, text: str, world
 @given(plan_texts(), SEEDS, st.integers(1, 10_000))
 @SAME
 def test_fork_is_complete_in_journal_and_continues(journal: Journal, text: str, world: int, at: int) -> None:
-    """The local driver takes it up; its chain verifies, and its events say what the parent's did."""
+    """The local driver resumes it; its chain verifies, and its events equal those of the parent."""
     run_id, ended = ran(journal, plan_of(text), world)
     at = 1 + at % journal.find_run(run_id).events
     child = f"{run_id}-fork"
@@ -160,7 +160,7 @@ def test_edited_plan_keeps_pins_and_servers_of_parent(journal: Journal) -> None:
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Plan:
-    """Graphs whose steps are called 1, 2, … and read what they wait for."""
+    """Graphs whose steps are called 1, 2, … and read their dependencies."""
     count = draw(st.integers(1, 6))
     lines: list[dict[str, Any]] = []
     for n in range(1, count + 1):

@@ -45,7 +45,7 @@ async def test_value_returns_under_key_of_call() -> None:
 
 
 class Odd(BaseException):
-    """An exception that is no Exception."""
+    """An exception that is not an Exception."""
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ async def test_non_json_result_fails_call(unfit: object) -> None:
 
 
 async def test_tool_result_is_converted_to_json_at_once() -> None:
-    """As it will be when the run is folded from its journal."""
+    """It equals the value that the run has when it is folded from its journal."""
     result = await run(
         "S1: @A () > $a\nS2: @RESPOND ($a.rows.1, $a.7)", {"A": lambda args: {"rows": (1, 2), 7: "k"}}
     )
@@ -196,7 +196,7 @@ async def test_tool_result_is_converted_to_json_at_once() -> None:
 
 
 async def test_call_ignoring_cancellation_is_abandoned() -> None:
-    """Its step fails at the timeout; what the call does afterwards is nobody's concern."""
+    """Its step fails at the timeout; later results of the call are ignored."""
     ended = asyncio.Event()
 
     async def deaf() -> JSON:

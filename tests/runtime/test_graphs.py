@@ -26,7 +26,7 @@ LAUNCH = Launch(facts=FACTS)
 
 
 def plan_of(*dependencies: str) -> Plan:
-    """Steps 1, 2, …, each named with what it waits for: `"3: 1 2"`."""
+    """Steps 1, 2, …, each given with its dependencies: `"3: 1 2"`."""
     steps: list[Any] = []
     for line in dependencies:
         index, _, after = line.partition(":")
@@ -44,7 +44,7 @@ def plan_of(*dependencies: str) -> Plan:
 
 
 class World:
-    """A tool that fails for some steps, and what was asked of it."""
+    """A tool that fails for some steps and records its calls."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = set(failing)

@@ -42,7 +42,7 @@ S3: @RESPOND ("$a", "$b")"""
 
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set when a late answer has been noted."""
+    """Set when a late answer has been recorded."""
     late, seen = JournalRecorder.late, asyncio.Event()
 
     def note(self: JournalRecorder, event: Succeeded | Failed) -> None:
@@ -54,7 +54,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 def slow_until(noted: asyncio.Event, free: threading.Event | None = None) -> Any:
-    """A tool that frees the one that is late, and ends when its answer has been noted."""
+    """A tool that releases the late one, and ends when the late answer has been recorded."""
 
     @tool(effect="read", name="slow")
     async def slow() -> str:
@@ -152,7 +152,7 @@ async def test_function_exceeding_its_timeout_is_noted(
 
 
 async def test_late_answer_is_durable_during_next_call(tmp_path: Path) -> None:
-    """Who crashes in a long call has not lost it."""
+    """A crash during a long call does not lose it."""
     path, free = tmp_path / "journal.db", threading.Event()
 
     @tool(effect="read", name="slow")
@@ -181,7 +181,7 @@ async def test_answer_after_end_of_run_is_not_noted(tmp_path: Path) -> None:
 
 
 async def test_call_in_doubt_stays_in_doubt_on_late_answer(tmp_path: Path, noted: asyncio.Event) -> None:
-    """The answer is shown to who decides; nothing is decided by it."""
+    """The answer is shown to the person who decides; it decides nothing."""
     path, free = tmp_path / "journal.db", threading.Event()
     plan = '@PARALLEL {\n S1: @GIVE ("x") > $a\n S2: @SLOW () > $b\n}\nS3: @RESPOND ("$a", "$b")'
 
@@ -205,7 +205,7 @@ async def test_call_in_doubt_stays_in_doubt_on_late_answer(tmp_path: Path, noted
 
 
 async def test_second_outcome_of_call_is_noted_as_late(tmp_path: Path) -> None:
-    """Whatever brings it: the journal tells which one counts, and a note need not be JSON."""
+    """For any source: the journal shows which outcome counts, and a note need not be JSON."""
     plan = plan_of('S1: @READ ("x") > $a\nS2: @READ ("y") > $b\nS3: @RESPOND ("$a", "$b")')
     with Journal.open(tmp_path / "journal.db") as journal:
         folded = begin(plan, Start({}, dict(FACTS), Limits(), {}, {}))

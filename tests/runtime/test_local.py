@@ -29,7 +29,7 @@ from callsheet.runtime.runs import run_unrecorded
 
 
 class Meeting:
-    """A tool whose calls answer only when so many of them are under way at once."""
+    """A tool whose calls return only when this many of them are concurrent."""
 
     def __init__(self, parties: int) -> None:
         self.barrier = asyncio.Barrier(parties)
@@ -99,7 +99,7 @@ async def test_retried_call_gets_unmodified_arguments() -> None:
 
 
 class Turns:
-    """Counts how often another task on the loop has its turn while a run goes on."""
+    """Counts the turns of another task on the loop during a run."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -169,7 +169,7 @@ async def test_long_foreach_does_not_starve_event_loop(action: str) -> None:
     ],
 )
 async def test_slow_non_waiting_tools_yield_to_event_loop(text: str) -> None:
-    """Forty calls of five milliseconds each: far fewer than are made at a stretch when they are quick."""
+    """Forty calls of five milliseconds each: far fewer than fast calls in one slice."""
 
     def work(args: dict[str, Any]) -> JSON:
         time.sleep(0.005)
@@ -182,7 +182,7 @@ async def test_slow_non_waiting_tools_yield_to_event_loop(text: str) -> None:
 
 
 async def test_run_cancelled_within_slice_completes_started_work() -> None:
-    """A journal that is folded later does not know of slices: it comes to the same end."""
+    """A journal folded later knows no slices: it leads to the same end."""
     drivers: list[LocalDriver] = []
     plan = plan_of("S1: @LIST () > $list\nS2: ?FOREACH ($i IN $list) THEN ?IF ($i < 0) THEN @READ ($i)")
     watch = Watch(on_driver=drivers.append)
@@ -244,7 +244,7 @@ async def test_callback_runs_after_each_batch() -> None:
 
 
 class Scroll:
-    """A recorder that keeps a list, and whose commits take a while."""
+    """A recorder that keeps a list, with slow commits."""
 
     def __init__(self, pause: float = 0.0) -> None:
         self.pause = pause
@@ -284,7 +284,7 @@ async def test_intents_are_committed_before_calls() -> None:
 
 
 async def test_outcome_is_recorded_while_another_step_waits(clock: Clock) -> None:
-    """What has happened does not lie unwritten while the run sleeps."""
+    """Outcomes are not left unwritten while the run sleeps."""
 
     class Waker(Scroll):
         async def commit(self, is_idle: bool) -> None:

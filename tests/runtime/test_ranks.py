@@ -27,7 +27,7 @@ PLAN = plan_of("1:", "2:", "3:", "4:", "5:")
 
 
 class World:
-    """A tool that takes long for step 5, fails for some, and what was asked of it."""
+    """A tool that is slow for step 5, fails for some, and records its calls."""
 
     def __init__(self, journal: Journal, clock: Clock, *failing: str) -> None:
         self.failing = set(failing)
@@ -49,7 +49,7 @@ class World:
         return Ports(lambda name: Route(tool))
 
     async def _others_have_ended(self, run_id: str) -> None:
-        """So that what step 5 takes is no time of theirs."""
+        """So that the time of step 5 is not attributed to others."""
         async with asyncio.timeout(60):
             while len([e for e in self._journal.events(run_id) if e.type in ENDS]) < 4:  # noqa: ASYNC110 - as it is written
                 await asyncio.sleep(0.001)

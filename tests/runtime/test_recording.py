@@ -36,7 +36,7 @@ def journal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Journal]
 
 
 class Disk:
-    """A disk that refuses the writes of these numbers, counted from 1."""
+    """A disk that refuses the writes with these numbers, counted from 1."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refused: set[int]) -> None:
         self.refused, self.writes = refused, 0

@@ -37,7 +37,7 @@ async def start(journal: Journal, text: str, tools: Tools, how: Launch | None = 
 
 
 async def interrupted(journal: Journal, text: str, tools: Tools, at: asyncio.Event) -> None:
-    """Start a run and interrupt the process's work on it once `at` is set."""
+    """Start a run and interrupt its process once `at` is set."""
     driving = asyncio.create_task(start(journal, text, tools))
     async with asyncio.timeout(60):
         await at.wait()
@@ -65,7 +65,7 @@ def never(args: dict[str, Any]) -> JSON:
 
 
 class Stuck:
-    """A tool that counts its calls and hangs until it is cancelled, the first time."""
+    """A tool that counts its calls and hangs the first time until it is cancelled."""
 
     def __init__(self) -> None:
         self.calls: list[CallContext] = []
@@ -267,7 +267,7 @@ async def test_missing_run_cannot_be_resumed(journal: Journal) -> None:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What has been waited for, in seconds as asked: a busy machine makes them no more."""
+    """The requested waits in seconds, independent of the load of the machine."""
     asked: list[float] = []
     sleep = asyncio.sleep
 
@@ -425,7 +425,7 @@ def test_tools_changed_since_start_are_refused() -> None:
 async def test_clock_jump_extends_no_wait_and_reorders_no_event(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, waits: list[float], days: int
 ) -> None:
-    """Set forward, the wait is over; set back, it lasts its delay and no longer."""
+    """If the clock is set forward, the wait is over; if set back, it lasts its delay and no longer."""
     await interrupted_while_it_waits(journal)
 
     async def at_once(seconds: float, result: Any = None) -> Any:

@@ -42,12 +42,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def bytes_of(path: Path) -> bytes:
-    """All that stands in the journal's folder."""
+    """All bytes in the folder of the journal."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.rglob("*")) if file.is_file())
 
 
 class World:
-    """Tools that note what they were given, and answer with it."""
+    """Tools that record their arguments and return them."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
@@ -72,7 +72,7 @@ def launched(limits: Limits = QUICK) -> Launch:
 
 
 async def run_to(world: World, journal: Journal, stop: str, launch: Launch | None = None) -> None:
-    """Run the plan until the call of this key is under way, then stop the process, as it were."""
+    """Run the plan until the call with this key is in flight, then stop as if the process ended."""
     world.hangs_at = stop
     task = asyncio.create_task(start_run(plan_of(PLAN), world.ports(), launch or launched(), journal, "run"))
     while stop not in keys_in(journal):  # noqa: ASYNC110 - what is waited for is in a file
@@ -221,7 +221,7 @@ async def waiting(journal: Journal) -> PendingAsk:
 
 
 async def test_free_text_answer_is_sealed_before_write(path: Path) -> None:
-    """Whatever it is: who answers knows nothing of what the run knows to be secret."""
+    """A person who answers does not know the secrets of the run."""
     world = World()
     with Journal.open(path) as journal:
         await waiting(journal)

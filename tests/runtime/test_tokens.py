@@ -17,7 +17,7 @@ PLAN = 'S1: @READ ("x") > $x\nS2: @AGENT_SOLVE (goal="find $x", tools=["read", "
 
 
 def at_work() -> Guarded:
-    """A run whose agent has had two turns, made two calls, was refused one, and waits for a third answer."""
+    """A run whose agent had two turns, made two calls, was refused one, and waits for a third answer."""
     bench = Guarded(PLAN, facts=AGENTS)
     bench.ok("S1.0.1", "it")
     bench.ok("S2.0.1/t1", acts(act("read", x=1), act("pay", x=1)))

@@ -35,7 +35,7 @@ def test_search_time_is_independent_of_number_of_patterns() -> None:
 
 
 def one_by_one(count: int) -> Known:
-    """So many secrets, each known once something was looked through for those before it."""
+    """This many secrets, each added after a search for the earlier ones."""
     known = Known()
     for number in range(count):
         assert not known.may_be_in(b'{"value":"nothing of them"}')

@@ -87,7 +87,7 @@ def test_many_or_very_long_secrets_are_found(values: list[str]) -> None:
 
 
 def test_run_summary_is_sealed_whole_if_part_is_sealed() -> None:
-    """A value that is secret by its label stands in the state without anything that it could be found by."""
+    """A value that is secret by its label has no recognizable form in the state."""
     body: dict[str, Any] = {"state": {"slots": ["nobody knows me"]}, "asked": [], "seq": 3}
     sealer = Sealer(lambda: RING, Finder(), has_sealed=True)
     sealed = sealer.sealed("snapshot", body, encoded(body))

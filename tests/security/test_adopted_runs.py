@@ -24,7 +24,7 @@ returns = "T/pub"
 
 
 class Office:
-    """A workspace with a private and a public folder, under a policy, and what went outside."""
+    """A workspace with a private and a public folder, under a policy, and what was sent outside."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ def office(tmp_path: Path) -> Office:
 
 
 def graph(*calls: tuple[str, dict[str, Any]]) -> str:
-    """A plan in which each step waits for the one before; step N sets the variable vN."""
+    """A plan in which each step depends on the previous one; step N sets the variable vN."""
     steps = [
         {
             "index": str(number),

@@ -39,7 +39,7 @@ SOLVES = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")\nS2: @RESPOND ($
 
 
 class Model:
-    """Says the answers one after the other; hangs where one is None. `heard` are the prompts' commands."""
+    """Returns the answers in order; hangs on None. `heard` are the commands of the prompts."""
 
     def __init__(self, *answers: JSON) -> None:
         self.left = list(answers)
@@ -93,7 +93,7 @@ async def test_agent_call_with_other_arguments_is_refused_and_reported(world: Wo
 
 @pytest.fixture
 def site() -> Iterator[HTTPServer]:
-    """Leads from /to/X to the address X; all else is a page."""
+    """Redirects /to/X to the address X; everything else is a page."""
 
     class Site(BaseHTTPRequestHandler):
         seen: ClassVar[list[str]] = []
@@ -127,7 +127,7 @@ NAMES = ("docs.example", "other.example")
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts of the internet that are on this machine."""
+    """Internet host names that resolve to this machine."""
     real = socket.getaddrinfo
 
     def resolve(_host: str, *rest: Any, **more: Any) -> Any:
@@ -137,7 +137,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fetching(world: World, site: HTTPServer) -> list[str]:
-    """Let a world fetch pages of a site under two names; gives its addresses."""
+    """Let a world fetch pages of a site under two names; returns its addresses."""
     page = fetch_tool(FetchSettings(allow_private_hosts=NAMES))
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
@@ -270,7 +270,7 @@ def test_token_states_purpose_and_deadline_from_its_start() -> None:
 
 @pytest.mark.parametrize(("label", "is_told"), [("T/secret", False), ("U/priv", True), (["finance"], False)])
 async def test_data_hidden_from_models_is_hidden_from_agents(world: World, label: Any, is_told: bool) -> None:
-    """What runs have left in a file is known only when it is read."""
+    """The persisted label of a file is known only when it is read."""
     held = read_label(label) if isinstance(label, str) else Label(True, frozenset(label))
     world.write("docs/a.md", "the figures")
     with LabelStore.beside(world.journal.path) as store:
@@ -298,7 +298,7 @@ def test_tool_with_data_hidden_from_models_is_given_to_no_agent(returns: str, is
 async def test_retry_extends_no_agent_deadline(
     world: World, monkeypatch: pytest.MonkeyPatch, times_out: bool
 ) -> None:
-    """Neither one after a failure of its model, nor one after its time is over."""
+    """Neither a retry after a model failure, nor one after its deadline."""
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     now = [time.time()]
     monkeypatch.setattr(carrying, "Guard", partial(Guard, clock=lambda: now[0]))
@@ -351,7 +351,7 @@ async def test_resumed_agent_keeps_deadline_of_first_attempt(
 
 @pytest.mark.parametrize("host", ["api.internal", "docs.example"])
 async def test_private_data_seen_by_agent_decides_no_external_call(world: World, host: str) -> None:
-    """A call without arguments sends nothing but that it is made."""
+    """A call without arguments only reveals that it is made."""
     pinged: list[Any] = []
 
     async def fetch(args: dict[str, Any], context: CallContext) -> JSON:

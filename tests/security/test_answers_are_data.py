@@ -70,7 +70,7 @@ async def test_answer_reaches_variables_arguments_prompts_responses_and_journal_
 
 
 def on_terminal(*line: str) -> str:
-    """What a command line writes to a terminal that is its standard output and error."""
+    """The output of a command line on a terminal that is its stdout and stderr."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "callsheet", *line]
     said = b""
@@ -87,7 +87,7 @@ def on_terminal(*line: str) -> str:
 
 @pytest.mark.parametrize("line", [("show", "run"), ("show", "run", "--events"), ("resume", "run")])
 def test_terminal_executes_no_answer(user, line):
-    """A pipe is given the answer as it came, a terminal what can be shown of it."""
+    """A pipe receives the answer unchanged, a terminal its printable form."""
     user.changeling.answer(look=HOSTILE)
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     assert HOSTILE in user("run", plan, "--run-id", "run", "--journal", "journal.db").stdout
@@ -99,7 +99,7 @@ def test_terminal_executes_no_answer(user, line):
 
 
 def test_non_protocol_messages_are_not_printed(user):
-    """The SDK logs them with a traceback, which Python shows where a program has no log."""
+    """The SDK logs them with a traceback, which Python prints in programs without a log."""
     user.changeling.answer(look="odd")
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     line = [sys.executable, "-m", "callsheet", "run", plan, "--mcp-config", "mcp.json", "--no-journal"]
@@ -110,7 +110,7 @@ def test_non_protocol_messages_are_not_printed(user):
 
 
 def test_plan_literal_stays_one_diagram_label():
-    """Pictures show plans, whose literals may hold what a model copied from an answer."""
+    """Diagrams show plans, whose literals may be copied by a model from an answer."""
     text = HOSTILE.replace("$", "\\$").replace("\x1b", "").replace("\u202e", "").replace("\u200b", "")
     literal = json.dumps(text, ensure_ascii=False).replace("\\\\$", "\\$")
     source = f"S1: @NOTE (text={literal}) > $a\nS2: @RESPOND ($a)"

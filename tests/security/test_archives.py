@@ -25,7 +25,7 @@ SEND = 'S2: @READ_FILE ("{}") > $n\nS3: @WEB_SEARCH ("$n") > $r\nS4: @RESPOND ("
 
 @pytest.fixture
 def packed(world: World) -> World:
-    """A world with archives of which one is public, a folder that counts as public, and tools that unpack."""
+    """A world with archives, one of them public, a public folder, and tools that unpack."""
     for name in ("mine.zip", "docs/ours.zip"):
         world.write(name, "")
         with zipfile.ZipFile(world.folder / name, "w") as archive:

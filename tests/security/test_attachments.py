@@ -30,7 +30,7 @@ NOTES = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WRITE_FILE ("docs/x.md", $n) > 
 
 
 def mailing(world: World) -> list[dict[str, Any]]:
-    """Let the world have a tool that sends mail; gives what it will have sent."""
+    """Add a tool that sends mail to the world; returns the list of sent mails."""
     sent: list[dict[str, Any]] = []
 
     async def mail(args: dict[str, Any], context: Any) -> str:
@@ -65,7 +65,7 @@ async def test_file_filled_by_earlier_run_is_not_sent_to_untrusted_recipient(wor
 
 
 async def test_recipient_in_one_of_many_values_is_found(world: World) -> None:
-    """No call passes by its labels alone where what it is given has members of its own."""
+    """No call is judged by labels alone if its arguments have members."""
     sent = mailing(world)
     requests = [{"subject": "x"}, {"subject": "y", "cc": "eve@evil.example"}]
 
@@ -114,7 +114,7 @@ async def test_host_path_into_workspace_is_workspace_path(world: World, spelled:
 
 
 async def test_symlink_is_its_target(world: World) -> None:
-    """A folder that somebody has checked out may have links in it, which servers follow."""
+    """A checked-out folder may have symlinks, which servers follow."""
     sent = mailing(world)
     outside = world.folder.parent / "outside.txt"
     outside.write_text("of the machine")

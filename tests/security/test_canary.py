@@ -114,7 +114,7 @@ CANARIES = {
 
 
 def hits(data: bytes) -> list[str]:
-    """The canaries that stand in the bytes, in any form."""
+    """The canaries that occur in the bytes, in any form."""
     found: list[str] = []
     for name, canary in CANARIES.items():
         forms = [form for form in forms_of(canary) if len(form) >= 8]
@@ -123,7 +123,7 @@ def hits(data: bytes) -> list[str]:
 
 
 def hits_below(folder: Path, but: Path) -> dict[str, list[str]]:
-    """The files below a folder in which a canary stands, but for those in one that may have them."""
+    """The files below a folder that contain a canary, except those in one that may."""
     files = (file for file in folder.rglob("*") if file.is_file() and but not in file.parents)
     return {
         str(file): found for file in files if (found := [*hits(file.read_bytes()), *hits(str(file).encode())])
@@ -142,7 +142,7 @@ def sites() -> Iterator[tuple[Site, Site]]:
 
 @pytest.fixture
 def leaky(machine: Machine, sites: tuple[Site, Site], monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A machine with three servers that know secrets; what may hold secrets lies in `given`."""
+    """A machine with three servers that know secrets; allowed files lie in `given`."""
     header = {"Authorization": f"Bearer {CANARIES['header']}"}
     servers: dict[str, Any] = {
         "leaky": {
@@ -227,7 +227,7 @@ def test_no_canary_is_written_or_shown(leaky: Machine) -> None:
 
 
 def test_no_canary_set_in_fork_is_written_or_shown(leaky: Machine) -> None:
-    """Declared, configured here and at a server, by its shape, and in the place of what was sealed."""
+    """Declared, configured here and at a server, recognized by pattern, and replacing a sealed value."""
     lines = (
         'S1: @LARGE ("nothing") > $seen',
         'S2: @ANSWER ("ask $token") > $account',
@@ -274,7 +274,7 @@ _NO_LIKENESS: Callable[..., Any] = lambda *given: False  # noqa: E731
 
 
 def small_run(leaky: Machine) -> bytes:
-    """A short run within this process: all that it said, and all bytes of its journal."""
+    """A short run within this process: its output, and all bytes of its journal."""
     leaky.plan(*SMALL)
     done = leaky("run", "plan.ltp", "--tools", "tools.py", "--secret", "token=env:WORD")
     assert done.exit_code == 0, done.output
@@ -305,7 +305,7 @@ def test_search_detects_each_removed_defence(
 
 
 def test_notes_are_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once as a note, and once where it is written to standard error."""
+    """Once as a note, and once on standard error."""
     monkeypatch.setattr(Masker, "note", lambda masker, note: note)
     assert hits(small_run(leaky)) == []
     monkeypatch.setattr(

@@ -35,7 +35,7 @@ MINE = "schema = 1\n"
 
 @pytest.fixture
 def held(world: World) -> World:
-    """A world whose policy lies in the workspace, with tools that write files wherever they are told."""
+    """A world whose policy lies in the workspace, with tools that write to any path."""
     folder = world.folder
     world.write("ours.toml", MINE)
     world.write("a/ours.toml", "schema = 1\n[defaults]\nunknown_tool = 'ask'\n")

@@ -42,7 +42,7 @@ def output_of(command: list[str], folder: Path) -> str:
 
 @pytest.fixture
 def filed(world: World) -> World:
-    """A world with tools for files as a server for them has, a private file, and public ones."""
+    """A world with the tools of a file server, a private file, and public ones."""
     folder = world.folder
 
     async def move(args: dict[str, Any], context: Any) -> str:

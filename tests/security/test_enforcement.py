@@ -91,7 +91,7 @@ async def test_only_verified_plan_is_run(world: World) -> None:
 
 
 async def interrupted(world: World, text: str) -> None:
-    """A run whose process ends while @NOTE is under way."""
+    """A run whose process ends during @NOTE."""
     reached = asyncio.Event()
 
     async def hang(args: dict[str, Any], context: CallContext) -> JSON:
@@ -404,7 +404,7 @@ async def test_approvals_of_first_plan_do_not_apply_to_new_plan(world: World) ->
 
 
 async def test_refused_replan_names_rule_and_planner_inputs(world: World) -> None:
-    """Else nobody sees why a text that stands in the plan is private."""
+    """Otherwise nobody sees why a literal of the plan is private."""
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, replan=ReplanRule())
     world.more["compiler"] = planning('S1: @WEB_SEARCH ("$n")', read_label("T/priv"))
@@ -430,7 +430,7 @@ PUBLIC = {"memory": read_label("T/pub"), "replan": ReplanRule()}
     ],
 )
 async def test_new_plan_is_proved_with_remaining_labels(world: World, before: str, reads: str) -> None:
-    """What the policy calls public is not, once private data has been put there."""
+    """A location that the policy calls public is not public once private data was written to it."""
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, **PUBLIC)
     world.more["compiler"] = planning(f'S1: {reads} > $c\nS2: @WEB_SEARCH ("$c")')

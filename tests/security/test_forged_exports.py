@@ -35,7 +35,7 @@ def exported(tmp_path: Path) -> Lines:
 
 
 def forged(lines: Lines) -> list[bytes]:
-    """The lines with the hashes that belong to them."""
+    """The lines with matching hashes."""
     head, previous, made = lines[0]["run"], GENESIS, list[bytes]()
     for line in lines[:-1]:
         if "entry" in line:

@@ -18,7 +18,7 @@ OPEN = {"name": "peek", "description": "Peeks.", "inputSchema": {"type": "object
 
 @pytest.fixture
 def pins(changeling, tmp_path):
-    """A file in which @LOOK is kept as something else than what it is declared as now, and @PEEK as it is."""
+    """A file in which the pin of @LOOK differs from its declaration, and that of @PEEK matches."""
     path = tmp_path / "pins.json"
 
     async def keep() -> Any:

@@ -139,7 +139,7 @@ def test_invalid_request_is_refused_and_server_survives(api: Api, text: bytes):
 
 
 def smuggled(api: Api, *lines: str, body: bytes) -> list[int]:
-    """The statuses of all that a server makes of a request with another one in its body."""
+    """The statuses of a server's responses to a request with another one in its body."""
     inner = head(api, path="/v1/health")
     sent = head(api, "Content-Type: application/json", *lines, method="POST", path="/v1/session")
     sent = sent.replace(b"Connection: close\r\n", b"")

@@ -30,14 +30,14 @@ HOSTILE = [
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
-    """A folder in a folder of the test's own: a way out of it is seen, what other tests leave is not."""
+    """A nested folder: a way out of it is visible, and files of other tests are not."""
     inner = tmp_path / "machine"
     inner.mkdir()
     return inner
 
 
 def addresses(endpoint: Endpoint) -> list[str]:
-    """The addresses of a page with one name that is hostile."""
+    """The addresses of a route with one hostile name."""
     names = re.findall(r"\{([a-z_]+)\}", endpoint.path)
     found: list[str] = []
     for hostile in names:

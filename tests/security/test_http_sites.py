@@ -104,7 +104,7 @@ def test_fetch_metadata_from_other_sites_is_refused(api: Api, site: str):
     "kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain"]
 )
 def test_cross_site_form_starts_nothing_even_in_old_browser(api: Api, kind: str):
-    """One that says neither where a form comes from, nor keeps a strict cookie at home."""
+    """A browser that sends no origin headers and ignores SameSite."""
     body = b'{"plan": "' + PLAN.replace('"', '\\"').replace("\n", "\\n").encode() + b'", "name": "=x"}'
     cookie = signed_in(api)
     for endpoint in ENDPOINTS:
@@ -195,7 +195,7 @@ def test_server_without_token_refuses_other_sites(folder: Path):
 
 
 def test_report_is_downloaded_and_not_rendered(api: Api):
-    """It holds what tools have said: opened in this server's name it could do what its user may do."""
+    """It contains tool output: opened from the origin of this server it could act as its user."""
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     said = api("GET", "/v1/runs/r/report")
     assert said.status == 200

@@ -14,7 +14,7 @@ from callsheet.machine import Status
 
 
 def killed(world: World, how: str) -> int:
-    """Carry the run on in a process that dies; gives its status."""
+    """Continue the run in a process that dies; returns its status."""
     command = [sys.executable, "-m", "tests.security.dying", world.folder, world.journal.path, how]
     root = Path(__file__).parent.parent.parent
     return subprocess.run(command, check=False, cwd=root, timeout=60).returncode

@@ -42,7 +42,7 @@ def other() -> Iterator[Site]:
 
 
 async def refused(user: User, **more: Any) -> str:
-    """What is said of a login that comes to nothing."""
+    """The error of a login that fails."""
     with pytest.raises(CallsheetError) as caught:
         async with asyncio.timeout(60):  # one that asks a person after all would wait for longer
             await user.log_in(**more)
@@ -75,7 +75,7 @@ async def look(config: McpServerConfig, user: User) -> object:
 async def test_metadata_leads_into_no_private_network(
     user: User, wiki: Protected, authority: Authority, place: str
 ):
-    """It is refused for what it is: where nobody answers, a login comes to nothing as well, after a while."""
+    """It is refused for its address; an unreachable address would fail as well, after a while."""
     wiki.changes = {"authorization_servers": [place]}
     assert NOT_REACHED.fullmatch(await refused(user))
     wiki.changes = {}
@@ -444,7 +444,7 @@ def test_no_token_is_written_or_shown(
 
 @pytest.fixture
 def a_browser(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Gives the addresses that a browser of this machine was told to open; it goes where it is led."""
+    """Records the addresses that a browser was told to open, and follows redirects."""
     opened = machine.folder / "opened"
     script = machine.folder / "bin" / "xdg-open"
     script.parent.mkdir()

@@ -40,7 +40,7 @@ READ = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("news") > $p\nS3: @L
 
 @pytest.fixture
 def mailing(world: World) -> World:
-    """A world with mail and requests, in which a model says what a page has told it to."""
+    """A world with mail and requests, in which a model repeats instructions of a page."""
 
     async def keep(args: dict[str, Any], context: CallContext) -> str:
         world.paid.append(args)
@@ -178,7 +178,7 @@ async def test_approval_question_shows_sanitized_message(mailing: World) -> None
 
 
 def turning(*turns: JSON) -> Any:
-    """A model that wants these things, one after the other."""
+    """A model that requests these calls in order."""
     left = iter(turns)
 
     async def turn(command: Any, context: CallContext) -> JSON:

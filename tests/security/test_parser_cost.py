@@ -40,7 +40,7 @@ PIECES = {
 
 
 def lines_run(read: Callable[[str], object], text: str) -> int:
-    """How many lines of Python run while a text is read; what C code does is not counted."""
+    """The number of Python lines executed while a text is read; C code is not counted."""
     count = 0
 
     def trace(_frame: FrameType, event: str, _arg: Any) -> Any:

@@ -125,7 +125,7 @@ def test_symlink_at_output_path_is_not_written_through(tmp_path: Path, what: str
 
 
 def test_only_regular_file_of_limited_size_is_read_as_plan(tmp_path):
-    """Whatever a listing has said of it before: it may have been put in the place of a plan since."""
+    """Independent of an earlier listing: it may have replaced a plan since."""
     (tmp_path / "plan").write_text("S1: @NOTE ()")
     assert read_file(tmp_path / "plan") == b"S1: @NOTE ()"
     (tmp_path / "link").symlink_to(tmp_path / "plan")
@@ -165,7 +165,7 @@ def test_symlink_in_place_of_lock_stops_run(tmp_path):
 
 @pytest.mark.parametrize("what", ["pins", "logins", "a plan"])
 def test_atomic_replacement_is_durable(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch):
-    """The file is synced before it has its name, and then the folder: neither is lost with the power."""
+    """The file is synced before it has its name, and then the folder: a power loss loses neither."""
     done: list[str] = []
 
     def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:

@@ -39,7 +39,7 @@ PRIVATE = Label(untrusted=False, readers=frozenset())
 
 
 def data_before(text: str) -> object:
-    """Whether private data behind a text stands in an address."""
+    """Whether private data after a text is in an address."""
     hole = Hole("secret", PRIVATE)
     return carries_data(
         [f"{text}://x.example/", hole, f"{text} "], lambda _host, _hole: True, literal_is_public=False
@@ -47,12 +47,12 @@ def data_before(text: str) -> object:
 
 
 def taken_apart(text: str) -> object:
-    """The text with its addresses taken apart."""
+    """The text with its addresses disabled."""
     return disarmed(text, Allowed(lambda _host: False))
 
 
 def an_answer_of_values(text: str) -> object:
-    """Whether private data stands in an address of an answer with a value for each tenth character."""
+    """Whether private data is in an address of an answer with a value for each tenth character."""
     parts = [part for sign in text[::10] for part in (Hole("secret", PRIVATE), f" {sign} ")]
     return carries_data(parts, lambda _host, _hole: True, literal_is_public=True)
 
@@ -74,7 +74,7 @@ def a_search_that_does_not_end_fails() -> Iterator[None]:
 
 
 def fastest(work: Callable[[], object]) -> float:
-    """CPU seconds of the quickest of three."""
+    """CPU seconds of the fastest of three runs."""
     return min(seconds(work) for _ in range(3))
 
 

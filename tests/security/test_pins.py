@@ -43,7 +43,7 @@ def changed(tool: Any, **fields: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def tools(changeling):
-    """The two tools as the server first declares them."""
+    """The two tools as first declared by the server."""
     return copy.deepcopy(changeling.state["tools"])
 
 
@@ -287,7 +287,7 @@ def test_difference_names_values_and_shows_long_text_where_it_differs():
 
 
 async def test_refused_tool_is_refused_by_every_component(changeling, tmp_path):
-    """The check before a run comes first; whoever comes past it is stopped all the same."""
+    """The check before a run comes first; later components refuse too."""
     registry = Registry()
     async with McpPool([changeling.config()], pins=PinKeeper(PinFile(tmp_path / "p"), pinned=True)) as pool:
         await pool.connect()
@@ -304,7 +304,7 @@ async def test_refused_tool_is_refused_by_every_component(changeling, tmp_path):
 
 
 def test_concurrent_first_uses_store_one_record(changeling, tmp_path):
-    """The one that comes second is held against what the first has kept, also if it had looked before."""
+    """The second is compared with the record of the first, even if it looked before."""
     file = PinFile(tmp_path / "pins.json")
     identity = identity_of(changeling.config())
     first = SeenServer(identity, Reported("s", "1"), {"look": {"name": "look", "description": "a"}})

@@ -26,7 +26,7 @@ SEARCHED = 'S1: {} > $n\nS2: @WEB_SEARCH ("$n") > $r\nS3: @RESPOND ("done")'
 
 @pytest.fixture
 def vault(world: World) -> World:
-    """A world with a tool that tells what is private; files and facts are public where nothing is known."""
+    """A world with a tool that returns private data; unknown files and facts are public."""
 
     async def private(args: dict[str, Any], context: Any) -> str:
         return f"private {args['name']}"
@@ -47,7 +47,7 @@ async def left_by(world: World, plan: str, run_id: str) -> None:
 
 
 async def is_told(world: World, read: str, run_id: str = "last") -> bool:
-    """Whether what a call reads gets outside."""
+    """Whether the result of a read is sent outside."""
     outcome = await world.run(SEARCHED.format(read), run_id, facts=FACTS_HERE)
     if not world.sent:
         assert refusal(outcome).rule == "flow"
@@ -87,7 +87,7 @@ async def test_fact_with_lone_surrogate_keeps_label(vault: World) -> None:
 
 @pytest.mark.parametrize("keys", [(f"k{HALF}", "k?"), ("k?", f"k{HALF}"), (f"k{HALF}", "k\\udc00")])
 async def test_note_under_lone_surrogate_keeps_label(vault: World, keys: tuple[str, str]) -> None:
-    """They are one note: what is no character is a question mark in a database."""
+    """They are one note: a database stores a lone surrogate as a question mark."""
     noted, asked = keys
     plan = f'S1: @VAULT ("x") > $s\nS2: @SET_WM ("{noted}", $s) > $r\nS3: @GET_WM ("{asked}") > $n'
     outcome = await vault.run(f'{plan}\nS4: @WEB_SEARCH ("$n") > $f', facts=FACTS_HERE)

@@ -39,7 +39,7 @@ GRAPH = Plan.parse(json.dumps({"title": "go", "steps": [FIRST]}))
 
 
 class World:
-    """Tools, a policy on them and a model; and what came out: `sent` outside, `asked` of the model."""
+    """Tools, a policy on them and a model; `sent` is what left, `asked` the model requests."""
 
     def __init__(self, folder: Any, value: Any, answer: str, **given: Any) -> None:
         self.sent: list[str] = []

@@ -23,7 +23,7 @@ CONTEXT = CallContext("run", "S1.0.1")
 
 
 class Service:
-    """A listener that notes its requests and answers each with one text, or sends it on by its path."""
+    """A listener that records its requests and returns one text, or redirects by path."""
 
     def __init__(self, address: str, port: int = 0, *, answers: dict[str, str] | None = None) -> None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -64,7 +64,7 @@ def private() -> Iterator[Service]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What names resolve to: for each a list, whose first address is taken out as long as there are more."""
+    """The addresses of names: for each a list, whose first address is removed while there are more."""
     table: dict[str, list[str]] = {}
     loop = asyncio.BaseEventLoop
     original = loop.getaddrinfo
@@ -157,7 +157,7 @@ async def test_redirects_reach_no_private_service_on_any_hop(private, names, tmp
 
 
 async def test_checked_address_is_connected(names, tmp_path):
-    """The name leads to another service when it is asked for a second time; nobody asks."""
+    """The second resolution would lead to another service; it does not happen."""
     try:
         good = Service("127.0.0.2")
     except OSError:

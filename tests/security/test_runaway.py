@@ -46,7 +46,7 @@ def fail(args: dict[str, Any]) -> JSON:
 
 
 async def refused(journal: Journal, text: str, limits: Limits = QUICK, **tools: Any) -> Refusal:
-    """The limit that a run ends at; what is left of it is whole, and a resume finds the same end."""
+    """The limit that ends a run; its journal is intact, and a resume finds the same end."""
     ports = Ports(route_to(tools))
     outcome = await start_run(plan_of(text), ports, Launch(FACTS, limits=limits), journal, "run")
     assert outcome.result is not None
@@ -58,7 +58,7 @@ async def refused(journal: Journal, text: str, limits: Limits = QUICK, **tools: 
 
 
 def simulated(text: str, answer: Callable[[CallTool], Event]) -> Refusal:
-    """The limit that a run ends at in virtual time, with the limits as they are."""
+    """The limit that ends a run in virtual time with default limits."""
 
     def respond(command: Command) -> tuple[float, Event]:
         assert isinstance(command, CallTool)

@@ -52,7 +52,7 @@ def test_no_secret_is_in_output_or_written_files(told: Any, wrong: dict[str, Any
 
 
 def test_journal_is_readable_by_owner_only(told: Any) -> None:
-    """It holds what plans and tools said, as they said it."""
+    """It contains the output of plans and tools."""
     run(told)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in Path("kept").rglob("*")}
     assert Path("kept/journal.db") in modes

@@ -72,14 +72,14 @@ class Site:
         self._thread.start()
 
     def redirect(self, method: str) -> tuple[int, dict[str, str], bytes] | None:
-        """The answer that sends a request elsewhere, if this one is to be."""
+        """The redirect response for a request, if it is to be redirected."""
         if method not in self.redirects:
             return None
         status, location = self.redirects[method]
         return status, {"Location": location}, b""
 
     def reply(self, message: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        """The answer to a message of MCP."""
+        """The response to an MCP message."""
         method = message["method"]
         if method in self.bodies:
             return 200, *self.bodies[method]
@@ -104,7 +104,7 @@ class Site:
 
     @property
     def asked(self) -> list[str]:
-        """What was asked, in its order."""
+        """The requests, in order."""
         return [what for what, _ in self.seen]
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """The server that is configured."""
+    """The configured server."""
     made = Site()
     yield made
     made.close()
@@ -123,7 +123,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def other() -> Iterator[Site]:
-    """A service at another address of this machine, which nobody has configured."""
+    """A service at another address of this machine that is not configured."""
     made = Site()
     yield made
     made.close()
@@ -308,7 +308,7 @@ class Modern(Site):
     ],
 )
 async def test_call_refused_for_headers_is_not_retried_with_others(tmp_path, schema, said):
-    """The SDK lists the tools again by itself, and puts arguments where the new declaration wants them."""
+    """The SDK lists the tools again by itself, and places arguments by the new declaration."""
     site = Modern(schema)
     try:
         result = await run(site, tmp_path, 'S1: @LOOK (q="herring") > $a\nS2: @RESPOND ($a)')

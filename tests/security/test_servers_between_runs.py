@@ -20,7 +20,7 @@ LOOKS = f'{WAITS}S2: @LOOK (thing="x") > $a\nS3: @RESPOND ($a)'
 
 
 class Servers:
-    """Two servers, `fs` and `other`, a policy on their tools, and one run that stops and goes on."""
+    """Two servers, `fs` and `other`, a policy on their tools, and one run that stops and is resumed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Servers:
         )
 
     async def stop(self, plan: str, policy: Path | None) -> None:
-        """Begin a run that waits for a person."""
+        """Start a run that waits for a person."""
         async with self.runtime(policy) as runtime:
             assert (await runtime.run(plan, run_id="run")).status is RunStatus.WAITING
 

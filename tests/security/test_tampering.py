@@ -18,7 +18,7 @@ OTHER = "(SELECT number << 32 FROM runs WHERE run_id = 'two')"
 
 @pytest.fixture
 def recorded(user: Any) -> Any:
-    """Two runs that have ended, whose heads stand in `heads.jsonl`."""
+    """Two ended runs whose heads are recorded in `heads.jsonl`."""
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     for run_id in ("one", "two"):
         assert user("run", plan, "--run-id", run_id, "--journal", "journal.db").exit_code == 0
@@ -27,7 +27,7 @@ def recorded(user: Any) -> Any:
 
 
 def change(*statements: str) -> None:
-    """Change the file, as somebody who can write it would."""
+    """Change the file like a person with write access."""
     database = sqlite3.connect("journal.db")
     for statement in statements:
         assert database.execute(statement.format(base=BASE, other=OTHER)).rowcount > 0
@@ -36,7 +36,7 @@ def change(*statements: str) -> None:
 
 
 def verified(user: Any) -> Any:
-    """What `runs verify` says of the runs and of the noted heads."""
+    """The output of `runs verify` for the runs and the recorded heads."""
     return user.json("runs", "verify", "--anchor", "heads.jsonl", "--journal", "journal.db")
 
 
@@ -85,7 +85,7 @@ def test_first_bad_event_is_named(recorded: Any, statements: list[str], event: i
 
 
 def test_carefully_truncated_tail_is_detected_by_head(recorded: Any) -> None:
-    """The run's row is changed too: all that is left is a chain of its own, of a run that goes on."""
+    """The row of the run is changed too: the rest is a valid chain of an unended run."""
     last = "WHERE id >> 32 = {base} >> 32 ORDER BY id DESC LIMIT 1"
     change(
         f"DELETE FROM events WHERE id = (SELECT id FROM events {last})",

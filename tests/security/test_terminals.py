@@ -48,7 +48,7 @@ S3: @RESPOND ($a)"""
 
 
 def on_terminal(lines: list[list[str]]) -> list[str]:
-    """What each of the command lines writes to a terminal."""
+    """The terminal output of each of the command lines."""
     ours, theirs = pty.openpty()
     said: list[bytes] = []
 
@@ -74,7 +74,7 @@ def on_terminal(lines: list[list[str]]) -> list[str]:
 
 
 def written(user: Any) -> None:
-    """Files and runs that are as hostile as they can be made."""
+    """Files and runs with as hostile content as possible."""
     changeling = user.changeling
     changeling.declare(LOOK | {"description": HOSTILE, "title": HOSTILE}, SEND, name=HOSTILE, version=HOSTILE)
     changeling.answer(look=HOSTILE)

@@ -37,7 +37,7 @@ TESTED = (
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """The table of threats: what is done, and the names of tests, by threat."""
+    """The table of threats: the defence and the names of tests, by threat."""
     table = PAGE.partition("\n## Threats and tests\n")[2].partition("\n## ")[0]
     cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
     return {name.strip(): (done.strip(), tests) for name, done, tests in cells[1:]}

@@ -22,7 +22,7 @@ VISIT = 'S1: @READ_FILE (path="web/a.md") > $a\nS2: @NAVIGATE (url=$a) > $p\nS3:
 
 @pytest.fixture
 def visited(world: World) -> list[Any]:
-    """The addresses to which the browser of the world was led."""
+    """The addresses that the browser of the world visited."""
     came: list[Any] = []
 
     def navigate(args: dict[str, Any]) -> JSON:

@@ -23,7 +23,7 @@ PLAN = """steps:
 
 
 def value_of(written: str) -> object:
-    """The value of an argument that is written so in YAML."""
+    """The value of an argument written so in YAML."""
     plan = parse_dag(PLAN.format(written), is_yaml=True).require()
     action = plan.steps[0].action
     assert isinstance(action, Call)
@@ -40,7 +40,7 @@ def codes(text: str) -> set[str]:
 
 @pytest.mark.parametrize("levels", [9, 200])
 def test_alias_bomb_is_refused_at_once(levels):
-    """Written out, nine levels are 387 million values; two hundred are beyond counting."""
+    """Expanded, nine levels are 387 million values; two hundred are uncountable."""
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, levels))
     parse_dag("a: 1", is_yaml=True)  # the reader is imported
@@ -51,7 +51,7 @@ def test_alias_bomb_is_refused_at_once(levels):
 
 @pytest.mark.parametrize("written", ["&x [1]\n    w: *x", "&x [1]", "&x 1", "*x", "{a: *x}"])
 def test_aliases_are_refused_at_any_size(written):
-    """A name for a value is refused where it is given as well as where it is used."""
+    """An anchor is refused at its definition as well as at its use."""
     assert codes(PLAN.format(written)) == {"DAG007"}
 
 

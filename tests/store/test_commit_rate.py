@@ -8,7 +8,7 @@ from callsheet.store.commit_rate import ENOUGH, NEAR, CommitRate
 
 
 def _quick(*gaps: float) -> list[bool]:
-    """What is said of each commit, the first and those that come so many seconds after one another."""
+    """The verdict for each commit, with these seconds between them."""
     now = 100.0
 
     def clock() -> float:

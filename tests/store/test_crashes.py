@@ -18,7 +18,7 @@ Spawn = Callable[[str], "subprocess.Popen[str]"]
 
 
 def _check(path: Path, told: int) -> None:
-    """The chain is whole, without gaps, has at least the `told` events, and can be carried on."""
+    """The chain is intact, without gaps, has at least the `told` events, and can be continued."""
     with Journal.open(path) as journal:
         seqs = [event.seq for event in journal.events("r")] if journal.runs() else []
         assert seqs == list(range(1, len(seqs) + 1))
@@ -35,7 +35,7 @@ def _check(path: Path, told: int) -> None:
 
 
 def _told(lines: list[str]) -> int:
-    """The highest number on a line that a full stop ends; the last line may have been cut short."""
+    """The highest number on a line that ends with a full stop; the last line may be truncated."""
     return max(int(line.strip()[:-1]) for line in lines if line.strip().endswith("."))
 
 

@@ -45,7 +45,7 @@ _act = st.one_of(
 
 
 class _History:
-    """A run under test and what the journal must say of it."""
+    """A run under test and the expected content of the journal."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "journal.db"

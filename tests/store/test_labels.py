@@ -67,7 +67,7 @@ def test_concurrent_writes_lower_nothing_in_any_order() -> None:
 
 
 def test_related_workspaces_are_looked_up_once_until_changed(tmp_path: Path) -> None:
-    """However many there are, a call that reads a file does not go through all of them."""
+    """A call that reads a file does not go through all of them."""
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as store, LabelStore.beside(journal) as other:
         for number in range(20):
@@ -83,7 +83,7 @@ def test_related_workspaces_are_looked_up_once_until_changed(tmp_path: Path) -> 
 
 
 class Asked:
-    """A database, and what it was asked."""
+    """A database, and the queries it received."""
 
     def __init__(self, database: Any, asked: list[str]) -> None:
         self._database, self._asked = database, asked
@@ -136,7 +136,7 @@ _LABELS = st.sampled_from([PUBLIC, PRIVATE, SECRET])
 
 @given(st.lists(st.tuples(_LABELS, st.booleans(), st.booleans()), min_size=1, max_size=8))
 def test_label_is_never_below_possible_content(writes: list[tuple[Label, bool, bool]]) -> None:
-    """Writes one after another: each lands or not (a failure), and replaces or adds."""
+    """Sequential writes: each succeeds or fails, and replaces or adds."""
     with LabelStore.in_memory() as store:
         inside: set[Label] = set()
         for label, replaces, lands in writes:

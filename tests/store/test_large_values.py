@@ -110,7 +110,7 @@ def test_folder_names_are_synced_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("durability", Durability)
 def test_large_values_are_written_once(path: Path, plan: Plan, durability: Durability) -> None:
-    """Few bytes are written besides, also where SQLite brings its log into its file."""
+    """Few other bytes are written, also when SQLite checkpoints its log."""
     count, size = 20, 1_000_000
     with Journal.open(path, durability) as journal, journal.create_run("r", plan, "", {}) as writer:
         writer.commit()

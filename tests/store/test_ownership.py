@@ -230,7 +230,7 @@ def test_closing_removes_no_lock_of_other_owner(journal: Journal, plan: Plan) ->
 
 
 def _in_fork(act: Callable[[], object]) -> str:
-    """What `act` raises in a forked child, by class name."""
+    """The class name of the exception that `act` raises in a forked child."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

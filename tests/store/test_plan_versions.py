@@ -127,7 +127,7 @@ def test_modified_version_is_reported_and_not_used(library):
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans=st.lists(dag_plans(3), min_size=1, max_size=4), data=st.data())
 def test_versions_and_export_round_trip_for_any_history(plans, data):
-    """The law of versions: they count up, none changes, an export holds all, an import gives the same."""
+    """Versions are numbered consecutively, none changes, an export contains all, an import restores them."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
         library, told = PlanLibrary(folder), {}
         for plan in plans:

@@ -164,7 +164,7 @@ def test_corrupt_database_is_reported_damaged(journal: Journal, plan: Plan) -> N
     st.booleans(),
 )
 def test_bodies_round_trip(value: Any, has_more: bool) -> None:
-    """Texts that need no escape, and those that look like the end of one, too."""
+    """Including texts without escapes, and those that look like the end of one."""
     body = {"value": value, "remarks": "r"} if has_more else {"value": value}
     assert decode_body(encode_body("ok", body)) == body
 
@@ -173,7 +173,7 @@ def test_bodies_round_trip(value: Any, has_more: bool) -> None:
     ("told", "rule"), [({}, ""), ({"forbidden": True}, "flow"), ({"forbidden": "path"}, "path")]
 )
 def test_refused_call_names_rule_even_in_older_journals(told: dict[str, Any], rule: str) -> None:
-    """Journals of before rules were named say only that the flow of data forbade it."""
+    """Journals written before rules had names only record that data flow was refused."""
     event = event_of(EventType.ERR, "S1.0.1", {"error": "no", **told}, pytest.fail)
     assert isinstance(event, Failed)
     assert event.forbidden == rule

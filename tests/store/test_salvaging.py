@@ -16,7 +16,7 @@ from callsheet.store.salvage import lists_all, opened, run_ids, salvage
 
 @pytest.fixture
 def whole(path: Path, plan: Plan) -> bytes:
-    """The file of a journal with twenty runs of ten events, which has no log beside it."""
+    """The file of a journal with twenty runs of ten events, without a log beside it."""
     start = Start({}, {}, Limits(), {}, {}).to_json()
     with Journal.open(path) as journal:
         for number in range(20):

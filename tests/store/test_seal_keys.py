@@ -82,7 +82,7 @@ def test_uncreatable_key_is_reported(tmp_path: Path) -> None:
 
 
 def test_key_is_durable_before_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is synced before it has its name, and then the folders that name it and one another."""
+    """The file is synced before it has its name, and then the folders above it."""
     done: list[str] = []
 
     def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:

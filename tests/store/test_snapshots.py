@@ -43,7 +43,7 @@ LONG = "a value that is long enough not to be written again and again, " * 4
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots wherever there can be one."""
+    """Snapshots at every possible point."""
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=1, event_bytes=1 << 60))
 
 
@@ -54,7 +54,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def facts_of(folded: Folded) -> dict[str, Any]:
-    """All that a fold says, to compare."""
+    """The complete result of a fold, for comparison."""
     book, machine = folded.side_record, folded.machine
     keys = folded.waiting.keys()
     return {
@@ -76,7 +76,7 @@ def facts_of(folded: Folded) -> dict[str, Any]:
 
 @pytest.fixture(params=[0, 1_000], ids=["made when come to", "made at once"])
 def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs whose steps are made ready when they are come to, as those of long plans, or before."""
+    """Programs whose steps are compiled on demand, as in long plans, or in advance."""
     monkeypatch.setattr(on_demand, "_WORTH", request.param)
 
 
@@ -158,7 +158,7 @@ GRAPH = {
 async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch, plan: Plan
 ) -> None:
-    """Answer by answer and decision by decision, each in a process of its own: no event before it is read."""
+    """Each answer and decision in a separate process: no earlier event is read."""
     lost: set[str] = set()
 
     def route(name: str) -> Route:
@@ -214,7 +214,7 @@ S5: @RESPOND ("$a $b $d")
 
 
 async def interrupted_at_the_write(journal: Journal, run_id: str = "r") -> Plan:
-    """A run whose process goes while its write is under way."""
+    """A run whose process ends during its write."""
     plan = plan_of(TEXT)
     under_way = asyncio.Event()
 
@@ -273,7 +273,7 @@ def change(journal: Journal, statement: str, *values: object) -> None:
 
 
 async def test_modified_value_is_never_used(always: None, journal: Journal) -> None:
-    """The snapshot names the event of the value; where that is another now, the first bad event is told."""
+    """The snapshot refers to the event of the value; if that was changed, the first bad event is reported."""
     plan = await interrupted_at_the_write(journal)
     change(
         journal,
@@ -303,7 +303,7 @@ async def test_edited_snapshot_is_detected(always: None, journal: Journal) -> No
 async def test_mismatched_snapshot_is_skipped(
     always: None, journal: Journal, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is what another version wrote, say: all events tell the same."""
+    """For example one of another version: a full replay gives the same."""
     body_of = recording.body_of
 
     def other(*given: Any) -> dict[str, Any] | None:
@@ -328,7 +328,7 @@ async def test_mismatched_snapshot_is_skipped(
 
 
 def test_snapshots_stay_fraction_of_journal() -> None:
-    """The larger one is, the longer until the next: together at most a byte for 25 events' worth of one."""
+    """The larger a snapshot, the longer until the next: together at most a byte for 25 bytes of events."""
     policy = Policy()
     assert policy.next_after(0, 0) == 8_000
     assert policy.next_after(8_001, 500) == 9_001
@@ -343,7 +343,7 @@ async def test_short_run_has_no_snapshot(journal: Journal) -> None:
 async def test_unneeded_values_are_dropped(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loop that goes over one variable keeps no more of its results in memory than that one."""
+    """A loop that updates one variable keeps only its last result in memory."""
     from callsheet.store import snapshots as module
 
     monkeypatch.setattr(module, "_PRUNE_BYTES", 10_000)
@@ -397,7 +397,7 @@ async def test_run_writes_less_than_two_and_half_times_its_results(
 def test_state_at_each_event_equals_replay_up_to_it(
     journal: Journal, always: None, text: str, world: int
 ) -> None:
-    """Whatever snapshots there are, before the event and after it."""
+    """With any snapshots before and after the event."""
     run_id, plan = f"run-{len(journal.runs())}", plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id))

@@ -24,7 +24,7 @@ Spawn = Callable[[str], "subprocess.Popen[str]"]
 
 
 class Clock:
-    """A clock that goes on only when it is told to."""
+    """A clock that only advances when told to."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ def journal(path: Path, clock: Clock) -> Iterator[Journal]:
 
 @pytest.fixture
 def writer(journal: Journal, plan: Plan) -> Iterator[RunWriter]:
-    """Of a run that is in the journal."""
+    """The writer of a run in the journal."""
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         yield writer
@@ -112,7 +112,7 @@ def test_close_leaves_no_tail(writer: RunWriter, journal: Journal, path: Path) -
 def test_power_loss_after_any_commit_loses_no_event(
     writer: RunWriter, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a tail is there what it held at its last sync; of the database all: transactions are synced."""
+    """The tail keeps the content of its last sync, the database everything: transactions are synced."""
     synced: dict[str, bytes] = {}
     fdatasync = os.fdatasync
 
@@ -184,7 +184,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_taking_over_run_after_its_lock_is_lost_keeps_all_commits(
     path: Path, spawn: Spawn, durability: str
 ) -> None:
-    """Else it would make calls again that its owner has made; the owner is fenced off."""
+    """Otherwise it would repeat calls of its owner; the owner is fenced."""
     child = spawn(f"""
 journal = Journal.open(PATH, Durability.{durability}, monotonic=lambda: 0.0)
 writer = journal.create_run("r", PLAN, "", {{}})
@@ -217,7 +217,7 @@ except Fenced:
 def test_lost_lock_after_tail_sync_writes_to_database(
     writer: RunWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has taken the run over has read the tail before that."""
+    """Whoever has taken over the run has read the tail before that."""
     _commit_many(writer, ENOUGH + 5)
     fdatasync = os.fdatasync
 

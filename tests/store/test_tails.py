@@ -34,7 +34,7 @@ def _tails(path: Path) -> list[Path]:
 
 
 def _killed(path: Path, spawn: Spawn, events: int) -> None:
-    """Leave a run whose writer was killed after so many commits."""
+    """Leave a run whose writer was killed after this many commits."""
     child = spawn(f"""
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {{}})
@@ -211,7 +211,7 @@ def test_torn_or_flipped_tail_yields_events_before_damage(
 
 
 def _left_behind(path: Path) -> list[bytes]:
-    """A journal as a process leaves it that dies with eight events in its tail; their hashes."""
+    """A journal whose process died with eight events in its tail; returns their hashes."""
     copied = path.with_name("source") / "journal.db"
     with (
         Journal.open(copied, Durability.NORMAL) as journal,
@@ -229,7 +229,7 @@ def _left_behind(path: Path) -> list[bytes]:
 
 @pytest.mark.crash
 def test_events_not_following_database_are_dropped(path: Path, spawn: Spawn) -> None:
-    """As after a loss of power that took the end of the database and left the tail."""
+    """Like a power loss that truncated the database and kept the tail."""
     _killed(path, spawn, 10)
     (tail,) = _tails(path)
     content = tail.read_bytes()
@@ -338,7 +338,7 @@ def test_nothing_is_buffered_without_space_for_tail(
 @pytest.mark.crash
 @pytest.mark.parametrize("pages", [0, 1, 6])
 def test_disk_failure_under_tail_loses_no_committed_event(path: Path, spawn: Spawn, pages: int) -> None:
-    """Who writes to memory that has lost its disk is ended by the kernel, in the middle of an entry."""
+    """The kernel kills a process that writes to a mapping whose disk fails, within an entry."""
     child = spawn(f"""
 import mmap, resource
 from callsheet.store import tail

@@ -14,7 +14,7 @@ _BASE = "(SELECT number << 32 FROM runs WHERE run_id = 'r')"
 
 @pytest.fixture
 def ended(journal: Journal, plan: Plan) -> Journal:
-    """Another run, and the run `r` of 6 events, the fourth one large, the last its end."""
+    """Another run, and the run `r` of 6 events; the fourth is large, the last is its end."""
     for run_id in ("other", "r"):
         with journal.create_run(run_id, plan, "", {"inputs": {"a": 1}}) as writer:
             writer.append(EventType.INTENT, key="S1.0.1", step="S1", index=0, attempt=1)
@@ -112,7 +112,7 @@ def test_changed_large_value_is_detected(ended: Journal, change: str) -> None:
 
 
 def test_small_value_beside_large_one_is_detected(ended: Journal) -> None:
-    """Readers of many events would take the small one, and the hash is that of the large one."""
+    """Readers of many events would use the small one, and the hash is that of the large one."""
     _change(ended, 'UPDATE events SET body = CAST(\'{"value":"forged"}\' AS BLOB) WHERE id = :r + 4')
     bad = ended.verify("r")
     assert bad is not None

@@ -64,7 +64,7 @@ def _begun(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[bytes], 
 
 
 def _is_up(child: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until a server listens and is healthy; False where it has ended instead."""
+    """Wait until a server listens and is healthy; False if it has ended instead."""
     deadline = time.monotonic() + PATIENCE
     with ThreadPoolExecutor(1) as elsewhere:  # whoever waits here may have a loop
         while child.poll() is None:

@@ -76,7 +76,7 @@ FORM = """
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """The address of a page of somebody else."""
+    """The address of a page of another site."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def saved(opener_page, button: str, folder: Path) -> str:
-    """What a button downloads."""
+    """The file that a button downloads."""
     async with opener_page.expect_download() as coming:
         await opener_page.click(button)
     path = folder / "saved"

@@ -31,7 +31,7 @@ console.log(JSON.stringify(steps.at.map((row, n) => documentAt(steps, n))));
 
 @pytest.fixture
 def compose(tmp_path: Path):
-    """The documents of all boundaries, as the viewer puts them together."""
+    """The documents of all boundaries as composed by the viewer."""
     program = node()
     (tmp_path / "handed.mjs").write_text((files("callsheet.views") / "viewer" / "handoff.js").read_text())
     (tmp_path / "ask.mjs").write_text(ASK)
@@ -52,7 +52,7 @@ def compose(tmp_path: Path):
 
 
 def agrees(journal: Journal, compose) -> int:
-    """Whether each composed document is the one of its step; says how many there were."""
+    """Whether each composed document is that of its step; returns the number of documents."""
     steps = report_document(journal, "last").to_json()["lctl"].get("steps")
     if steps is None:
         return 0

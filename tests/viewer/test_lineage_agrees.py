@@ -35,7 +35,7 @@ console.log(JSON.stringify(made.writes.map((write) => ({
 
 
 def node() -> str:
-    """A program that runs JavaScript: the system's, or the one that the browser's driver comes with."""
+    """A JavaScript runtime: that of the system, or that of the browser driver."""
     driver = Path(playwright.__file__).parent / "driver" / "node"
     found = shutil.which("node") or (str(driver) if driver.exists() else None)
     if found is None:
@@ -45,7 +45,7 @@ def node() -> str:
 
 @pytest.fixture
 def ask(tmp_path: Path):
-    """Ask the viewer's model about every write of a document."""
+    """Query the model of the viewer about every write of a document."""
     program = node()
     (tmp_path / "model.mjs").write_text((files("callsheet.views") / "viewer" / "model.js").read_text())
     (tmp_path / "ask.mjs").write_text(ASK)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Server(ThreadingHTTPServer):
-    """Gives one run at /run.json, and tells at /events when it has grown."""
+    """Serves one run at /run.json, and reports growth at /events."""
 
     daemon_threads = True
     document: dict[str, Any]

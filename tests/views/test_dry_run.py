@@ -86,7 +86,7 @@ def test_control_characters_are_escaped_and_wide_text_is_cut_by_columns() -> Non
 @given(plan_texts())
 @settings(max_examples=60, deadline=None)
 def test_every_forecast_can_be_rendered(text: str) -> None:
-    """Whatever the plan, text fits its columns and JSON is JSON."""
+    """For any plan, text fits its columns and JSON is valid."""
     forecast = foresee(plan_of(text), INPUTS, Knowledge(facts=FACTS))
 
     assert all(width(line) <= 60 for line in text_of(forecast, columns=60).splitlines())

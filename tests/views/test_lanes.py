@@ -14,7 +14,7 @@ JUMPS = (ArrowKind.GOTO, ArrowKind.FAIL)
 
 
 def holds(plan: Plan, made: Layout) -> None:
-    """What is true of the layout of every plan."""
+    """The properties of the layout of every plan."""
     assert len(made.places) == len(plan.steps)
     assert len(set(made.places)) == len(plan.steps)
     assert all(0 <= row < made.rows and 0 <= column < made.columns for row, column in made.places)

@@ -171,7 +171,7 @@ def test_long_text_is_truncated() -> None:
 @given(plans(), st.lists(st.text(max_size=12) | st.just("S1"), min_size=6, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_diagram_line_has_known_form(plan: Plan, ids: list[str]) -> None:
-    """No text of a plan, its ids among them, can close a label, open a line or name a node."""
+    """No text of a plan, including ids, can close a label, open a line or name a node."""
     odd = Plan(tuple(replace(step, id=id_) for step, id_ in zip(plan.steps, ids, strict=False)))
     for each in (plan, odd, replace(odd, order=Order.DAG)):
         for line in mermaid(each).split("\n"):

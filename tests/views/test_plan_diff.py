@@ -134,7 +134,7 @@ HOSTILE = "\x1b[2J\x9b31m\x07\u202eevil\r\x00\x7f"
 
 
 def test_control_characters_of_plans_are_escaped() -> None:
-    """Every place that can hold a text holds one that would clear the screen."""
+    """Every field that can hold text contains a sequence that would clear the screen."""
     named = ((HOSTILE, DictExpr(((HOSTILE, Literal(HOSTILE)),))),)
     old = Plan((Step("S1", Call("X")),), id="a", variables=((HOSTILE, Literal(1)),))
     new = Plan(

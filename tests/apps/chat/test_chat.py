@@ -151,7 +151,7 @@ def test_dry_run_uses_given_values_and_policy(talk, machine):
 
 
 def used(rest):
-    """The calls that `/usage` tells of, one number for each time it was asked."""
+    """The call counts that each `/usage` prints."""
     return [int(number) for number in re.findall(r"used .* (\d+) calls? \(", rest)]
 
 
@@ -256,7 +256,7 @@ def test_terminal_has_prompt_and_history(machine, talk):
 
 
 def _until(terminal, pattern):
-    """Read what is written to a terminal until it is as the pattern says; whether it came to that."""
+    """Read terminal output until it matches the pattern; return whether it did."""
     said, deadline = b"", time.monotonic() + 60
     while not re.search(pattern, said, re.DOTALL):
         if time.monotonic() > deadline:

@@ -17,7 +17,7 @@ OPENAPI = document()
 
 
 def told(api, method, path, body=None, status=200, at=None, **headers):
-    """What a page answers, held to its schema in the document; `at` is its path there."""
+    """The response of a route, validated against the document; `at` is the documented path."""
     said = api(method, path, body, **headers)
     assert said.status == status, said.body
     row = OPENAPI["paths"][at or path.partition("?")[0]][method.lower()]["responses"][str(status)]
@@ -105,7 +105,7 @@ def test_plans_are_stored_run_and_deleted(api):
 
 @pytest.fixture
 def ended(api):
-    """A server with a run `r` that has ended."""
+    """A server with an ended run `r`."""
     api.start("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
     api.ended("r")
     return api

@@ -191,7 +191,7 @@ async def test_older_client_is_notified_after_listing(room: Room) -> None:
 async def test_run_outside_server_policy_cannot_branch(
     room: Room, mode: str, under: str, tool: str, given: dict[str, Any]
 ) -> None:
-    """A run in the journal may be anybody's; its policy, or that it has none, is not that of the client."""
+    """A run in the journal may belong to anybody and need not be under the policy of this client."""
     async with room.client(mode, policy=under) as client:
         run_id = (await call(client, "plan_execute", **(PUBLIC if under else TEA))).structured_content[
             "run_id"

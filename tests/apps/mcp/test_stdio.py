@@ -25,7 +25,7 @@ _CALL = b'{"jsonrpc": "2.0", "id": %d, "method": "ping", "params": {"a": %s}}'
 
 @contextmanager
 def server(folder: Path) -> Generator[subprocess.Popen[bytes]]:
-    """A server that has greeted its client."""
+    """A server that has been initialized."""
     own = {"HOME": str(folder), "CALLSHEET_CONFIG": str(folder / "config.toml")}
     (folder / "config.toml").touch()
     # under nohup the child would inherit that the signal is ignored

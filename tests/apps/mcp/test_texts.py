@@ -20,7 +20,7 @@ SAYING = {"type", "anyOf", "$ref", "enum", "const", "oneOf", "allOf"}
 
 
 def _properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All properties in a schema, those of properties included."""
+    """All properties of a schema, including nested ones."""
     if isinstance(schema, dict):
         for key, inner in schema.items():
             if key == "properties":

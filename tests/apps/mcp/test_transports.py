@@ -83,7 +83,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
 
 
 async def use(client: Client) -> None:
-    """Do what every client does, and see that it works."""
+    """Do what every client does and check the results."""
     names = {tool.name for tool in (await client.list_tools()).tools}
     assert {"parse_plan", "validate_plan", "visualize_plan", "plan_execute"} <= names
     answer = await client.call_tool("plan_execute", {"ltp_text": PLAN})
@@ -195,7 +195,7 @@ class Web(NamedTuple):
 
 @pytest.fixture(scope="module")
 def web(folder: Path) -> Generator[Web]:
-    """A server on a port of its own."""
+    """A server on a port."""
     with subprocess.Popen(
         [sys.executable, *arguments(folder, "--http", "0")],
         cwd=folder,

@@ -94,7 +94,7 @@ def test_random_canonical_sentences_have_no_loose_spelling(variant: str) -> None
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_gbnf_accepts_same_sentences(variant: str) -> None:
-    """By llguidance's own converter from GBNF; llama.cpp reads it in the benchmark of goals."""
+    """With the converter from GBNF of llguidance; the goal benchmark uses llama.cpp."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
     options = VARIANTS[variant]
@@ -345,7 +345,7 @@ def test_other_jumps_and_conditionally_set_variables_are_refused(
 
 
 def test_sentences_with_jumps_read_only_variables_set_on_every_path() -> None:
-    """Apart from results of calls under a condition, which are null where it does not hold."""
+    """Except results of conditional calls, which are null if the condition does not hold."""
     options = replace(VARIANTS["jumps"], max_steps=7, operations=frozenset())
     sentences = Sentences(plan_grammar(TOOLS, options), Random("jumps"))
     jumped = 0
@@ -385,7 +385,7 @@ def test_no_alphanumeric_character_may_follow_reference() -> None:
 
 
 def test_rules_use_only_earlier_rules_and_tokens_only_tokens() -> None:
-    """So what a grammar says is finite, and a lexer may read each token by itself."""
+    """Therefore the language is finite, and a lexer may read each token by itself."""
     grammar = plan_grammar(TOOLS, VARIANTS["all constructs"])
     used = {
         name: set(re.findall(r"Use\(name='([^']*)'\)", repr(node))) for name, node in grammar.nodes.items()

@@ -26,7 +26,7 @@ def differ(old: str, new: str) -> PlanDiff:
 
 
 def said(diff: PlanDiff) -> list[tuple[str, ...]]:
-    """The difference in a few words, a row a step."""
+    """The difference in a few words, one row for each step."""
     rows: list[tuple[str, ...]] = []
     for step in diff.different():
         name = f"{step.old.id if step.old else ''}>{step.new.id if step.new else ''}"

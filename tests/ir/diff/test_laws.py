@@ -33,7 +33,7 @@ def is_same(old: Plan, new: Plan) -> bool:
 
 @st.composite
 def edits(draw: st.DrawFn) -> tuple[Plan, Plan]:
-    """A plan and the same one after a few edits."""
+    """A plan and the same plan after a few edits."""
     old = draw(plans(max_steps=6))
     new = list(old.steps)
     for _ in range(draw(st.integers(0, 4))):
@@ -59,7 +59,7 @@ def edits(draw: st.DrawFn) -> tuple[Plan, Plan]:
 @given(plans(max_steps=6))
 @slow
 def test_plan_does_not_differ_from_itself(plan: Plan) -> None:
-    """diff(p, p) is empty, whatever p is."""
+    """diff(p, p) is empty for every p."""
     assert diff_plans(plan, plan).is_same
 
 
@@ -72,7 +72,7 @@ def test_difference_is_empty_only_for_equal_plans(pair: tuple[Plan, Plan]) -> No
 @given(st.tuples(plans(), plans()) | edits())
 @slow
 def test_applying_difference_to_old_plan_gives_new_plan(pair: tuple[Plan, Plan]) -> None:
-    """apply(diff(a, b), a) == b, up to the numbers of groups whose members are the same."""
+    """apply(diff(a, b), a) == b, up to the numbers of groups with the same members."""
     old, new = pair
     made = applied(diff_plans(old, new))
     without_groups = [replace(p, steps=tuple(replace(s, group=None) for s in p.steps)) for p in (made, new)]
@@ -120,7 +120,7 @@ def chain(count: int, shift: int = 0, salt: str = "") -> Plan:
 
 @pytest.mark.parametrize("kind", ["same", "edited", "shifted", "reversed", "nothing in common", "all alike"])
 def test_time_is_roughly_linear(kind: str) -> None:
-    """Ten times the steps take less than forty times as long; the square would be a hundred."""
+    """Ten times the steps take less than forty times as long; quadratic time would be a hundred."""
 
     def pair(count: int) -> tuple[Plan, Plan]:
         old = chain(count)

@@ -51,7 +51,7 @@ _MAY_BE_AN_AGENT = re.compile(r"@FAULTY \((.*?)\)(?= >| ON_FAIL|$)", re.MULTILIN
 
 
 def with_agents(text: str) -> str:
-    """The plan with agents where it calls a faulty tool, and rounds where it extracts."""
+    """The plan with agents instead of calls of a faulty tool, and rounds instead of extraction."""
     text = _MAY_BE_AN_AGENT.sub(r"@AGENT_SOLVE (\1, parallel=2, max_turns=6)", text)
     return text.replace("LLM_EXTRACT", "SELF_REFINE").replace('target="t"', "rounds=3")
 
@@ -60,7 +60,7 @@ plans = plan_texts().map(with_agents).filter(lambda text: "AGENT_SOLVE" in text 
 
 
 def answer(world: int, key: str) -> JSON:
-    """What the model of this world answers to the question of this key."""
+    """The answer of the model of this world to the request with this key."""
     dice = crc32(f"{world}?{key}".encode())
     kind, dice = dice % 10, dice // 10
     if kind < 3:
@@ -76,7 +76,7 @@ def answer(world: int, key: str) -> JSON:
 
 
 def responded(world: int, command: Awaited) -> Event:
-    """What comes of a command in this world."""
+    """The outcome of a command in this world."""
     if isinstance(command, AgentTurn):
         if crc32(f"{world}!{command.key}".encode()) % 12 == 0:
             return Failed(command.key, "the model is gone")
@@ -110,7 +110,7 @@ def simulated(text: str, world: int, schedule: int, limits: Limits = LIMITS) -> 
 
 
 def is_diverted(text: str, said: str) -> bool:
-    """Whether it is for an item of a FOREACH whose ON_FAIL leads away: those may or may not have started."""
+    """Whether it belongs to an item of a FOREACH with a diverting ON_FAIL: it may or may not have started."""
     step = plan_of(text).step(parse_key(said.partition(" ")[0]).step)
     return step is not None and step.foreach is not None and step.on_fail is not None
 

@@ -27,7 +27,7 @@ from callsheet.machine.agents.conversation import CallOutcome
 
 
 class Guarded(Bench):
-    """An agent before whose writes a person is asked."""
+    """An agent whose writes need approval."""
 
     def __init__(self, plan: str = PLAN, approve: tuple[str, ...] = ("WRITE",)) -> None:
         self.notes = []

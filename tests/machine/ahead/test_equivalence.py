@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 
 
 def hold(one: Ran, early: Ran) -> None:
-    """The same variables, answer and status, the same writes in their order, the same story, no later."""
+    """The same variables, answer and status, the same writes in order, the same notes, not slower."""
     assert early.result == one.result
     assert early.writes == one.writes
     assert early.story == one.story
@@ -30,7 +30,7 @@ def hold(one: Ran, early: Ran) -> None:
 @given(PLANS, SEEDS, SEEDS, st.sampled_from([2, 4, 50]))
 @settings(max_examples=300, deadline=None)
 def test_auto_equals_sequential(text: str, world: int, schedule: int, most: int) -> None:
-    """Random plans, effects, outcomes and durations: nothing but the time is different."""
+    """Random plans, effects, outcomes and durations: only the time differs."""
     one = ran(text, world, schedule, LIMITS)
     early = ran(text, world, schedule, replace(AHEAD, max_concurrency=most))
     hold(one, early)
@@ -38,7 +38,7 @@ def test_auto_equals_sequential(text: str, world: int, schedule: int, most: int)
 
 
 def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limits) -> Result:
-    """A run in a world that writes change: what looks at it tells how many had begun and had ended."""
+    """A run in a world that writes change: reads report how many writes had started and ended."""
     ends: list[float] = []
 
     def respond(command: Command) -> tuple[float, Event]:
@@ -61,7 +61,7 @@ def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limit
 @given(busy_plans().filter(lambda text: "@PARALLEL" not in text), SEEDS, SEEDS)
 @settings(max_examples=200, deadline=None)
 def test_early_reads_see_exactly_earlier_writes(text: str, world: int, schedule: int) -> None:
-    """Outside of groups, whose members see one another's writes by chance on any schedule."""
+    """Except in groups, whose members may see each other's writes on any schedule."""
     one = told_by_a_changing_world(text, world, schedule, LIMITS)
     assert told_by_a_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one
 
@@ -108,7 +108,7 @@ def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits:
 @given(PLANS, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_fold_at_any_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
-    """Crash points: the same calls are open, also those that left early, and the end is the same."""
+    """Crash points: the same calls are open, including early ones, and the end is the same."""
     run = simulation_of(machine_of(text, AHEAD), world, schedule)
     result = run.run(INPUTS)
     for length in range(1, len(run.events) + 1):

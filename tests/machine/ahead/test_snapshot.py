@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def through_json(machine: Machine) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:

@@ -230,7 +230,7 @@ def test_chain_of_dependent_steps_has_no_early_schedule() -> None:
 
 
 def test_scheduling_takes_linear_time() -> None:
-    """Counted in calls of functions, not timed: each step may stand in the way of all that follow."""
+    """Counted in function calls, not in time; each step may block all later ones."""
     made: dict[int, int] = {}
     for count in (500, 5_000):
         steps = [f"S{n}: ?IF (IS_EMPTY($a)) THEN @READ ($a) > $a" for n in range(2, count)]

@@ -107,7 +107,7 @@ def test_json_has_same_content() -> None:
 @given(busy_plans())
 @settings(max_examples=200, deadline=None)
 def test_steps_without_dependencies_start_at_once(text: str) -> None:
-    """With nothing done and room for all: what waits for nothing leaves, what waits for a sure step not."""
+    """With nothing done and no limit, steps without dependencies start, and dependent ones do not."""
     plan = plan_of(text)
     room = Limits(
         schedule="auto", max_concurrency=500, max_steps=500, max_calls=None, max_model_calls=None

@@ -159,7 +159,7 @@ def test_group_members_see_variables_before_group() -> None:
 
 
 def test_failure_in_group_gives_list_of_unknown_length() -> None:
-    """A FOREACH that is diverted keeps the results up to its failure only."""
+    """A diverted FOREACH keeps only the results before its failure."""
     found = told(
         "@PARALLEL {\nS1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r ON_FAIL GOTO S3\n}\n"
         'S2: @RESPOND ("fine")\nS3: ?FOREACH ($e IN $r) THEN @WRITE ($e)\nS4: @RESPOND ("x")'
@@ -265,7 +265,7 @@ def test_empty_plan_does_nothing() -> None:
 
 @pytest.mark.parametrize("jump", ["S10000", "S{far}", "S{back}"])
 def test_ten_thousand_steps_with_crossing_branches_take_bounded_time(jump: str) -> None:
-    """The work is near linear: each step is looked at once and joins share a budget."""
+    """The work is nearly linear: each step is visited once and merges share a budget."""
     lines = [
         f"S{i}: @READ ($v{i - 1}) > $v{i} ON_FAIL GOTO "
         + jump.format(far=min(i + 5_000, 10_000), back=10_001 - i)

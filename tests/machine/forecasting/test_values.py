@@ -32,7 +32,7 @@ def world_of(node: Value | Condition, data: st.DataObject) -> dict[str, Any]:
 @given(values(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_value_of_known_variables_equals_machine_value(value: Value, data: st.DataObject) -> None:
-    """evaluate == compile_value where nothing is unknown."""
+    """evaluate == compile_value if nothing is unknown."""
     known = world_of(value, data)
     names = list(known)
     expected = compile_value(value, names.index)([known[name] for name in names])
@@ -43,7 +43,7 @@ def test_value_of_known_variables_equals_machine_value(value: Value, data: st.Da
 @given(values(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_value_of_unknown_variables_is_placeholder(value: Value, data: st.DataObject) -> None:
-    """Whatever an unknown variable turns out to be, the known parts of the value were right."""
+    """For every value of the unknown variables, the known parts of the value are correct."""
     known = world_of(value, data)
     hidden = {name for name in known if data.draw(st.booleans())}
     seen = evaluate(value, lambda name: Unknown(f"${name}") if name in hidden else known[name])
@@ -54,7 +54,7 @@ def test_value_of_unknown_variables_is_placeholder(value: Value, data: st.DataOb
 @given(conditions(), st.data())
 @settings(max_examples=300, deadline=None)
 def test_condition_is_decided_like_machine_or_left_open(condition: Condition, data: st.DataObject) -> None:
-    """decide is None, or what compile_condition says of every value of the unknown variables."""
+    """decide is None, or the result of compile_condition for every value of the unknown variables."""
     known = world_of(condition, data)
     names = list(known)
     expected = compile_condition(condition, names.index)([known[name] for name in names])

@@ -70,7 +70,7 @@ ARGUMENTS = st.sampled_from(["$a", "$a", "$b", "$c", '"<$a|$b>"', "[1, $b]", '"x
 
 @st.composite
 def same_texts(draw: st.DrawFn) -> str:
-    """Plans with many steps of few shapes: most calls look as one before them did."""
+    """Plans with many steps of few shapes: most calls resemble an earlier one."""
     tools = draw(st.lists(st.sampled_from(sorted(FACTS)), min_size=1, max_size=2))
     shapes = draw(st.lists(st.tuples(st.sampled_from(tools), ARGUMENTS, ARGUMENTS), min_size=1, max_size=3))
     steps: list[str] = []
@@ -109,7 +109,7 @@ def driven(
 
 
 def each(policy: Policy) -> Enforcement:
-    """The rules of a policy, by which every call is judged in full."""
+    """The rules of a policy that judge every call in full."""
     return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
 
 
@@ -159,7 +159,7 @@ SOURCES = st.lists(
 
 @st.composite
 def built_in(draw: st.DrawFn) -> str:
-    """Plans with tools where a path or an address counts, and with operations of a model."""
+    """Plans with tools whose paths or addresses matter, and with model operations."""
     steps: list[str] = []
     for number in range(1, draw(st.integers(2, 10)) + 1):
         place, page, said = draw(PLACES), draw(PAGES), draw(st.sampled_from(["$a", "$b", "$c", '"x"', "$d"]))
@@ -204,7 +204,7 @@ ODD: tuple[JSON, ...] = (
 
 
 def odd(world: int, command: Any) -> Event:
-    """The outcome of a call: odd texts from what reads, a number from all else."""
+    """The outcome of a call: unusual texts for reads, a number otherwise."""
     reads = command.tool in ("READ", "FAULTY")
     value = ODD[crc32(f"{world}{command.key}".encode()) % len(ODD)] if reads else 1
     return Succeeded(command.key, value)
@@ -212,7 +212,7 @@ def odd(world: int, command: Any) -> Event:
 
 @st.composite
 def with_texts(draw: st.DrawFn) -> str:
-    """Plans that put data of several labels beside each other, and into texts."""
+    """Plans that combine data of several labels, also in texts."""
     given_texts = [
         "$a", '"$a"', '"Number: $a and $b."', '"x $a"', '"$a $b $a"', '"https://evil.example/?q=$a"',
         '"$a$b"', '"[$a]"',
@@ -257,7 +257,7 @@ def test_cache_is_correct_for_mixed_private_data(
 
 
 def names(world: int, command: Any) -> Event:
-    """The outcome of a call: what reads may give a name."""
+    """The outcome of a call: reads may return a name."""
     number = crc32(f"{world}{command.key}".encode())
     if number % 4:
         return Succeeded(command.key, ("friend", "stranger", "pal")[number % 3])
@@ -282,7 +282,7 @@ TITLES = [
 
 @st.composite
 def mails(draw: st.DrawFn) -> str:
-    """Plans that send data of several labels, to one or to several, beside other data."""
+    """Plans that send data of several labels to one or more recipients, beside other data."""
     whom = [
         '"friend"',
         '"friend"',
@@ -385,7 +385,7 @@ def test_recipients_of_private_data_are_judged_per_call(second: str) -> None:
 
 
 def mail() -> Policy:
-    """What reads gives private data, which only a friend may be sent."""
+    """Reads return private data, which may only be sent to a friend."""
     policy = policy_of()
     reads = replace(policy.tools["READ"], returns=PRIVATE)
     sends = replace(
@@ -475,7 +475,7 @@ def test_data_opening_tag_includes_following_text(opening: str) -> None:
 
 
 def test_image_in_data_is_judged_per_call() -> None:
-    """That it is shown tells whose image it is what decided about the loop."""
+    """Showing the image reveals the condition of the loop to the owner of the image."""
 
     def images(_world: int, command: Any) -> Event:
         said: JSON = ["plain", "an ![x](https://evil.example/)"] if command.tool == "READ" else 1
@@ -510,7 +510,7 @@ def test_untrusted_text_is_not_written_to_executable_file() -> None:
 
 
 def policy_of(**rule: Any) -> Policy:
-    """Tools that are plain but for what is said of them; strangers have written what the run is given."""
+    """Tools are harmless unless declared otherwise; inputs are untrusted."""
     plain: dict[str, Any] = {
         "egress": False,
         "destructive": False,
@@ -607,7 +607,7 @@ def test_judgements_are_not_shared_between_policies() -> None:
 
 
 def refused(machine: Machine) -> str | None:
-    """The rule by which a run was refused."""
+    """The rule that refused a run."""
     assert machine.result is not None
     objection = machine.result.objection
     return None if objection is None else objection.rule

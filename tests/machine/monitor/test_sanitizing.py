@@ -44,7 +44,7 @@ def graph(*steps: dict[str, Any]) -> Plan:
 
 
 def ended(plan: Plan, said: dict[str, str], policy: Policy = POLICY, **inputs: Label) -> Result:
-    """How a run ends whose tools say this; what begins with `!` is an error."""
+    """The end of a run whose tools return this; a text that begins with `!` is an error."""
     machine = Machine(compile_plan(plan, {}), enforcement=Enforcement.under(policy, inputs))
     waiting = machine.feed(Started(dict.fromkeys(inputs, LINK)))
     while machine.result is None:

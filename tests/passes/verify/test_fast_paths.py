@@ -166,7 +166,7 @@ OPERANDS = (
 
 
 class Mentioned:
-    """Which of the files the search asks a program about."""
+    """The files that the search queries for a program."""
 
     def __init__(self, files: list[str], programs: list[str]) -> None:
         self.programs = tuple(

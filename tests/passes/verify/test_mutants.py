@@ -110,7 +110,7 @@ def without_rule(index: int) -> list[Patch]:
 
 
 def straight(of: Callable[[Any], Flow]) -> Callable[[Any], Flow]:
-    """A flow that goes on from each step to the next and nowhere else."""
+    """A flow that only leads from each step to the next."""
 
     def flow_of(plan: Any) -> Flow:
         found = of(plan)
@@ -172,7 +172,7 @@ def contains_trusted(self: Any, host: str) -> frozenset[str]:
 
 
 def anywhere(argument: Any) -> Any:
-    """The host that stands anywhere in the address, as a careless pattern finds it."""
+    """The host anywhere in the address, as a careless pattern finds it."""
     text = "".join(part if isinstance(part, str) else (part.text or urls.MARK) for part in argument.parts)
     host = "api.internal" if "api.internal" in text else AUTHORITY(argument).host
     return AUTHORITY(argument)._replace(host=host, error=None)
@@ -628,7 +628,7 @@ MUTANTS: dict[str, list[Patch]] = {
 
 @cache
 def sound() -> dict[str, tuple[bool, frozenset[str]]]:
-    """What the whole analysis says."""
+    """The verdict of the complete analysis."""
     return {case.name: seen(case) for case in held()}
 
 
@@ -637,7 +637,7 @@ def shows(case: Held) -> bool:
 
 
 def forget() -> None:
-    """Let nothing that a mutant has worked out outlast it."""
+    """Clear caches so that no result of a mutant is reused."""
     judges = judge._judge_of
     opened = programs.reads.files_opened
     by_path = (paths.workspace_path, paths.host_path, runnable.is_executable)

@@ -41,7 +41,7 @@ def looked(value: JSON, came: CallOutcome = CallOutcome.OK) -> Turn:
 
 
 class Scripted:
-    """A model that answers with these texts and keeps what it was asked."""
+    """A model that returns these texts and records its requests."""
 
     name = "scripted"
 

@@ -184,7 +184,7 @@ async def test_missing_key_is_reported(spec: str, monkeypatch: pytest.MonkeyPatc
 
 
 def called(text: str) -> Behaviour:
-    """The answer of OpenAI's responses in which a custom tool is called."""
+    """The response of OpenAI in which a custom tool is called."""
 
     def behave(request: Handler) -> None:
         item = {"type": "custom_tool_call", "id": "x", "call_id": "y", "name": "plan", "input": text}

@@ -49,7 +49,7 @@ def model_at(provider: Provider, **settings: object) -> LanguageModel:
 
 
 def quick(model: LanguageModel) -> tuple[LanguageModel, list[float]]:
-    """The same model, whose waits are noted and not waited."""
+    """The same model, whose waits are recorded and skipped."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -29,7 +29,7 @@ DIGEST = sha256(BODY).hexdigest()
 def bucket(
     node_tool: Callable[[str], tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A bucket of a server that speaks S3; its files lie in the folder that $S3_FOLDER names."""
+    """A bucket of an S3 server; its files lie in the folder that $S3_FOLDER names."""
     node, script = node_tool("s3rver")
     folder = tmp_path_factory.mktemp("s3")
     with socket.socket() as found:
@@ -68,7 +68,7 @@ def _wait_for(port: int) -> None:
 
 @pytest.fixture(params=["folder", "postgres", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The place of a store with nothing in it, but for the bucket's, which is one for all tests."""
+    """The place of an empty store, except the bucket's, which all tests share."""
     match request.param:
         case "folder":
             return str(tmp_path / "blobs")
@@ -198,7 +198,7 @@ def test_concurrent_removal_keeps_blobs_put_meanwhile(
     seen: list[bytes | bool] = []
 
     def then_the_other(source: Any, target: Any) -> None:
-        """After the first rename: a read, the blob put again, and the other removal up to its rename."""
+        """After the first rename: a read, another put of the blob, and the other removal up to its rename."""
         renamed(source, target)
         monkeypatch.setattr(os, "replace", renamed)
         seen.append(second.get(DIGEST))

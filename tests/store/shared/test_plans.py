@@ -45,7 +45,7 @@ def parse(text: str) -> Plan:
 
 
 def life(library: PlanLibrary) -> list[object]:
-    """What a library says in the course of a life of plans."""
+    """The results of a library over a sequence of operations."""
     one, other = parse(PLAN), parse(OTHER)
     library.save(one, "sum", text=f"# note\n{PLAN}", goal="add two")
     library.save(other, "sum", replaces=True)

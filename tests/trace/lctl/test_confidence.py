@@ -69,7 +69,7 @@ def test_parent_order_changes_nothing(document: Handoff, parents: list, random: 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CONFIDENCES, min_size=1), st.integers(0, 5))
 def test_joining_is_associative(values: list[float | None], cut: int) -> None:
-    """The lowest of parts is the lowest of all, however they are put together."""
+    """The lowest of parts is the lowest of all, in any grouping."""
     parts = [part for part in (values[:cut], values[cut:]) if part]
     assert lowest(lowest(part) for part in parts) == lowest(values)
     assert reduce(lambda a, b: lowest([a, b]), values) == lowest(values)
@@ -92,7 +92,7 @@ def test_many_derivations_take_bounded_time() -> None:
 
 
 def test_dropped_weak_parent_counts() -> None:
-    """Leaving a fact out does not make what follows from it surer."""
+    """Dropping a fact does not raise the confidence of its derivations."""
     facts = {"F2": Fact("F2", "t", 0.9, derived_from=("F1",))}
     assert effective(Handoff(Chain("c"), frozen(facts)), [{"F1": 0.5}]) == {"F2": 0.5}
 
@@ -107,7 +107,7 @@ def test_dip_binds_later_hops_across_ack_or_unreadable_text() -> None:
 
 @pytest.mark.parametrize("left_for", [1, 2])
 def test_temporarily_dropped_fact_keeps_confidence(left_for: int) -> None:
-    """Whoever drops a fact and has it again has not found it out anew."""
+    """Dropping a fact and receiving it again does not raise its confidence."""
     low = changed(minimal(), "facts.F1.confidence", 0.65)
     without = changed(minimal(), "facts", {"F2": {"text": "t", "confidence": 0.9}})
     again = changed(minimal(), "facts.F3", {"text": "t", "confidence": 0.9, "derived_from": ["F2"]})
@@ -117,7 +117,7 @@ def test_temporarily_dropped_fact_keeps_confidence(left_for: int) -> None:
 
 
 def test_branch_still_having_fact_determines_confidence() -> None:
-    """What another branch left out, and knew before, lowers nothing that was raised with a reason."""
+    """A branch that dropped the fact does not lower one that was raised with a reason."""
     low, high = (Fact("F1", "t", value) for value in (0.65, 0.96))
     start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": low}), instruction="go")
     raised = Handoff(
@@ -178,7 +178,7 @@ def test_threshold_belongs_to_band_above(
 def test_only_stated_value_above_stated_one_is_raise(
     before: float | None, after: float | None, raised: bool
 ) -> None:
-    """A modified fact whose value was unknown, or has become so, has risen above nothing."""
+    """A modified fact whose value was or became unknown is no raise."""
     start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": Fact("F1", "t", before)}), instruction="go")
     changed_fact = Handoff(
         Chain("c", 2, "b", "c"), frozen({"F1": Fact("F1", "t", after)}), instruction="go",

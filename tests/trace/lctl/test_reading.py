@@ -29,7 +29,7 @@ def rules_of(block: str | bytes) -> list[str]:
 
 
 def extra(written: str) -> object:
-    """What a value is read as."""
+    """The parsed form of a value."""
     document = parse(f"{MINIMAL}x: {written}\n")
     assert isinstance(document, Handoff)
     return document.extra["x"]
@@ -93,7 +93,7 @@ def test_invalid_step_is_reported_by_number_or_kind(step: str, told: str) -> Non
 
 
 def calls_made(work: Callable[[], object]) -> int:
-    """How many functions are called, of Python or of C, while something is done."""
+    """The number of function calls, in Python or C, during an action."""
     count = 0
 
     def heard(_frame: FrameType, event: str, _: object) -> None:
@@ -129,7 +129,7 @@ def test_bombs_are_refused_before_expansion() -> None:
     ("one", "nodes"), [("x", 1), ("[]", 1), ("{a: x}", 3)], ids=["texts", "lists", "mappings"]
 )
 def test_nodes_of_text_are_counted(one: str, nodes: int) -> None:
-    """A block may have 200,000 nodes: here five, and what stands in the list."""
+    """A block may have 200,000 nodes: here five, and the items of the list."""
     most = (200_000 - 5) // nodes
     begin = "lctl: '3.0'\nx: "
     assert rules_of(f"{begin}[{','.join([one] * most)}]") != ["P06"]
@@ -272,7 +272,7 @@ VALUES = st.recursive(
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([hop(2), failed(), minimal(), {"lctl_ack": {"step": 1}}]), st.data())
 def test_document_with_any_value_anywhere_is_reported_and_kept(block: dict, data: st.DataObject) -> None:
-    """Whatever stands where, the check ends with findings, and writing loses nothing."""
+    """For any value anywhere the check ends with findings, and writing loses nothing."""
     paths = [[key] for key in block] + [[k, i] for k, v in block.items() if isinstance(v, dict) for i in v]
     path = data.draw(st.sampled_from(paths))
     value = data.draw(VALUES)

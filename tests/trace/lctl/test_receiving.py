@@ -98,7 +98,7 @@ def test_raised_value_is_handed_on_at_computed_confidence() -> None:
 
 
 def left_at_half(*, minimal: bool = False) -> list[Handoff]:
-    """A chain in which F3, worth 0.5, has been left."""
+    """A chain in which F3, with confidence 0.5, has been dropped."""
     facts = [Fact("F1", "It is", 0.9), Fact("F3", "Maybe", 0.5)]
     begun = begin("c", work("reader", "checker", facts=facts, critical=["F1"]), minimal=minimal)
     onward = work("checker", "payer", dropped=["F3"])
@@ -223,7 +223,7 @@ CONFIDENCES = st.floats(0, 1)
 def test_generated_chain_breaks_no_error_rule(
     hops: list[list[float]], is_minimal: bool, data: st.DataObject
 ) -> None:
-    """Whatever agents add, in whatever confidence: every document passes the check, in its chain."""
+    """For any additions of agents in any confidence: every document passes the check, in its chain."""
     made: list[Handoff] = []
     for number, values in enumerate(hops):
         known = list(made[-1].facts) if made else []

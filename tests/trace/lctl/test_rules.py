@@ -20,7 +20,7 @@ def one(path: str, value: Any, block: Block | None = None) -> list[Block | str]:
 
 
 def two(path: str, value: Any) -> list[Block | str]:
-    """A chain whose second document is another."""
+    """A chain with a changed second document."""
     return [hop(1), changed(hop(2), path, value)]
 
 
@@ -34,7 +34,7 @@ def weak(value: float) -> Block:
 
 
 def raised(**entry: Any) -> list[Block | str]:
-    """A value that comes up on the second hop."""
+    """A value that is raised on the second hop."""
     second = hop(2)
     second["trace"][1] |= entry
     if entry:

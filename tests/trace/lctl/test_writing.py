@@ -69,7 +69,7 @@ def test_documents_round_trip(document: Handoff | DebugDocument) -> None:
 @ROUNDS
 @given(HANDOFFS)
 def test_yaml_1_1_readers_see_same_data(document: Handoff) -> None:
-    """No word is written that PyYAML's own loader takes for something else."""
+    """No word is written that the loader of PyYAML reads as another type."""
     seen = yaml.load(write(document), Loader=yaml.CSafeLoader)
     assert _texts(seen) == _texts(to_data(document))
 

@@ -43,7 +43,7 @@ def recorded(plan: Plan, world: int, schedule: int, inputs: dict[str, JSON] = IN
 
 
 def data_behind(lineage: Lineage, start: Node) -> set[str]:
-    """The calls and inputs that a lineage says are in a value: by arguments alone, as marks are."""
+    """The calls and inputs that a lineage finds in a value through arguments, as marks do."""
     found: set[str] = set()
     waiting, seen = [start], {start}
     while waiting:
@@ -70,7 +70,7 @@ def data_behind(lineage: Lineage, start: Node) -> set[str]:
 
 
 def places(name: str, write: int, value: JSON, lineage: Lineage) -> list[tuple[Node, JSON]]:
-    """A variable's value, and of the list of a FOREACH each member."""
+    """The value of a variable, and each member of the list of a FOREACH."""
     made = lineage.writes[write]
     found: list[tuple[Node, JSON]] = [(Node(write, ()), value)]
     is_gathered = made.visit != NONE and lineage.step(lineage.visits[made.visit]).foreach is not None
@@ -108,7 +108,7 @@ def followed(
 @given(agent_plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
 def test_lineage_agrees_for_agents(text: str, world: int, schedule: int) -> None:
-    """Without retries: a second attempt is told what the first one has said, and has its marks."""
+    """Without retries: a second attempt receives the output of the first, with its marks."""
     once = re.sub(r"@RETRY\(\d+\) (?=GOTO|TERMINATE)| ON_FAIL +@RETRY\(\d+\)(?! GOTO| TERMINATE)", "", text)
     is_held(followed(once, world, schedule, AGENT_FACTS))
 
@@ -149,7 +149,7 @@ def test_documents_break_no_rule_with_agents_and_policies(
 
 
 def graph_of(shape: list[list[int]]) -> Plan:
-    """A graph whose steps read what they wait for."""
+    """A graph whose steps read their dependencies."""
     steps = [
         Step(
             str(n),
@@ -198,7 +198,7 @@ S3: @RESPOND ("end $a", $b, $c)"""
 @example(SHRINKING, 0, 0)
 @settings(max_examples=80, deadline=None)
 def test_forward_lineage_inverts_backward(text: str, world: int, schedule: int) -> None:
-    """What a value came from has led to it; and a call that took a mark along was reached by its maker."""
+    """The sources of a value lead to it; a call that contains a mark was reached by its maker."""
     lineage = recorded(plan_of(text), world, schedule).lineage()
     for name, write in lineage.current.items():
         for source in backward(lineage, Node(write, ())):

@@ -42,7 +42,7 @@ def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:
-    """A run in the world of a seed; of `share` in 16 calls the outcome is that of another world."""
+    """A run in the world of a seed; for `share` in 16 calls the outcome is that of another world."""
 
     def seed(key: str) -> int:
         return other if crc32(key.encode()) % 16 < share else world
@@ -69,7 +69,7 @@ def whole(journal: Journal, info: RunInfo) -> Lineage:
 
 
 def said(lineage: Lineage, graph: Graph) -> set[Any]:
-    """A slice in words that do not depend on where its lineage begins."""
+    """A slice in words that are independent of the start of its lineage."""
 
     def node_of(node: Node) -> Any:
         if node.write == NONE:
@@ -168,7 +168,7 @@ def test_unread_value_is_reported_early(journal: Journal) -> None:
 
 
 def early_slices(journal: Journal, info: RunInfo, name: str, depth: int | None) -> list[Any]:
-    """What is told in each stage: None where it may not be all."""
+    """The output of each stage: None if it may be incomplete."""
     found: list[Any] = []
     for part in lineages_in(journal, info, name, is_forward=True, ends_early=True):
         start = Node(part.write_named(name), ())

@@ -98,7 +98,7 @@ def test_tool_completion_has_placeholders_for_required_arguments() -> None:
 @settings(max_examples=60)
 @given(plans(), st.data())
 def test_completion_replaces_typed_text(plan, data) -> None:
-    """At any place of any text a proposal replaces a stretch that ends at the cursor, on its own line."""
+    """At any position of any text a completion replaces a range that ends at the cursor, on its line."""
     text = format_plan(plan)
     offset = data.draw(st.integers(0, len(text)))
     half = text[:offset]

@@ -42,7 +42,7 @@ def test_lossy_formatting_is_skipped() -> None:
 
 @given(st.lists(st.sampled_from("abc\n"), max_size=40), st.lists(st.sampled_from("abc\n"), max_size=40))
 def test_line_edits_transform_one_text_into_other(before, after) -> None:
-    """Applied to the text before, they give the text after."""
+    """Applied to the text before, they produce the text after."""
     one, other = "".join(before), "".join(after)
     assert applied(one, line_edits(one, other)) == other
 

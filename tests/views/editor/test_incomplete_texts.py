@@ -30,7 +30,7 @@ PIECES = ('"', "'", '"""', "(", ")", "{", "}", "[", "$", "${", "@", "?IF ", "?FO
 
 @st.composite
 def broken(draw: st.DrawFn) -> str:
-    """A plan of the corpus with a few pieces put in or taken out, perhaps cut off."""
+    """A plan of the corpus with a few fragments inserted or removed, perhaps truncated."""
     text = draw(st.sampled_from(TEXTS))
     for _ in range(draw(st.integers(0, 4))):
         at, lost = draw(st.integers(0, len(text))), draw(st.integers(0, 5))
@@ -41,7 +41,7 @@ def broken(draw: st.DrawFn) -> str:
 @settings(max_examples=200)
 @given(broken(), st.data())
 def test_every_request_is_answered_for_any_text(text: str, data: st.DataObject) -> None:
-    """All answers lie inside the text, and a name that can be renamed is renamed or refused with a reason."""
+    """All answers lie within the text, and a renamable name is renamed or refused with a reason."""
     document = open_document(text)
     offset = data.draw(st.integers(0, len(text)))
     everywhere = Span(0, len(text))

@@ -21,7 +21,7 @@ CORPUS = sorted((Path(__file__).parents[2] / "frontends" / "corpus").rglob("*.lt
 
 
 def places(text: str, spans) -> list[str]:
-    """Each stretch as `line:column text`."""
+    """Each range as `line:column text`."""
     return [
         f"{text.count(chr(10), 0, s) + 1}:{s - text.rfind(chr(10), 0, s) - 1} {text[s:e]}" for s, e in spans
     ]
@@ -37,7 +37,7 @@ def test_occurrences_spell_name(path: Path) -> None:
 @settings(max_examples=150)
 @given(plans())
 def test_names_read_set_or_jumped_to_are_found(plan) -> None:
-    """The occurrences of a canonical text are as many as the names in its plan."""
+    """A canonical text has as many occurrences as its plan has names."""
     document = open_document(format_plan(plan))
     found = occurrences(document)
     reads = sum(1 for number, step in enumerate(plan.steps) for _ in uses_of(step, number))
@@ -54,7 +54,7 @@ def test_names_read_set_or_jumped_to_are_found(plan) -> None:
 @settings(max_examples=150)
 @given(plans())
 def test_definition_of_every_use_sets_it(plan) -> None:
-    """Whatever is read and set anywhere has a definition, and each is a write of the same thing."""
+    """Names that are both read and set have a definition, and each is a write of the same thing."""
     document = open_document(format_plan(plan))
     found = occurrences(document)
     for use in found:

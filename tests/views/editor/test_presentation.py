@@ -65,7 +65,7 @@ def test_groups_long_steps_and_comments_fold() -> None:
 @settings(max_examples=80)
 @given(plans())
 def test_outline_contains_every_step_once(plan) -> None:
-    """Whatever groups there are, the steps of the outline are those of the plan, in their order."""
+    """For any groups, the steps of the outline are those of the plan, in order."""
     found = outline(open_document(format_plan(plan)))
     names = [name for s in found for name in ([c.name for c in s.children] or [s.name])]
     assert names == [step.id for step in plan.steps]
@@ -140,7 +140,7 @@ def test_group_members_and_items_are_concurrent() -> None:
 @settings(max_examples=80)
 @given(plans())
 def test_no_step_is_concurrent_with_its_source(plan) -> None:
-    """What runs beside what is mutual, and never a step and one that feeds it."""
+    """Concurrency is mutual, and never between a step and one that feeds it."""
     document = open_document(format_plan(plan))
     together = concurrent_steps(document, known(document))
     for number, others in enumerate(together):

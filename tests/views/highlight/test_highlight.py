@@ -32,7 +32,7 @@ ALL = sorted(FOLDER.rglob("*.ltp"))
 
 
 def painted(text: str) -> list[Scope | None]:
-    """For each character what it is."""
+    """The class of each character."""
     out: list[Scope | None] = [None] * len(text)
     for span, scope in scan(text):
         out[span.start : span.end] = [scope] * (span.end - span.start)
@@ -54,7 +54,7 @@ def literals(value: Value) -> Iterator[Literal]:
 
 
 def expected(text: str, plan: Plan) -> Iterator[tuple[Span, set[Scope]]]:
-    """What the parser says of stretches of a text: spans and the scopes that their characters may have."""
+    """The parser's view of a text: spans and the scopes that their characters may have."""
     for step in plan.steps:
         if isinstance(step.action, Call) and step.action.span is not None:
             start = step.action.span.start
@@ -104,14 +104,14 @@ def test_highlighting_agrees_with_parser(path: Path) -> None:
 @settings(max_examples=200)
 @given(plans())
 def test_highlighting_of_any_printed_plan_agrees_with_parser(plan) -> None:
-    """Of every canonical text each tool, text, number, reference, output and id has its own colour."""
+    """In every canonical text each tool, text, number, reference, output and id has its own class."""
     text = format_plan(plan)
     check(text, parse(text).require())
 
 
 @given(st.text(alphabet='S1:@A("$x\\\n ') | st.text(max_size=60))
 def test_highlighted_pieces_are_in_order_for_any_text(text) -> None:
-    """Pieces never overlap and never lie outside."""
+    """Pieces never overlap and never lie outside of the text."""
     at = 0
     for span, _ in scan(text):
         assert at <= span.start < span.end <= len(text)
@@ -130,7 +130,7 @@ def test_textmate_grammar_gives_same_classes_by_line(path: Path) -> None:
 @settings(max_examples=100)
 @given(plans())
 def test_textmate_grammar_gives_same_classes_for_any_plan(plan) -> None:
-    """Line by line an editor paints what the scan of the whole text says."""
+    """Highlighting line by line equals the scan of the whole text."""
     text = "".join(c for c in format_plan(plan) if c not in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
     names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
     read = scopes(textmate_grammar(), text)

@@ -60,7 +60,7 @@ def is_told(run: Recorded) -> None:
 
 
 def told_live(run: Recorded, entries: list[Entry]) -> Telemetry:
-    """As it is told while the run goes on: after each event."""
+    """The spans as emitted during the run: after each event."""
     tracer = Tracer("r", run.plan, plan_hash(run.plan), None, entries[0])
     parts = [tracer.drain()]
     for entry in entries[1:]:

@@ -35,7 +35,7 @@ def send(to: str) -> str:
 
 
 class Flaky:
-    """Fails so many times."""
+    """Fails this many times."""
 
     def __init__(self, times: int) -> None:
         self.left = times

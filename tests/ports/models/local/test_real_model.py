@@ -69,7 +69,7 @@ async def test_local_model_answers_with_its_token_counts(model: LocalModel) -> N
 
 
 async def test_answer_is_independent_of_earlier_requests(model: LocalModel) -> None:
-    """To the last digit: whole blocks of what was read are kept, and the rest is read as the first time."""
+    """To the last digit: cached blocks are reused, and the rest is computed as the first time."""
     card = "You answer in few words. " + " ".join(f"Rule {n}: be kind to {n * 7} people." for n in range(20))
 
     async def ask(text: str) -> Completion:
@@ -240,7 +240,7 @@ def _cpu(pid: int) -> float:
 
 
 async def _works(pid: int, used: float) -> None:
-    """Wait until a server that had used so much is at work on an answer."""
+    """Wait until a server with this CPU time is working on an answer."""
     async with asyncio.timeout(60):
         while _cpu(pid) < used + 0.2:  # noqa: ASYNC110 - another process may be what it waits for
             await asyncio.sleep(0.01)
@@ -264,7 +264,7 @@ async def test_truncated_model_file_fails_to_start_with_reason(model_file: Path,
 
 
 async def test_invalid_plans_of_small_model_give_diagnostics(model: LocalModel) -> None:
-    """What it writes as a plan reads as one, or is refused in words; nothing breaks."""
+    """Its text parses as a plan or is refused with diagnostics; nothing raises."""
     card, goal = compile_messages("What does the file notes.md say?")
     short = [{"role": "system", "content": card["content"][:500]}, goal]
     answer = await model.complete(short, max_tokens=40)

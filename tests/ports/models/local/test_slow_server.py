@@ -23,7 +23,7 @@ SILENCE = 100.0
 
 
 def word(text: str) -> str:
-    """An event with a further piece of the answer."""
+    """An event with another piece of the answer."""
     return "data: " + json.dumps({"choices": [{"delta": {"content": text}, "finish_reason": None}]})
 
 
@@ -35,7 +35,7 @@ DONE = "data: [DONE]"
 
 
 class Slow:
-    """A server that sends events and has the loop's clock go on by so many seconds before each."""
+    """A server that sends events and advances the clock of the loop before each."""
 
     def __init__(self, events: Sequence[tuple[float, str]]) -> None:
         self._events = events
@@ -43,11 +43,11 @@ class Slow:
         self._answering: list[asyncio.Task[None]] = []
 
     def now(self) -> float:
-        """The loop's clock."""
+        """The clock of the loop."""
         return time.monotonic() + self._ahead
 
     def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request in a task that is waited for in the end."""
+        """Answer one request in a task that is awaited at the end."""
         self._answering.append(asyncio.create_task(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +68,7 @@ class Slow:
             await writer.wait_closed()
 
     async def asked(self) -> Completion:
-        """What a model at this server answers."""
+        """The answer of a model at this server."""
         asyncio.get_running_loop().time = self.now  # type: ignore[method-assign]
         server = await asyncio.start_server(self.take, "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
@@ -84,7 +84,7 @@ class Slow:
 
 
 async def late(events: Sequence[tuple[float, str]]) -> ModelFailed:
-    """The failure of an answer that does not come in time."""
+    """The failure of an answer that times out."""
     with pytest.raises(ModelFailed) as failed:
         await Slow(events).asked()
     assert failed.value.kind is Failure.TIMEOUT

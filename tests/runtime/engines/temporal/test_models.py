@@ -20,7 +20,7 @@ from providers import Provider, answer, refuses, serving
 
 
 async def _run(world: World, provider: Provider, text: str, folder: Path) -> RunOutcome:
-    """A plan whose models are asked by one worker, and everything else done by another."""
+    """A plan whose model calls run on one worker, and everything else on another."""
     settings = Settings(model=ModelSettings(url=f"{provider.url}/v1", name="small", retries=0))
     setup = Setup(workspace=folder, data=folder / "data", discovers=False, settings=settings)
     asked, plan = models_for_any_plan(setup), read(text)

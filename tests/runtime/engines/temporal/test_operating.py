@@ -49,7 +49,7 @@ async def test_run_stays_with_worker_version_that_started_it(world: World, tmp_p
 
 
 async def _builds(world: World, run_id: str) -> set[str]:
-    """The versions of the workers that have driven a run."""
+    """The versions of the workers that have executed a run."""
     history = await client.handle_of(world.reached, run_id).fetch_history()
     told = [event.workflow_task_completed_event_attributes for event in history.events]
     return {each.deployment_version.build_id for each in told if each.deployment_version.build_id}

@@ -254,7 +254,7 @@ async def test_long_run_continues_as_new_with_complete_journal(world: World) -> 
 
 
 async def _histories(world: World, run_id: str) -> int:
-    """How many histories a run has had, one after the other."""
+    """The number of successive histories of a run."""
     count = 1
     history = await client.handle_of(world.reached, run_id).fetch_history()
     while before := history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
