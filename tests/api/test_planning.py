@@ -22,7 +22,7 @@ from callsheet.store import EventType, Journal
 
 @tool(effect="read")
 def a() -> dict[str, str]:
-    """Returns a secret."""
+    """Gives a secret."""
     return {"word": "hush-hush"}
 
 
@@ -34,7 +34,7 @@ def bad() -> None:
 
 @tool(effect="read")
 def alt(x: str) -> str:
-    """An alternative."""
+    """Another way."""
     return f"alt {x}"
 
 
