@@ -6,7 +6,6 @@ Whether a cluster accepts them is not tested here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,13 @@ MANIFESTS = [
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 
 
-def deployments() -> Iterator[dict[str, Any]]:
-    """The specs of the pods."""
-    for document in MANIFESTS:
-        if document["kind"] == "Deployment":
-            yield document["spec"]["template"]["spec"]
+def deployments() -> list[dict[str, Any]]:
+    """The specs of the pods, at least one."""
+    found = [
+        document["spec"]["template"]["spec"] for document in MANIFESTS if document["kind"] == "Deployment"
+    ]
+    assert found
+    return found
 
 
 def commands() -> list[list[str]]:

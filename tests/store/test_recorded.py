@@ -36,7 +36,9 @@ def test_recorded_events_replay_to_recorded_state(file: Path, tmp_path: Path) ->
     with Journal.open(tmp_path / "journal.db") as journal:
         with file.open("rb") as lines:
             import_runs(journal.parts, lines)
-        for info in journal.runs():
+        runs = journal.runs()
+        assert runs
+        for info in runs:
             plan = journal.plan_of(info.plan_hash)
             rows = list(journal.events(info.run_id))
             assert info.core_version == MACHINE_VERSION
