@@ -207,7 +207,7 @@ def put_in(plan: Plan, place: int, steps: list[Step]) -> Plan:
 # ---------------------------------------------------------------- other forms
 
 
-def conditions_in_other_words(plan: Plan, chance: Random) -> Plan | None:
+def with_equivalent_conditions(plan: Plan, chance: Random) -> Plan | None:
     """Swapped comparisons, negated opposites, and De Morgan's laws."""
 
     def said(condition: Condition) -> Condition:
@@ -252,7 +252,7 @@ _FLIPPED = {
 }
 
 
-def guarded_by_what_holds(plan: Plan, chance: Random) -> Plan:
+def guarded_by_true_condition(plan: Plan, chance: Random) -> Plan:
     """One more step under a condition that always holds."""
     place = chance.randrange(len(plan.steps))
     step = plan.steps[place]
@@ -265,7 +265,7 @@ def guarded_by_what_holds(plan: Plan, chance: Random) -> Plan:
     )
 
 
-def alone_in_a_group(plan: Plan, chance: Random) -> Plan | None:
+def in_own_group(plan: Plan, chance: Random) -> Plan | None:
     """A call without jumps, in its own group."""
     places = [
         number
@@ -289,9 +289,9 @@ def as_shorthand(plan: Plan, chance: Random) -> Plan | None:
 
 
 FORMS: Mapping[str, Change] = {
-    "conditions in other words": conditions_in_other_words,
-    "a condition that holds": guarded_by_what_holds,
-    "a group of one": alone_in_a_group,
+    "conditions in other words": with_equivalent_conditions,
+    "a condition that holds": guarded_by_true_condition,
+    "a group of one": in_own_group,
     "shorthand": as_shorthand,
     "canonical": lambda plan, chance: read(format_plan(plan)),
 }

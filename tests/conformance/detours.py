@@ -150,7 +150,7 @@ def from_a_list(plan: Plan, chance: Random, path: tuple[str, ...] = ()) -> Plan 
     return replace(changed, steps=(*changed.steps[:number], looped, *changed.steps[number + 1 :]))
 
 
-def with_what_is_never_said(plan: Plan, chance: Random) -> Plan | None:
+def with_unset_variable(plan: Plan, chance: Random) -> Plan | None:
     """A text with data contains a variable that a jump leaves unset; it would have named a trusted host."""
 
     def put(value: Value) -> Value:
@@ -172,6 +172,6 @@ HIDDEN: Mapping[str, Change] = {
     **{name: lambda plan, chance, copy=copy: detour(plan, copy, chance) for name, copy in COPIES.items()},
     "from a list": from_a_list,
     "from a field": lambda plan, chance: from_a_list(plan, chance, ("k",)),
-    "a host that is never said": with_what_is_never_said,
+    "a host that is never said": with_unset_variable,
 }
 """What hides from a careless proof where data goes, or what a plan says."""

@@ -141,7 +141,7 @@ _LOOP.append(_LOOP)
 @pytest.mark.parametrize(
     ("given", "value"),
     [("", ""), ("x" * 100_000_000, "x" * 100_000_000), ("\ud800", "\ud800"), (b"caf\xe9", "Y2Fm6Q==")],
-    ids=["0 B", "100 MB", "half a character", "bytes"],
+    ids=["0 B", "100 MB", "lone surrogate", "bytes"],
 )
 async def test_any_function_result_is_recorded_after_one_call(
     world: World, given: object, value: object

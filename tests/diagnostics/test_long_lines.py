@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span, render, render_all
-from growth import grows_with_the_text
+from growth import takes_linear_time
 
 
 def shown(text: str) -> str:
@@ -13,7 +13,7 @@ def shown(text: str) -> str:
 
 
 def test_diagnostics_of_long_line_take_linear_time() -> None:
-    assert grows_with_the_text(shown, "{}", "abcd" * 8)
+    assert takes_linear_time(shown, "{}", "abcd" * 8)
 
 
 def test_error_in_long_line_is_excerpted_above_caret() -> None:

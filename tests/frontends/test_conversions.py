@@ -18,7 +18,7 @@ from callsheet.passes import check
 from callsheet.runtime.simulated import Simulation
 
 
-def carried_out(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
+def executed(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
     """The variables at the end and the calls, in any order; all calls succeed."""
     calls: list[str] = []
 
@@ -61,7 +61,7 @@ def texts(draw: st.DrawFn) -> str:
 def test_text_and_its_graph_make_same_calls_and_set_same_variables(text: str, given_: JSON) -> None:
     plan = parse(text).require()
     graph = parse_dag(format_dag(to_dag(plan).plan)).require()
-    assert carried_out(graph, {"given": given_}) == carried_out(plan, {"given": given_})
+    assert executed(graph, {"given": given_}) == executed(plan, {"given": given_})
 
 
 @st.composite
@@ -89,16 +89,16 @@ def test_graph_and_its_text_make_same_calls_and_set_same_variables(text: str) ->
     plan = parse_dag(text).require()
     assert not any(finding.is_error for finding in check(plan))
     made = parse(format_plan(to_text_order(plan).plan)).require()
-    variables, calls = carried_out(plan)
-    assert carried_out(made) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    variables, calls = executed(plan)
+    assert executed(made) == ({name: v for name, v in variables.items() if name != "c"}, calls)
 
 
 @given(graphs())
 def test_round_trip_changes_only_strictness_of_order(text: str) -> None:
     plan = parse_dag(text).require()
     again = to_dag(to_text_order(plan).plan).plan
-    variables, calls = carried_out(plan)
-    assert carried_out(again) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    variables, calls = executed(plan)
+    assert executed(again) == ({name: v for name, v in variables.items() if name != "c"}, calls)
 
 
 # ---------------------------------------------------------------- arguments without a name

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.growth import grows_with_the_text
+from tests.growth import takes_linear_time
 
 from callsheet.diagnostics import render_all
 from callsheet.frontends.ltp import format_plan, parse
@@ -260,4 +260,4 @@ AROUND = ["{}", "search {}", 'f_x "{}', 'f_x """{}', "?if {}", "@PARALLEL {{\n{}
 @pytest.mark.parametrize("around", AROUND)
 def test_parsing_takes_linear_time(around: str) -> None:
     for piece in PIECES:
-        assert grows_with_the_text(parse_micro, around, piece), repr(piece)
+        assert takes_linear_time(parse_micro, around, piece), repr(piece)

@@ -153,7 +153,7 @@ def test_planner_without_plan_is_asked_once_more_with_reason() -> None:
         plan_of(step("x", "y"), step("y", "x")),
         plan_of(step("x", "nowhere")),
     ],
-    ids=["no steps", "text order", "an index that was there", "a circle", "a wait for nothing"],
+    ids=["no steps", "text order", "used index", "cycle", "unknown dependency"],
 )
 def test_impossible_plan_is_refused_like_missing_one(plan: Plan) -> None:
     run = Run(*FIRST)

@@ -22,7 +22,7 @@ _COMPARED: list[str] = sorted(
 
 
 @pytest.fixture(autouse=True)
-def short_plans_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def for_short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_demand, "_WORTH", 0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.growth import grows_with_the_text
+from tests.growth import takes_linear_time
 
 from callsheet.policy.markup import is_active
 
@@ -41,4 +41,4 @@ def test_other_texts_are_inactive(text: str) -> None:
     ],
 )
 def test_long_text_takes_linear_time(piece: str) -> None:
-    assert grows_with_the_text(is_active, "<a {}", piece)
+    assert takes_linear_time(is_active, "<a {}", piece)

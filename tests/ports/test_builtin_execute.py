@@ -60,7 +60,7 @@ async def listed(*options: str) -> str:
     return done.stdout
 
 
-def mark_of_this_test() -> str:
+def mark_of_test() -> str:
     return f"callsheet-test-{os.getpid()}-{time.monotonic_ns()}"
 
 
@@ -178,7 +178,7 @@ async def test_fork_bomb_is_limited_and_ends(tmp_path):
 
 @sandboxed
 async def test_no_sandbox_process_outlives_call(tmp_path):
-    mark = mark_of_this_test()
+    mark = mark_of_test()
     code = (
         "import subprocess, sys\n"
         f"command = [sys.executable, '-c', 'import time; time.sleep(60)', '{mark}']\n"
@@ -235,7 +235,7 @@ async def test_scratch_space_is_limited(tmp_path):
 
 
 async def test_cancelled_call_kills_its_program(tmp_path):
-    mark = mark_of_this_test()
+    mark = mark_of_test()
     task = asyncio.create_task(run(tmp_path, f"exec -a {mark} sleep 60", language="shell"))
     for _ in range(200):
         if mark in await listed():

@@ -54,7 +54,7 @@ async def start(journal: Journal, world: World, limits: Limits = AUTO) -> RunOut
     return await start_run(plan_of(PLAN), Ports(route_to(world.tools)), launch(limits), journal, "run")
 
 
-async def broken_off(journal: Journal, world: World) -> None:
+async def interrupt_after_calls(journal: Journal, world: World) -> None:
     """Start the run, and interrupt it a moment after the expected calls have been made."""
     driving = asyncio.create_task(start(journal, world))
     reached = asyncio.create_task(world.reached.wait())
@@ -86,7 +86,7 @@ async def test_interrupted_run_continues_without_repeating_answered_calls(
 ) -> None:
     """Interrupted during S1, then during S4; early results are in the journal and stay there."""
     world = World(holds, after)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     outcome = await resume_run(journal, "run", ports_for(world.tools))
     assert outcome.result is not None
     assert outcome.result.response == "1 2 1 4"
@@ -96,7 +96,7 @@ async def test_interrupted_run_continues_without_repeating_answered_calls(
 
 async def test_schedule_is_recorded_with_run(journal: Journal) -> None:
     world = World("S1", 2)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     (first, *_) = journal.events("run")
     assert first.body is not None
     assert first.body["limits"]["schedule"] == "auto"
@@ -104,7 +104,7 @@ async def test_schedule_is_recorded_with_run(journal: Journal) -> None:
 
 async def test_sequential_resume_starts_nothing_early(journal: Journal) -> None:
     world = World("S1", 2)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     outcome = await resume_run(
         journal,
         "run",

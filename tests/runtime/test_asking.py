@@ -433,7 +433,7 @@ async def test_question_expires_while_process_waits(journal: Journal) -> None:
     assert ended(await start(journal, text, {}, None, WAITS)).response == "none"
 
 
-def stands_still(drivers: list[LocalDriver]) -> bool:
+def time_is_stopped(drivers: list[LocalDriver]) -> bool:
     """Whether the time of the started run is currently not counted."""
     return bool(drivers) and len({drivers[0].seconds for _ in range(3)}) == 1
 
@@ -452,7 +452,7 @@ async def test_time_waiting_for_people_is_not_counted(journal: Journal, clock: C
     running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, WAITS, watch))
     for asked in (1, 2):
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
-        await until(lambda: stands_still(drivers))
+        await until(lambda: time_is_stopped(drivers))
         clock.go_on(50)
         if asked == 2:
             folded = fold(plan_of(text), journal.events("run"), journal.plan_of)
@@ -476,7 +476,7 @@ async def test_time_limit_applies_after_waiting(journal: Journal, clock: Clock) 
     launch = replace(how(), limits=replace(QUICK, max_seconds=40))
     watch = Watch(on_driver=drivers.append)
     running = asyncio.create_task(start(journal, text, {"READ": hang}, launch, WAITS, watch))
-    await until(lambda: stands_still(drivers))
+    await until(lambda: time_is_stopped(drivers))
     clock.go_on(50)
     await until(under_way.is_set)
     clock.go_on(50)

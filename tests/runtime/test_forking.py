@@ -60,7 +60,7 @@ def comparable(result: Result) -> Result:
     return replace(result, usage=Usage())
 
 
-def carried_on(folded: Folded, world: int) -> Result:
+def continued(folded: Folded, world: int) -> Result:
     return folded.machine.result or simulation(folded.machine, world).go_on(list(folded.waiting.values()))
 
 
@@ -72,7 +72,7 @@ def test_unchanged_fork_ends_like_parent(journal: Journal, text: str, world: int
     for at in range(1, journal.find_run(run_id).events + 1):
         made = fork(journal, run_id, at)
         assert made.folded.in_doubt() == {}
-        assert carried_on(made.folded, world) == ended
+        assert continued(made.folded, world) == ended
 
 
 def sets_again(before: Machine, there: Machine) -> bool:
@@ -97,7 +97,7 @@ def test_edit_with_same_value_changes_nothing(journal: Journal, text: str, world
         before, there = (standing_of(journal, info, max(1, n))[1].machine for n in (at - 1, at))
         if fork(journal, run_id, at).folded.machine.result is None and not sets_again(before, there):
             made = fork(journal, run_id, at, Edits(there.variables()))
-            assert comparable(carried_on(made.folded, world)) == comparable(ended)
+            assert comparable(continued(made.folded, world)) == comparable(ended)
 
 
 @given(plan_texts(), SEEDS, st.integers(1, 10_000))
@@ -133,7 +133,7 @@ def test_rerun_from_any_visit_ends_like_parent(
     for code, visits in zip(machine.program.steps, machine.visits, strict=True):
         for visit in range(1, visits + 1):
             made = rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}")
-            assert carried_on(made.folded, world) == ended
+            assert continued(made.folded, world) == ended
 
 
 def test_edited_plan_keeps_pins_and_servers_of_parent(journal: Journal) -> None:
@@ -187,7 +187,7 @@ def test_graph_forked_at_any_event_ends_like_parent(
     for at in range(1, journal.find_run(run_id).events + 1):
         made = fork(journal, run_id, at)
         assert made.folded.in_doubt() == {}
-        assert carried_on(made.folded, world) == ended
+        assert continued(made.folded, world) == ended
 
 
 @given(graphs(), SEEDS)

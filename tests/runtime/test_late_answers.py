@@ -108,7 +108,7 @@ def answer_to(what: str) -> str:
     return "late"
 
 
-def giving_in_a_thread(free: threading.Event, effect: str = "read") -> Any:
+def result_in_thread(free: threading.Event, effect: str = "read") -> Any:
     @tool(effect=effect, name="give", timeout=0.1)
     def give(what: str) -> str:
         assert free.wait(60)
@@ -117,7 +117,7 @@ def giving_in_a_thread(free: threading.Event, effect: str = "read") -> Any:
     return give
 
 
-def giving_without_being_cancelled(free: threading.Event) -> Any:
+def result_despite_cancellation(free: threading.Event) -> Any:
     @tool(effect="read", name="give", timeout=0.1)
     async def give(what: str) -> str:
         while not free.is_set():
@@ -128,7 +128,7 @@ def giving_without_being_cancelled(free: threading.Event) -> Any:
     return give
 
 
-@pytest.mark.parametrize("giving", [giving_in_a_thread, giving_without_being_cancelled])
+@pytest.mark.parametrize("giving", [result_in_thread, result_despite_cancellation])
 @pytest.mark.parametrize(
     ("what", "body"),
     [
@@ -163,7 +163,7 @@ async def test_late_answer_is_durable_during_next_call(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
         return "done"
 
-    async with Runtime([giving_in_a_thread(free), slow], journal=path) as runtime:
+    async with Runtime([result_in_thread(free), slow], journal=path) as runtime:
         result = await runtime.run(PLAN, run_id="r")
     assert result.response == "no answer within 0.1 s done"
     assert late_of(path) == [("S1.0.1", {"outcome": "ok", "value": "late"})]
@@ -171,7 +171,7 @@ async def test_late_answer_is_durable_during_next_call(tmp_path: Path) -> None:
 
 async def test_answer_after_end_of_run_is_not_noted(tmp_path: Path) -> None:
     path, free = tmp_path / "journal.db", threading.Event()
-    async with Runtime([giving_in_a_thread(free)], journal=path) as runtime:
+    async with Runtime([result_in_thread(free)], journal=path) as runtime:
         result = await runtime.run(PLAN.replace("@SLOW ()", '@CALC ("1+1")'), run_id="r")
         assert result.status is RunStatus.DONE
         free.set()
@@ -194,7 +194,7 @@ async def test_call_in_doubt_stays_in_doubt_on_late_answer(tmp_path: Path, noted
             await noted.wait()
         return "done"
 
-    async with Runtime([giving_in_a_thread(free, "unsafe"), slow], journal=path) as runtime:
+    async with Runtime([result_in_thread(free, "unsafe"), slow], journal=path) as runtime:
         result = await runtime.run(plan, run_id="r")
         assert result.status is RunStatus.IN_DOUBT
         assert late_of(path) == [("S1.0.1", {"outcome": "ok", "value": "late"})]

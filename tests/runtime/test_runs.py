@@ -280,7 +280,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-async def interrupted_while_it_waits(journal: Journal) -> float:
+async def interrupted_in_wait(journal: Journal) -> float:
     """A run whose process ends in the five minutes before a retry; gives the wall time at which they end."""
 
     async def fail(args: dict[str, Any], context: CallContext) -> JSON:
@@ -304,7 +304,7 @@ async def interrupted_while_it_waits(journal: Journal) -> float:
 async def test_wait_continues_with_remaining_time(
     journal: Journal, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = await interrupted_while_it_waits(journal)
+    due = await interrupted_in_wait(journal)
     monkeypatch.setattr(time, "time", lambda: due - 0.4)
     waits.clear()
     assert ended(await resume(journal, {"READ": "later"})).variables == {"a": "later"}
@@ -314,7 +314,7 @@ async def test_wait_continues_with_remaining_time(
 async def test_expired_wait_does_not_restart(
     journal: Journal, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = await interrupted_while_it_waits(journal)
+    due = await interrupted_in_wait(journal)
     monkeypatch.setattr(time, "time", lambda: due + 1)  # as if the process had been away
     waits.clear()
     assert ended(await resume(journal, {"READ": "later"})).variables == {"a": "later"}
@@ -426,7 +426,7 @@ async def test_clock_jump_extends_no_wait_and_reorders_no_event(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, waits: list[float], days: int
 ) -> None:
     """If the clock is set forward, the wait is over; if set back, it lasts its delay and no longer."""
-    await interrupted_while_it_waits(journal)
+    await interrupted_in_wait(journal)
 
     async def at_once(seconds: float, result: Any = None) -> Any:
         waits.extend([seconds] if seconds > 0 else [])

@@ -443,7 +443,7 @@ def test_no_token_is_written_or_shown(
 
 
 @pytest.fixture
-def a_browser(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+def opened_urls(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
     """Records the addresses that a browser was told to open, and follows redirects."""
     opened = machine.folder / "opened"
     script = machine.folder / "bin" / "xdg-open"
@@ -460,14 +460,16 @@ def a_browser(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
     return lambda: opened.read_text().split() if opened.exists() else []
 
 
-def test_browser_opens_only_on_request(machine: Machine, wiki: Protected, a_browser: Callable[[], list[str]]):
+def test_browser_opens_only_on_request(
+    machine: Machine, wiki: Protected, opened_urls: Callable[[], list[str]]
+):
     logged_in(machine, wiki.url)
     wiki.is_fed_up = True
     machine.plan("S1: @LOOK () > $a", "S2: @RESPOND ($a)")
     done = machine.shell("run", "plan.ltp", "--mcp-config", "given/mcp.json")
     assert done.returncode == 2
     assert "callsheet login wiki" in done.stderr
-    assert a_browser() == []
+    assert opened_urls() == []
     done = machine.shell("login", "wiki", "--mcp-config", "given/mcp.json", "--browser")
     assert done.returncode == 0, done.stderr
-    assert len(a_browser()) == 1
+    assert len(opened_urls()) == 1

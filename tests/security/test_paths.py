@@ -82,26 +82,26 @@ def test_symlink_among_plans_is_neither_read_nor_written(tmp_path):
     assert secret.read_text() == before
 
 
-def save_a_plan(folder: Path) -> None:
+def store_plan(folder: Path) -> None:
     PlanLibrary(folder).save(parse_dag(json.dumps(GRAPH)).require(), "p")
 
 
-def pin_a_server(folder: Path) -> None:
+def store_pin(folder: Path) -> None:
     PinFile(folder / "pins").change(lambda pins: pins.having(SERVER))
 
 
-async def keep_a_login(folder: Path) -> None:
+async def store_login(folder: Path) -> None:
     file = LoginFile(folder / "logins", KeyStore(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
     async with file.locked():
         file.put(LOGIN)
 
 
 WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "a plan": (".p.json.{}.new", save_a_plan),
-    "pins": (".pins.{}.new", pin_a_server),
-    "the lock of pins": ("pins.lock", pin_a_server),
-    "logins": (".logins.{}.new", lambda folder: asyncio.run(keep_a_login(folder))),
-    "the lock of logins": ("logins.lock", lambda folder: asyncio.run(keep_a_login(folder))),
+    "a plan": (".p.json.{}.new", store_plan),
+    "pins": (".pins.{}.new", store_pin),
+    "the lock of pins": ("pins.lock", store_pin),
+    "logins": (".logins.{}.new", lambda folder: asyncio.run(store_login(folder))),
+    "the lock of logins": ("logins.lock", lambda folder: asyncio.run(store_login(folder))),
     "keys": (".seal.key.{}.new", lambda folder: KeyStore(folder / "seal.key", {}).sealing()),
     "a large value": (f"{BLOB[:2]}/{BLOB[2:]}.{{}}.tmp", lambda f: write_blob_file(f, BLOB, b"", sync=True)),
     "room on the disk": ("journal.db.{}.room", lambda folder: require_room(place_of(folder / "journal.db"))),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compat.worlds import plan_of as documented_plan_of
-from tests.growth import grows_with_the_text, seconds
+from tests.growth import seconds, takes_linear_time
 from tests.runtime.tools import plan_of
 
 from callsheet.compat import PlanPolicy, verify_plan
@@ -46,23 +46,23 @@ def data_before(text: str) -> object:
     )
 
 
-def taken_apart(text: str) -> object:
+def with_disabled_links(text: str) -> object:
     """The text with its addresses disabled."""
     return disarmed(text, Allowed(lambda _host: False))
 
 
-def an_answer_of_values(text: str) -> object:
+def answer_of_values(text: str) -> object:
     """Whether private data is in an address of an answer with a value for each tenth character."""
     parts = [part for sign in text[::10] for part in (Hole("secret", PRIVATE), f" {sign} ")]
     return carries_data(parts, lambda _host, _hole: True, literal_is_public=True)
 
 
-READERS = [images, hosts_named, hosts_spoken, addresses_in, taken_apart, data_before]
+READERS = [images, hosts_named, hosts_spoken, addresses_in, with_disabled_links, data_before]
 """What reads the texts of strangers for links."""
 
 
 @pytest.fixture(autouse=True)
-def a_search_that_does_not_end_fails() -> Iterator[None]:
+def unbounded_search_fails() -> Iterator[None]:
     def end(_number: int, _frame: object) -> None:
         raise TimeoutError(f"a search takes longer than {GIVEN_UP:g} seconds")
 
@@ -124,11 +124,11 @@ def test_backtracking_pattern_is_refused_in_search(pattern: str) -> None:
 )
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 def test_links_are_found_in_linear_time(read: Callable[[str], object], piece: str) -> None:
-    assert grows_with_the_text(read, "<{0}://x {0}", piece)
+    assert takes_linear_time(read, "<{0}://x {0}", piece)
 
 
 def test_answer_is_judged_in_linear_time() -> None:
-    assert grows_with_the_text(an_answer_of_values, "{0}", "a")
+    assert takes_linear_time(answer_of_values, "{0}", "a")
 
 
 def test_match_at_end_of_long_text_is_found() -> None:

@@ -244,7 +244,7 @@ async def test_large_answer_is_accepted_as_event(site, tmp_path):
         ({**JSON, "Content-Encoding": "gzip"}, gzip.compress(LONG), "compressed"),
         (EVENTS, b'data: {"method": "notifications/x", "params": "' + LONG, "an event is longer than 1 MiB"),
     ],
-    ids=["packed", "no answer"],
+    ids=["compressed", "no answer"],
 )
 async def test_oversized_ambiguous_response_is_in_doubt(site, tmp_path, monkeypatch, headers, body, why):
     monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)

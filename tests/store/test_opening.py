@@ -84,7 +84,7 @@ def test_non_database_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     assert file.read_bytes() == b"\xff\xd8 a picture" * 100
 
 
-@pytest.mark.parametrize("opened", [Journal.open, Journal.open_to_read], ids=["to write", "to look"])
+@pytest.mark.parametrize("opened", [Journal.open, Journal.open_to_read], ids=["to write", "to read"])
 def test_truncated_journal_is_damaged_and_unchanged(
     journal: Journal, opened: Callable[[Path], Journal]
 ) -> None:

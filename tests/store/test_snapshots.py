@@ -74,7 +74,7 @@ def facts_of(folded: Folded) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=[0, 1_000], ids=["made when come to", "made at once"])
+@pytest.fixture(params=[0, 1_000], ids=["on demand", "in advance"])
 def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs whose steps are compiled on demand, as in long plans, or in advance."""
     monkeypatch.setattr(on_demand, "_WORTH", request.param)
@@ -213,7 +213,7 @@ S5: @RESPOND ("$a $b $d")
 """
 
 
-async def interrupted_at_the_write(journal: Journal, run_id: str = "r") -> Plan:
+async def interrupted_at_write(journal: Journal, run_id: str = "r") -> Plan:
     """A run whose process ends during its write."""
     plan = plan_of(TEXT)
     under_way = asyncio.Event()
@@ -240,7 +240,7 @@ def snapshots(journal: Journal, run_id: str = "r") -> list[Any]:
 
 
 async def test_value_is_stored_once(always: None, journal: Journal) -> None:
-    await interrupted_at_the_write(journal)
+    await interrupted_at_write(journal)
     *_, last = snapshots(journal)
     assert LONG not in json.dumps(last.body)
     assert last.size < 1_500
@@ -249,7 +249,7 @@ async def test_value_is_stored_once(always: None, journal: Journal) -> None:
 async def test_run_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     whole = fold(plan, journal.events("r"), journal.plan_of)
     read: list[int] = []
     last = snapshots(journal)[-1].seq
@@ -274,7 +274,7 @@ def change(journal: Journal, statement: str, *values: object) -> None:
 
 async def test_modified_value_is_never_used(always: None, journal: Journal) -> None:
     """The snapshot refers to the event of the value; if that was changed, the first bad event is reported."""
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     change(
         journal,
         "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'again', 'AGAIN') AS BLOB)"
@@ -286,7 +286,7 @@ async def test_modified_value_is_never_used(always: None, journal: Journal) -> N
 
 
 async def test_edited_snapshot_is_detected(always: None, journal: Journal) -> None:
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     last = snapshots(journal)[-1]
     change(
         journal,
@@ -315,7 +315,7 @@ async def test_mismatched_snapshot_is_skipped(
         )
 
     monkeypatch.setattr(recording, "body_of", other)
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     assert snapshots(journal)
     start = start_from("start", next(journal.events("r")).body)
     body = snapshots(journal)[-1].body
@@ -336,7 +336,7 @@ def test_snapshots_stay_fraction_of_journal() -> None:
 
 
 async def test_short_run_has_no_snapshot(journal: Journal) -> None:
-    await interrupted_at_the_write(journal)
+    await interrupted_at_write(journal)
     assert snapshots(journal) == []
 
 

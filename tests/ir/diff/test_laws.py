@@ -17,7 +17,7 @@ from strategies import plans, steps
 slow = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 
 
-def grouped_anew(plan: Plan) -> Plan:
+def renumbered_groups(plan: Plan) -> Plan:
     """The plan with its groups numbered in the order of the text."""
     numbers: dict[int, int] = {}
     out: list[Step] = []
@@ -28,7 +28,7 @@ def grouped_anew(plan: Plan) -> Plan:
 
 
 def is_same(old: Plan, new: Plan) -> bool:
-    return plan_hash(grouped_anew(old)) == plan_hash(grouped_anew(new))
+    return plan_hash(renumbered_groups(old)) == plan_hash(renumbered_groups(new))
 
 
 @st.composite

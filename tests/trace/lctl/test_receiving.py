@@ -97,7 +97,7 @@ def test_raised_value_is_handed_on_at_computed_confidence() -> None:
     assert got.hand_on(work("payer", "auditor")).facts["F1"].confidence == 0.65
 
 
-def left_at_half(*, minimal: bool = False) -> list[Handoff]:
+def dropped_at_half(*, minimal: bool = False) -> list[Handoff]:
     """A chain in which F3, with confidence 0.5, has been dropped."""
     facts = [Fact("F1", "It is", 0.9), Fact("F3", "Maybe", 0.5)]
     begun = begin("c", work("reader", "checker", facts=facts, critical=["F1"]), minimal=minimal)
@@ -115,7 +115,7 @@ def left_at_half(*, minimal: bool = False) -> list[Handoff]:
 
 
 def test_dropped_fact_is_handed_on_again_at_its_confidence() -> None:
-    chain = left_at_half(minimal=True)
+    chain = dropped_at_half(minimal=True)
     got = receive(chain[-1], after=chain[:-1], accept=["X07"])  # without lists all facts are critical
     again = [Fact("F3", "Surely", 0.96), Fact("F5", "New", 0.96)]
     onward = got.hand_on(work("payer", "auditor", facts=again))
@@ -125,7 +125,7 @@ def test_dropped_fact_is_handed_on_again_at_its_confidence() -> None:
 
 
 def test_derivation_from_dropped_fact_is_capped_in_any_order() -> None:
-    chain = left_at_half()
+    chain = dropped_at_half()
     derived = [Fact("F5", "So", 0.96, derived_from=("F6",)), Fact("F6", "Then", 0.9, derived_from=("F3",))]
     onward = receive(chain[-1], after=chain[:-1]).hand_on(work("payer", "auditor", facts=derived))
     assert (onward.facts["F5"].confidence, onward.facts["F6"].confidence) == (0.5, 0.5)

@@ -32,7 +32,7 @@ _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 
 @pytest.fixture(autouse=True)
-def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def frequent_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)

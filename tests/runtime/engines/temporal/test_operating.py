@@ -55,7 +55,7 @@ async def _builds(world: World, run_id: str) -> set[str]:
     return {each.deployment_version.build_id for each in told if each.deployment_version.build_id}
 
 
-@pytest.mark.parametrize("is_set", [True, False], ids=["workers encrypt", "workers are not told to"])
+@pytest.mark.parametrize("is_set", [True, False], ids=["encrypted", "not encrypted"])
 async def test_encrypted_run_is_unreadable_on_server_and_in_blobs(
     world: World, tmp_path: Path, is_set: bool
 ) -> None:
