@@ -17,7 +17,7 @@ from tests.runtime.test_drivers_agree import LIMITS, SEEDS, ports_of, simulation
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.machine import CallTool, Limits, Machine, Result, Usage
-from callsheet.machine.keys import place_of_key
+from callsheet.machine.keys import place_of_key, visit_of
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import Revision, drafted, fork, rerun
@@ -134,6 +134,23 @@ def test_rerun_from_any_visit_ends_like_parent(
         for visit in range(1, visits + 1):
             made = rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}")
             assert continued(made.folded, world) == ended
+
+
+@given(plan_texts(), SEEDS)
+@SAME
+def test_rerun_repeats_calls_of_its_step_that_left_early(journal: Journal, text: str, world: int) -> None:
+    run_id, _ = ran(journal, plan_of(text), world, replace(LIMITS, schedule="auto"))
+    machine = fork(journal, run_id, journal.find_run(run_id).events).folded.machine
+    made = [event.key or "" for event in journal.events(run_id) if event.type is EventType.INTENT]
+    for code, visits in zip(machine.program.steps, machine.visits, strict=True):
+        for visit in range(1, visits + 1):
+            place = f"{machine.generation}{code.id}@{visit}"
+            begun = rerun(journal, run_id, place).folded
+            of_visit = {key for key in made if visit_of(key) in (place, place.removesuffix("@1"))}
+            again = simulation(begun.machine, world)
+            if begun.machine.result is None:
+                again.go_on(list(begun.waiting.values()))
+            assert of_visit <= {getattr(one.command, "key", "") for one in again.launched}, place
 
 
 def test_edited_plan_keeps_pins_and_servers_of_parent(journal: Journal) -> None:
