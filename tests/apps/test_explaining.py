@@ -137,6 +137,16 @@ def test_blame_shows_item_error_that_ended_loop(machine):
     assert machine.json("blame", "r1")["error"] == error
 
 
+def test_blame_names_failed_item_with_its_arguments(machine):
+    plan = machine.plan(
+        'S1: ?FOREACH ($n IN [1, 2, "x"]) THEN @ADD (a=$n) > $sums ON_FAIL TERMINATE ("no sum: $sums")'
+    )
+    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == 1
+    failed = machine.json("blame", "r1")["failed"]
+    assert (failed["call"], failed["preview"]) == ("S1.2.1", '{"a":"x"}')
+    assert 'call S1.2.1: {"a":"x"}' in machine("blame", "r1").stdout
+
+
 def test_blame_of_run_without_failure_is_empty(machine):
     done_run(machine)
     refused = machine("blame", "r1")
