@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.compiling import offered
 from callsheet.api.requirements import spec_lookup, take_in
+from callsheet.apps.cli.main import main
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool
@@ -211,6 +213,15 @@ def test_unknown_server_or_tool_is_reported(user):
     said = user("trust", "approve", "hall/lok", "--yes")
     assert (said.exit_code, "did you mean look?" in said.stderr) == (2, True)
     assert user("trust", "revoke", "hall").exit_code == 2
+
+
+def test_trust_without_configuration_names_the_option(user):
+    (user.folder / "mcp.json").unlink()
+    for command in (("diff",), ("approve", "--yes")):
+        said = CliRunner().invoke(main, ["trust", command[0], "hall/look", *command[1:]])
+        assert said.exit_code == 2
+        assert "no MCP server is called 'hall'" in said.stderr
+        assert "--mcp-config FILE" in said.stderr
 
 
 def test_same_name_with_other_command_is_other_server(user):
