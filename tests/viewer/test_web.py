@@ -39,6 +39,19 @@ async def test_finished_run_takes_two_clicks(web: Web):
     assert "#run=" in web.page.url
 
 
+async def test_styles_of_pages_leave_waterfall_of_run_unchanged(web: Web):
+    web.api.start('S1: @ADD (a=1) > $x\nS2: @RESPOND ($x)', run_id="r")
+    web.api.ended("r")
+    await web.sign_in("run=r")
+    await web.page.click("#main-tab-waterfall")
+    await web.page.wait_for_selector(".legend .key")
+    widths = await web.page.evaluate(
+        "[...document.querySelectorAll('.legend .key')].map((key) => key.getBoundingClientRect().width)"
+    )
+    assert len(widths) == 5
+    assert max(widths) < 150, widths
+
+
 async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api: Api):
     first = await browse(browser, api)
     await first.sign_in()
