@@ -23,6 +23,7 @@ import pytest
 from tests.laws import give_examples
 
 from callsheet.apps.demo.servers import install_servers
+from callsheet.store import Durability, Journal
 
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
@@ -156,3 +157,19 @@ def _node_package(package: str, script: str) -> tuple[str, str]:
                 f"{package}@{version}",
             )
     return node, str(folder / "node_modules" / package / script)
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    """An open journal that does not wait for the disk."""
+    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
+        yield opened
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder that is the working directory and contains the user's data and configuration."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    return tmp_path

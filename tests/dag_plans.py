@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
 from tests.strategies import conditions, names, refs, tool_names, values
@@ -110,3 +111,9 @@ def _nested(inside: st.SearchStrategy[Value]) -> st.SearchStrategy[Value]:
 
     pairs = st.dictionaries(st.text(max_size=4), inside, max_size=2).map(lambda d: DictExpr(tuple(d.items())))
     return st.builds(ListExpr, st.lists(inside, max_size=2).map(tuple)) | pairs
+
+
+def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
+    """A step in JSON form that calls a tool after other steps."""
+    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
+    return row if var is None else {**row, "result_variable": var}

@@ -10,7 +10,7 @@ SMALL = 3_000
 TRIES = 3
 
 
-def grows_with_the_text(read: Callable[[str], object], around: str, piece: str) -> bool:
+def takes_linear_time(read: Callable[[str], object], around: str, piece: str) -> bool:
     """Whether sixteen times the text takes at most about sixteen times as long.
 
     A square would take 256 times as long. Of several tries one is enough.

@@ -22,7 +22,7 @@ SMALLEST = "smollm2-135m"
 
 @pytest.fixture(scope="session")
 def model_file() -> Path:
-    """The file of the smallest model, in the folder of CALLSHEET_TEST_MODELS or the user's cache."""
+    """The file of the smallest model, in the folder of CALLSHEET_TEST_MODELS or the cache of the user."""
     if not has_library():
         pytest.skip("the extra `local` is not installed: pip install 'callsheet[local]'")
     named = os.environ.get("CALLSHEET_TEST_MODELS")
@@ -37,7 +37,7 @@ def model_file() -> Path:
 
 @pytest.fixture(scope="session")
 def opened(model_file: Path) -> Iterator[Callable[..., LocalModel]]:
-    """Opens the smallest model with the settings of a test; all opened ones share one process."""
+    """Opens the smallest model with the settings of a test; all of them share one process."""
     yield lambda **settings: open_local(
         str(model_file), LocalSettings(threads=1, **{"context": 512, **settings})
     )

@@ -31,7 +31,7 @@ class User:
         self.configure()
 
     def configure(self, url: str = "", **oauth: Any) -> McpServerConfig:
-        """Write the configuration, with the operator's settings of logins, and read it."""
+        """Write and read the configuration with the login settings of the operator."""
         entry: dict[str, Any] = {"url": url or self.url}
         if oauth:
             entry["callsheet"] = {"oauth": oauth}

@@ -91,7 +91,7 @@ class Room:
         return place.read_text().splitlines() if place.exists() else []
 
     def let_go(self) -> None:
-        """Let slow calls end."""
+        """Release slow calls."""
         (self.folder / "go").touch()
 
     @asynccontextmanager

@@ -16,15 +16,19 @@ from callsheet.machine import (
     Awaited,
     CallModel,
     CallTool,
+    Command,
     Compile,
     Event,
     Failed,
+    Finish,
     Limits,
+    Machine,
     PlanCompiled,
     RunAgent,
     Succeeded,
     ToolFacts,
 )
+from callsheet.runtime.simulated import Simulation
 
 FACTS = {
     "READ": ToolFacts(Effect.READ, ("x", "y")),
@@ -131,3 +135,13 @@ def outcome(seed: int, command: Awaited) -> Event:
 def duration(schedule: int, key: str) -> float:
     """The virtual duration of the call with this key on this schedule, in seconds."""
     return 1.0 + crc32(f"{schedule}/{key}".encode()) % 1000 / 100
+
+
+def simulation_of(machine: Machine, world: int, schedule: int) -> Simulation:
+    """A run in virtual time whose outcomes and durations depend only on the keys of the calls."""
+
+    def respond(command: Command) -> tuple[float, Event]:
+        assert not isinstance(command, Finish)
+        return duration(schedule, command.key), outcome(world, command)
+
+    return Simulation(machine, respond)

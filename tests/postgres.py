@@ -37,7 +37,7 @@ class Server:
         self._control("-l", str(self.data / "log"), "-o", options, "start")
 
     def stop(self) -> None:
-        """Stop it as a crash does."""
+        """Stop it like a crash."""
         self._control("-m", "immediate", "stop")
 
     def make(self) -> None:
@@ -55,7 +55,7 @@ class Server:
 
 
 def _programs() -> Path | None:
-    """The folder of the server's programs."""
+    """The folder of the programs of the server."""
     found = shutil.which("initdb")
     if found is not None:
         return Path(found).resolve().parent

@@ -48,7 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -73,7 +73,7 @@ Behaviour = Callable[[Handler], None]
 
 @dataclass
 class Provider:
-    """The behaviour of a provider: those in `next` one after another, then `always`."""
+    """The behaviour of a provider: those in `next` in order, then `always`."""
 
     url: str = ""
     next: list[Behaviour] = field(default_factory=list)

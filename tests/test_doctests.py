@@ -18,11 +18,11 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_a_module_are_true(name: str) -> None:
+def test_module_examples_are_correct(name: str) -> None:
     outcome = doctest.testmod(importlib.import_module(name))
     assert outcome.failed == 0
 
 
 @pytest.mark.parametrize("name", ["plan", "errors", "findings", "result", "runtime", "oneshot", "models"])
-def test_the_modules_that_users_meet_have_examples(name: str) -> None:
+def test_public_modules_have_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"callsheet.api.{name}")).attempted

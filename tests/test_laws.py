@@ -11,17 +11,17 @@ TRIED: list[int] = []
 
 @given(st.integers())
 @settings(max_examples=100, database=None)
-def test_a_law_is_tried(number: int) -> None:
+def test_property_is_tested(number: int) -> None:
     TRIED.append(number)
 
 
-def test_a_law_is_tried_as_often_as_the_profile_says() -> None:
+def test_example_count_follows_profile() -> None:
     TRIED.clear()
-    test_a_law_is_tried()
+    test_property_is_tested()
     assert len(TRIED) == examples(100, settings.get_current_profile_name())
 
 
-def test_the_suite_takes_a_share_of_the_examples_and_a_thorough_run_many_times_as_many() -> None:
+def test_ci_profile_reduces_and_thorough_profile_multiplies_examples() -> None:
     assert [examples(asked, "ci") for asked in (10, 30, 100, 500)] == [10, 25, 40, 200]
     assert examples(100, "default") == examples(100, None) == 100
     assert examples(30, "thorough") == 300

@@ -13,11 +13,11 @@ LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_leads_to_a_file(page: Path) -> None:
+def test_every_link_leads_to_file(page: Path) -> None:
     links = LINK.findall(page.read_text("utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_decisions_have_numbers_of_their_own() -> None:
+def test_decisions_have_unique_numbers() -> None:
     numbers = [page.name[:4] for page in (ROOT / "docs" / "decisions").glob("*.md")]
     assert len(set(numbers)) == len(numbers)

@@ -60,10 +60,10 @@ def reported(folder: Path, text: str) -> list[tuple[int, str]]:
     return [(finding["range"]["start"]["line"] + 1, finding.get("rule", "")) for finding in findings]
 
 
-def test_a_program_that_uses_the_documented_names_is_typed_in_strict_mode(tmp_path: Path) -> None:
+def test_documented_names_type_check_in_strict_mode(tmp_path: Path) -> None:
     assert reported(tmp_path, USE) == []
 
 
-def test_a_misspelled_name_and_a_misspelled_argument_are_reported(tmp_path: Path) -> None:
+def test_misspelled_name_and_argument_are_reported(tmp_path: Path) -> None:
     lines = {line for line, rule in reported(tmp_path, MISTAKES) if rule.startswith(("reportA", "reportC"))}
     assert lines == {3, 5, 6}

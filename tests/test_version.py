@@ -8,7 +8,7 @@ import callsheet
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_package_has_the_version_of_its_metadata() -> None:
+def test_version_equals_metadata() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
     assert callsheet.__version__ == project["version"]

@@ -12,7 +12,7 @@ from scripts import wheel
 import callsheet
 
 
-def test_what_is_named_is_there() -> None:
+def test_named_modules_exist() -> None:
     names = list(wheel.compiled())
     assert len(names) == len(set(names))
     for name in (*names, *wheel.APART):
@@ -21,8 +21,8 @@ def test_what_is_named_is_there() -> None:
         assert name.rpartition("/")[0] in wheel.PACKAGES, f"{name} is in no package that is compiled"
 
 
-def test_what_inherits_from_a_compiled_class_is_compiled() -> None:
-    """A class that is not can inherit from none that is: its module could not be imported."""
+def test_subclasses_of_compiled_classes_are_compiled() -> None:
+    """An interpreted class cannot inherit from a compiled one: its module could not be imported."""
     compiled = {f"callsheet.{name.replace('/', '.')}" for name in wheel.compiled()}
     for found in pkgutil.walk_packages(callsheet.__path__, "callsheet."):
         if not found.name.endswith(".__main__"):
@@ -43,8 +43,8 @@ def test_what_inherits_from_a_compiled_class_is_compiled() -> None:
     assert outside == []
 
 
-def test_nothing_is_awaited_while_an_error_is_handled() -> None:
-    """What mypyc 2.4 makes of such a coroutine lets the error stand behind all that happens later."""
+def test_nothing_is_awaited_in_except_block() -> None:
+    """In code of mypyc 2.4 the handled error would remain current for all later code of the coroutine."""
     waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.YieldFrom)
     found: list[str] = []
     for name in wheel.compiled():

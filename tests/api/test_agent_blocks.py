@@ -20,18 +20,18 @@ S4: @RESPOND ($found)"""
 
 @tool(effect="read")
 def look() -> str:
-    """What is seen."""
+    """Return the visible scene."""
     return "a red door"
 
 
 @tool(effect="read")
 def fetch_news() -> str:
-    """What nobody hands to the agent."""
+    """A tool that the agent is not given."""
     return "the secret of the house"
 
 
 def block(task: AgentTask, confidence: float, **fact: object) -> str:
-    """What an agent that follows the protocol hands back."""
+    """The block that an agent following the protocol returns."""
     got = receive(task.lctl)
     found = Fact("A1", "it is a door", confidence, **fact)  # type: ignore[arg-type]
     work = Work(
@@ -50,7 +50,7 @@ def remarks(path: Path) -> list[str]:
     return [f"{r['fact']}: {r['text']}" for body in told for r in body.get("remarks", ()) if "fact" in r]
 
 
-def test_the_block_has_the_goal_and_the_inputs_with_what_they_are_worth_and_nothing_else(
+def test_block_contains_only_goal_and_inputs_with_their_confidence(
     tmp_path: Path,
 ) -> None:
     tasks: list[AgentTask] = []
@@ -74,9 +74,7 @@ def test_the_block_has_the_goal_and_the_inputs_with_what_they_are_worth_and_noth
 
 
 @pytest.mark.parametrize(("stated", "worth"), [(0.99, 0.85), (0.7, 0.7), (0.3, 0.3)])
-def test_the_confidence_stated_by_an_agent_is_capped_at_085(
-    tmp_path: Path, stated: float, worth: float
-) -> None:
+def test_confidence_stated_by_agent_is_capped_at_085(tmp_path: Path, stated: float, worth: float) -> None:
     path = tmp_path / "j.db"
 
     def agent(task: AgentTask) -> AgentAnswer:
@@ -90,7 +88,7 @@ def test_the_confidence_stated_by_an_agent_is_capped_at_085(
 
 
 @pytest.mark.parametrize(("stated", "worth"), [(0.8, 0.6), (0.3, 0.3)])
-def test_what_agents_in_a_loop_state_is_worth_no_more_than_an_agent_that_states_nothing(
+def test_confidence_stated_by_agents_in_loop_is_capped_like_default(
     tmp_path: Path, stated: float, worth: float
 ) -> None:
     def agent(task: AgentTask) -> AgentAnswer:
@@ -103,7 +101,7 @@ def test_what_agents_in_a_loop_state_is_worth_no_more_than_an_agent_that_states_
     assert [fact.confidence for fact in document.facts.values()][-1] == worth
 
 
-def test_a_block_in_the_text_of_an_answer_is_taken_out_of_it(tmp_path: Path) -> None:
+def test_block_in_answer_text_is_removed_from_it(tmp_path: Path) -> None:
     def agent(task: AgentTask) -> str:
         return f"It is a door.\n```yaml\n{block(task, 0.8)}```\n"
 
@@ -140,7 +138,7 @@ def doubting(path: Path, rule: str, stated: float) -> Runtime:
         ("review", 0.7, RunStatus.DONE),
     ],
 )
-def test_the_rule_says_what_becomes_of_doubts(
+def test_instructions_explain_how_doubts_are_handled(
     tmp_path: Path, rule: str, stated: float, status: RunStatus
 ) -> None:
     with doubting(tmp_path / "j.db", rule, stated) as runtime:
@@ -150,9 +148,7 @@ def test_the_rule_says_what_becomes_of_doubts(
 
 
 @pytest.mark.parametrize("is_driven", [False, True])
-def test_an_answer_that_a_person_has_to_look_at_waits_for_a_yes_and_counts_then(
-    tmp_path: Path, is_driven: bool
-) -> None:
+def test_answer_below_threshold_waits_for_approval_and_then_counts(tmp_path: Path, is_driven: bool) -> None:
     path = tmp_path / "j.db"
 
     def model(messages: list[dict[str, str]]) -> str:
@@ -190,7 +186,7 @@ def test_an_answer_that_a_person_has_to_look_at_waits_for_a_yes_and_counts_then(
     assert [str(kind) for kind, _ in types] == ["intent", "ok", "ask", "signal"]
 
 
-def test_an_answer_that_a_person_denies_has_failed_and_is_not_asked_for_again(tmp_path: Path) -> None:
+def test_denied_answer_fails_and_is_not_asked_again(tmp_path: Path) -> None:
     with doubting(tmp_path / "j.db", "review", 0.5) as runtime:
         runtime.run_sync(HEEDED, run_id="r")
         runtime.answer_sync("r", "S3", Answer.deny(by="Ada", note="it is a gate"))
@@ -199,7 +195,7 @@ def test_an_answer_that_a_person_denies_has_failed_and_is_not_asked_for_again(tm
     assert result.variables["found"] == "denied by Ada: it is a gate"
 
 
-def test_items_of_a_foreach_are_looked_at_one_by_one(tmp_path: Path) -> None:
+def test_foreach_items_are_reviewed_separately(tmp_path: Path) -> None:
     plan = """S1: ?FOREACH ($i IN [1, 2]) THEN @AGENT_SOLVE ($i, goal="what is it?") > $all
 S2: @RESPOND ($all)"""
     with doubting(tmp_path / "j.db", "review", 0.5) as runtime:
@@ -214,7 +210,7 @@ S2: @RESPOND ($all)"""
     assert result.variables["all"] == ["a door", "denied"]
 
 
-def test_a_block_that_breaks_a_rule_says_nothing(tmp_path: Path) -> None:
+def test_invalid_block_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "j.db"
     raised = """lctl: "3.0"
 chain: {id: other, step: 9, from: a, to: caller}
@@ -235,7 +231,7 @@ instruction: go on
     assert "X13" in said
 
 
-def test_without_the_setting_agents_are_asked_as_ever(tmp_path: Path) -> None:
+def test_agents_get_no_block_without_setting(tmp_path: Path) -> None:
     tasks: list[AgentTask] = []
 
     def agent(task: AgentTask) -> AgentAnswer:
@@ -250,7 +246,7 @@ def test_without_the_setting_agents_are_asked_as_ever(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["flag", None])
-def test_a_model_that_is_driven_gets_the_block_and_may_return_one(tmp_path: Path, rule: str | None) -> None:
+def test_driven_model_gets_block_and_may_return_one(tmp_path: Path, rule: str | None) -> None:
     asked: list[list[dict[str, str]]] = []
     reply = """lctl: "3.0"
 chain: {id: r, step: 9, from: you, to: caller}

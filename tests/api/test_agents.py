@@ -17,7 +17,7 @@ S2: @RESPOND ($a)"""
 
 
 class World:
-    """Tools that note their calls."""
+    """Tools that record their calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -44,7 +44,7 @@ class World:
 
 
 def scripted(*answers: object) -> ChatModel:
-    """A model that answers with these, one after another; an exception is raised."""
+    """A model that returns these answers in order; an exception is raised."""
     left = list(answers)
 
     def answer(messages: list[dict[str, str]]) -> str:
@@ -60,7 +60,7 @@ def act(name: str, **args: object) -> dict[str, object]:
     return {"tool": name, "args": args}
 
 
-async def test_an_agent_calls_the_tools_of_its_runtime_and_every_turn_is_in_the_journal(
+async def test_agent_calls_tools_of_its_runtime_and_every_turn_is_in_journal(
     tmp_path: Path,
 ) -> None:
     world, path = World(), tmp_path / "journal.db"
@@ -75,7 +75,7 @@ async def test_an_agent_calls_the_tools_of_its_runtime_and_every_turn_is_in_the_
     assert [key for kind, key in keys if kind == "ok"] == ["S1.0.1/t1", "S1.0.1/t1c1", "S1.0.1/t2"]
 
 
-async def test_each_agent_turn_is_an_event() -> None:
+async def test_each_agent_turn_is_event() -> None:
     world = World()
     model = scripted(act("price", item="pen"), {"finish": 7})
     handle = Runtime(world.tools(), model=model).start(PLAN)
@@ -83,7 +83,7 @@ async def test_each_agent_turn_is_an_event() -> None:
     assert told == ["turn 1: calls PRICE (item=pen)", "turn 2: is done"]
 
 
-async def test_a_step_that_names_no_tools_has_those_that_only_read() -> None:
+async def test_step_without_tools_gets_read_only_tools() -> None:
     world = World()
     asked: list[str] = []
 
@@ -101,20 +101,20 @@ async def test_a_step_that_names_no_tools_has_those_that_only_read() -> None:
 @pytest.mark.parametrize(
     ("named", "code"), [('["order"]', "AGT002"), ("$t", "AGT001"), ('["prise"]', "TOL001")]
 )
-async def test_tools_that_an_agent_cannot_be_given_are_an_error_before_the_run(named: str, code: str) -> None:
+async def test_unavailable_agent_tools_are_an_error_before_run(named: str, code: str) -> None:
     runtime = Runtime(World().tools(), model=scripted(), agent_tools=["price"])
     with pytest.raises(PlanError) as error:
         await runtime.run(f'S1: @AGENT_SOLVE (goal="g", tools={named}) > $a', {"t": ["order"]})
     assert code in [d.code for d in error.value.diagnostics]
 
 
-async def test_an_own_agent_carries_the_step_out_as_a_whole() -> None:
+async def test_custom_agent_executes_whole_step() -> None:
     runtime = Runtime(World().tools(), model=scripted(), agent=lambda task: task.arguments["tools"])
     result = await runtime.run(PLAN)
     assert result.response == '["price","order"]'
 
 
-async def test_with_two_calls_an_agent_never_makes_a_third() -> None:
+async def test_agent_with_limit_of_two_calls_makes_no_third() -> None:
     world = World()
     model = scripted(act("order", item="a"), act("order", item="b"))
     result = await Runtime(world.tools(), model=model, limits=Limits(max_calls=2)).run(PLAN)
@@ -122,7 +122,7 @@ async def test_with_two_calls_an_agent_never_makes_a_third() -> None:
     assert world.calls == ["order a"]
 
 
-async def test_a_call_of_an_agent_that_needs_a_yes_waits_for_it(tmp_path: Path) -> None:
+async def test_agent_call_that_needs_approval_waits_for_it(tmp_path: Path) -> None:
     world, path = World(), tmp_path / "journal.db"
     first = Runtime(world.tools(), model=scripted(act("order", item="pen")), journal=path, approve=["order"])
     result = await first.run(PLAN, run_id="r")
@@ -136,7 +136,7 @@ async def test_a_call_of_an_agent_that_needs_a_yes_waits_for_it(tmp_path: Path) 
     assert world.calls == ["order pen"]
 
 
-async def test_a_function_that_fails_is_a_failure_of_the_step() -> None:
+async def test_exception_of_agent_function_fails_step() -> None:
     plan = PLAN.replace(" > $a\n", " > $a ON_FAIL GOTO S3\n") + '\nS3: @RESPOND ("failed: $a")'
     model = scripted(act("price", item="pen"), RuntimeError("gone"))
     result = await Runtime(World().tools(), model=model).run(plan)
@@ -145,7 +145,7 @@ async def test_a_function_that_fails_is_a_failure_of_the_step() -> None:
 
 
 @pytest.mark.parametrize("operation", ['SELF_REFINE ("a"', 'CONSENSUS ("a", "b"', 'AGENT_CRITIQUE ("a"'])
-async def test_rounds_are_questions_of_their_own(operation: str, tmp_path: Path) -> None:
+async def test_refinement_rounds_are_separate_model_calls(operation: str, tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     runtime = Runtime(model=scripted("one", "two"), journal=path)
     result = await runtime.run(f"S1: @{operation}, rounds=2) > $a\nS2: @RESPOND ($a)", run_id="r")
@@ -156,7 +156,7 @@ async def test_rounds_are_questions_of_their_own(operation: str, tmp_path: Path)
     assert done == ["S1.0.1/t1", "S1.0.1/t2"]
 
 
-async def test_rounds_that_are_written_are_not_asked_for_again_after_a_failure(tmp_path: Path) -> None:
+async def test_recorded_refinement_rounds_are_not_repeated_after_failure(tmp_path: Path) -> None:
     path, plan = tmp_path / "journal.db", 'S1: @CONSENSUS ("a", "b", rounds=2) > $a\nS2: @RESPOND ($a)'
     first = Runtime(model=scripted("one", ModelFailed(Failure.UNREACHABLE, "gone")), journal=path)
     assert (await first.run(plan, run_id="r")).status is RunStatus.RUNNING

@@ -33,30 +33,30 @@ def registry(*servers: str, pin: str = "sha256:1") -> Registry:
     return made
 
 
-def test_an_entry_for_a_tool_of_a_server_holds_under_all_its_names() -> None:
+def test_server_tool_entry_applies_under_all_its_names() -> None:
     policy, found = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs"))
     assert not found
     assert policy.tools == {"DELETE": RULE, "FS__DELETE": RULE}
 
 
-def test_two_servers_with_the_same_tool_name_have_separate_entries() -> None:
+def test_two_servers_with_same_tool_name_have_separate_entries() -> None:
     policy, _ = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs", "db"))
     assert policy.tools == {"FS__DELETE": RULE}
 
 
-def test_a_denied_tool_is_denied_under_all_its_names() -> None:
+def test_denied_tool_is_denied_under_all_its_names() -> None:
     for key in ("mcp:fs/delete", "DELETE", "FS__DELETE"):
         policy, _ = bind_policy(Policy(denied_tools=frozenset({key})), registry("fs"))
         assert policy.denied_tools == {"DELETE", "FS__DELETE"}, key
 
 
-def test_rules_follow_their_tool() -> None:
+def test_rules_apply_to_their_tool_under_all_names() -> None:
     rule = CallRule(tool="mcp:fs/delete", when="true", then="approve")
     policy, _ = bind_policy(Policy(rules=(rule,)), registry("fs"))
     assert {each.tool for each in policy.rules} == {"DELETE", "FS__DELETE"}
 
 
-def test_an_entry_with_another_pin_counts_for_nothing() -> None:
+def test_entry_with_different_pin_is_ignored() -> None:
     policy, found = bind_policy(Policy(tools={"mcp:fs/delete": RULE}), registry("fs", pin="sha256:2"))
     assert [d.code for d in found] == ["POL007"]
     assert not policy.tools
@@ -73,7 +73,7 @@ def test_an_entry_with_another_pin_counts_for_nothing() -> None:
         ('S1: @AGENT_SOLVE (goal="delete it", tools=["@DELETE"])', False),
     ],
 )
-def test_a_tool_that_is_another_now_stops_the_plans_that_may_call_it(plan: str, may_run: bool) -> None:
+def test_changed_tool_stops_plans_that_may_call_it(plan: str, may_run: bool) -> None:
     there = registry("fs", pin="sha256:2")
     proof = prove(
         parse(f"PLAN_START\n{plan}\nPLAN_END").require(), Policy(tools={"mcp:fs/delete": RULE}), there
@@ -82,7 +82,7 @@ def test_a_tool_that_is_another_now_stops_the_plans_that_may_call_it(plan: str, 
     assert proof.ok is may_run
 
 
-def test_an_entry_for_no_tool_is_a_warning_with_the_nearest_names() -> None:
+def test_entry_for_unknown_tool_is_warning_with_nearest_names() -> None:
     policy, found = bind_policy(Policy(tools={"DELTE": RULE}), registry("fs"))
     assert [(d.code, d.is_error) for d in found] == [("POL008", False)]
     assert "@DELETE" in (found[0].help or "")
@@ -132,10 +132,8 @@ then = "approve"
         ("books@", "*@", False),
     ],
 )
-def test_a_bound_policy_of_a_journal_is_still_known(
-    tmp_path: Path, before: str, now: str, is_same: bool
-) -> None:
-    """It differs from the policy as it is written in names of tools alone, and in what a start adds."""
+def test_bound_policy_in_journal_is_recognized(tmp_path: Path, before: str, now: str, is_same: bool) -> None:
+    """Only the names of tools and the entries that a start adds differ from the policy as written."""
     (tmp_path / "ours.toml").write_text(FULL)
     bound, _ = bind_policy(load_policy(tmp_path / "ours.toml"), registry("fs"))
     bound = replace(bound, approved=frozenset({"S1"})).with_files(["/etc/other"])

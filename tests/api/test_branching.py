@@ -17,7 +17,7 @@ S3: @RESPOND ($sent)
 
 
 class World:
-    """Two tools, and what they were asked."""
+    """Two tools that record their arguments."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -48,7 +48,7 @@ def runtime(tmp_path: Path, world: World) -> Runtime:
     return made
 
 
-def test_playback_gives_the_events_and_calls_nothing(runtime: Runtime, world: World) -> None:
+def test_playback_returns_events_and_makes_no_calls(runtime: Runtime, world: World) -> None:
     played = runtime.playback_sync("r1")
     finished = [(p.event.step, p.event.value) for p in played if isinstance(p.event, StepFinished)]
     assert finished[:2] == [("S1", 10), ("S2", "SAW 10")]
@@ -60,7 +60,7 @@ def test_playback_gives_the_events_and_calls_nothing(runtime: Runtime, world: Wo
     assert world.calls == []
 
 
-def test_side_effects_of_a_rerun_need_confirmation(runtime: Runtime, world: World) -> None:
+def test_side_effects_of_rerun_need_confirmation(runtime: Runtime, world: World) -> None:
     with pytest.raises(CallsheetError, match="JRN083"):
         runtime.rerun_sync("r1", "S2")
     shown = []
@@ -70,7 +70,7 @@ def test_side_effects_of_a_rerun_need_confirmation(runtime: Runtime, world: Worl
     assert world.calls == ["send saw 10"]
 
 
-def test_a_fork_goes_its_own_way(runtime: Runtime, world: World) -> None:
+def test_fork_continues_with_its_own_values(runtime: Runtime, world: World) -> None:
     result = runtime.fork_sync("r1", 3, variables={"seen": 7}, effects=True, new_id="r2")
     assert (result.run_id, result.response, world.calls) == ("r2", "SAW 7", ["send saw 7"])
     edited = [p.event for p in runtime.playback_sync("r2") if isinstance(p.event, VariableEdited)]
@@ -93,7 +93,7 @@ S7: @RESPOND ("$got, $then")
 """
 
 
-def test_a_new_run_has_the_notes_that_its_events_tell_of(tmp_path: Path, world: World) -> None:
+def test_new_run_has_notes_of_copied_events(tmp_path: Path, world: World) -> None:
     runtime = Runtime(
         world.tools(), builtins=True, workspace=tmp_path, data=tmp_path, journal=tmp_path / "journal.db"
     )
@@ -106,7 +106,7 @@ def test_a_new_run_has_the_notes_that_its_events_tell_of(tmp_path: Path, world: 
         assert runtime.rerun_sync("r1", step, effects=True).response == whole.response, step
 
 
-def test_notes_of_a_new_run_keep_their_labels(tmp_path: Path) -> None:
+def test_notes_of_new_run_keep_their_labels(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hush")
     given = {"workspace": tmp_path, "data": tmp_path / "data", "journal": tmp_path / "journal.db"}
     runtime = Runtime(builtins=True, policy="workspace", **given)

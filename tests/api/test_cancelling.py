@@ -28,7 +28,7 @@ PLANS = {
 
 
 class World:
-    """Tools of which some never answer, and what has been called."""
+    """Tools, some of which never answer, and a record of the calls."""
 
     def __init__(self, path: Path) -> None:
         self.journal = path
@@ -71,7 +71,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 async def under_way(world: World) -> None:
-    """Wait until the run's start is in the journal and all that can has left."""
+    """Wait until the start is journaled and every possible call is in flight."""
     async with asyncio.timeout(60):
         while not _begun(world.journal):  # noqa: ASYNC110 - as others see it
             await asyncio.sleep(0.01)
@@ -86,7 +86,7 @@ def _begun(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("state", PLANS)
-async def test_a_run_under_way_is_cancelled_by_another_runtime(world: World, state: str) -> None:
+async def test_running_run_is_cancelled_by_another_runtime(world: World, state: str) -> None:
     run = world.runtime().start(PLANS[state], {"b": "yes"}, run_id="r")
     await under_way(world)
     told = await world.runtime().cancel("r", "enough")
@@ -107,7 +107,7 @@ async def _interrupted(world: World, plan: str) -> None:
 
 
 @pytest.mark.parametrize("state", PLANS)
-async def test_an_interrupted_run_is_cancelled_at_once(world: World, state: str) -> None:
+async def test_interrupted_run_is_cancelled_at_once(world: World, state: str) -> None:
     await _interrupted(world, PLANS[state])
     told = await world.runtime().cancel("r", "enough", patience=0)
     assert told is not None
@@ -117,7 +117,7 @@ async def test_an_interrupted_run_is_cancelled_at_once(world: World, state: str)
     assert world.after == 0
 
 
-async def test_an_unsafe_call_that_had_left_is_told_of_as_in_doubt(world: World) -> None:
+async def test_unsafe_call_in_flight_is_reported_in_doubt(world: World) -> None:
     began = asyncio.Event()
 
     @tool
@@ -137,7 +137,7 @@ async def test_an_unsafe_call_that_had_left_is_told_of_as_in_doubt(world: World)
     ]
 
 
-async def test_cancelling_an_ended_run_or_without_a_journal_is_refused(
+async def test_cancelling_is_refused_for_ended_run_and_without_journal(
     world: World,
 ) -> None:
     assert (await world.runtime().run("S1: @RESPOND ('x')", run_id="r")).ok
@@ -149,7 +149,7 @@ async def test_cancelling_an_ended_run_or_without_a_journal_is_refused(
         await Runtime().cancel("r")
 
 
-def test_without_a_loop(world: World) -> None:
+def test_cancels_without_event_loop(world: World) -> None:
     runtime = Runtime(journal=world.journal)
     assert runtime.run_sync('S1: @ASK_HUMAN ("go on?")', run_id="r").status is RunStatus.WAITING
     cancelled = runtime.cancel_sync("r", "no answer")
@@ -178,7 +178,7 @@ S5: @RESPOND ($all, $b, $c)
 
 @given(turns=st.integers(0, 40))
 @settings(max_examples=40, deadline=None)
-def test_whenever_it_is_asked_for_there_is_one_end_and_no_intent_behind_the_cancellation(turns: int) -> None:
+def test_cancelled_run_has_one_end_and_no_later_intent(turns: int) -> None:
     async def scenario(folder: Path) -> None:
         with Journal.open(folder / "j.db", Durability.OFF) as journal:
             async with Runtime([step_on], journal=journal) as runtime:
@@ -205,7 +205,7 @@ def test_whenever_it_is_asked_for_there_is_one_end_and_no_intent_behind_the_canc
 
 
 async def _cancelled(cancel: Callable[[], Awaitable[RunResult | None]]) -> RunResult | None:
-    """The end of a run that is cancelled; None for one that is not there yet or has ended before."""
+    """The end of a cancelled run; None if the run does not exist yet or has already ended."""
     try:
         return await cancel()
     except CallsheetError as error:

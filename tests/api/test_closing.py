@@ -12,7 +12,7 @@ from callsheet import Journal, Runtime
 PLAN = 'S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ($a)'
 
 
-def test_a_closed_journal_says_that_it_is_closed(tmp_path: Path) -> None:
+def test_closed_journal_reports_that_it_is_closed(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path / "j.db")
     journal.close()
     journal.close()
@@ -21,7 +21,7 @@ def test_a_closed_journal_says_that_it_is_closed(tmp_path: Path) -> None:
             use()
 
 
-def test_a_runtime_that_is_not_open_cannot_be_closed() -> None:
+def test_runtime_that_is_not_open_cannot_be_closed() -> None:
     with Runtime() as runtime:
         pass
     with pytest.raises(RuntimeError, match="not open"):
@@ -29,7 +29,7 @@ def test_a_runtime_that_is_not_open_cannot_be_closed() -> None:
     assert runtime.run_sync(PLAN).response == "2"
 
 
-def test_a_thread_is_told_that_another_one_has_the_runtime() -> None:
+def test_use_from_another_thread_is_error() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def wait() -> str:

@@ -32,7 +32,7 @@ GOOD = 'S1: @find (name="ada") > $v1\nS2: @send (to=$v1.mail, text="Hi") > $v2\n
 WRONG = GOOD.replace("@send", "@mail")
 
 
-async def test_a_goal_is_compiled_run_and_accounted_for() -> None:
+async def test_goal_is_compiled_run_and_accounted_for() -> None:
     model = Scripted([WRONG, GOOD])
     async with Runtime([find, send], model=model) as runtime:
         made = await runtime.compile(GOAL)
@@ -49,7 +49,7 @@ async def test_a_goal_is_compiled_run_and_accounted_for() -> None:
     assert result.response == "sent to ada@example.com"
 
 
-async def test_a_failed_compilation_returns_everything_known() -> None:
+async def test_failed_compilation_returns_plan_text_and_diagnostics() -> None:
     made = await callsheet.compile(GOAL, tools=[find, send], model=Scripted([WRONG]))
     assert isinstance(made, CompileFailed)
     assert not made.ok
@@ -59,12 +59,12 @@ async def test_a_failed_compilation_returns_everything_known() -> None:
         made.require()
 
 
-def test_programs_without_a_loop_compile_too() -> None:
+def test_compile_works_without_event_loop() -> None:
     made = Runtime([find, send], model=lambda prompt: GOOD).compile_sync(GOAL)
     assert made.ok
 
 
-async def test_functions_and_conversations_are_models_and_their_tokens_count() -> None:
+async def test_functions_and_chat_functions_are_models_and_their_tokens_count() -> None:
     prompts: list[str] = []
 
     def ask(prompt: str) -> str:
@@ -81,12 +81,12 @@ async def test_functions_and_conversations_are_models_and_their_tokens_count() -
     assert (usage.input_tokens, usage.output_tokens, usage.cost) == (70, 7, 0.25)
 
 
-async def test_without_a_model_the_way_out_is_said() -> None:
+async def test_missing_model_error_names_remedy() -> None:
     with pytest.raises(CallsheetError, match="CMP001"):
         await Runtime([find]).compile(GOAL)
 
 
-async def test_a_policy_speaks_after_the_checks_and_is_heard_in_the_repair() -> None:
+async def test_policy_is_checked_last_and_its_objections_are_repaired() -> None:
     def verify(plan: callsheet.Plan) -> list[Diagnostic]:
         calls = [step for step in plan.steps if "SEND" in str(step.action)]
         return [Diagnostic("CHK050", Severity.ERROR, "nothing may be sent", step=s.id) for s in calls]
@@ -97,7 +97,7 @@ async def test_a_policy_speaks_after_the_checks_and_is_heard_in_the_repair() -> 
     assert "S2: nothing may be sent" in model.asked[1][-1]["content"]
 
 
-async def test_inputs_may_be_read_and_are_told_without_their_values() -> None:
+async def test_inputs_may_be_read_and_their_values_are_not_sent() -> None:
     model = Scripted(["S1: @send (to=$who) > $v1\nS2: @respond ($v1)"])
     made = await Runtime([find, send], model=model).compile(
         "Mail to $who", inputs={"who": "hush@example.com"}
@@ -121,7 +121,7 @@ REPLANNING = (
 AGAIN = "S1: @send (to=$person.mail) > $v1\nS2: @respond ($v1)"
 
 
-async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone(tmp_path: Path) -> None:
+async def test_new_plan_is_repaired_and_model_sees_shapes_only(tmp_path: Path) -> None:
     model = Scripted([AGAIN.replace("@send", "@mail"), AGAIN])
     runtime = Runtime([find, send], model=model, journal=tmp_path / "j.db")
     result = await runtime.run(REPLANNING, run_id="r")
@@ -137,13 +137,13 @@ async def test_a_new_plan_is_repaired_and_its_model_is_told_shapes_alone(tmp_pat
     assert (told.model_calls, told.model_requests) == (2, 2)
 
 
-async def test_where_one_question_is_left_a_new_plan_is_not_repaired() -> None:
+async def test_new_plan_is_not_repaired_with_one_model_call_left() -> None:
     model = Scripted([AGAIN.replace("@send", "@mail"), AGAIN])
     result = await Runtime([find, send], model=model, limits=Limits(max_model_calls=1)).run(REPLANNING)
     assert (result.ok, len(model.asked), result.usage.model_calls) == (False, 1, 1)
 
 
-async def test_a_new_plan_is_told_the_goal_of_the_first_and_keeps_it() -> None:
+async def test_new_plan_request_contains_original_goal() -> None:
     again = 'S1: RE-PLAN ("and again")'
     model = Scripted([again, AGAIN])
     result = await Runtime([find, send], model=model).run(f"# goal: Write to Ada\n{REPLANNING}")
@@ -153,14 +153,14 @@ async def test_a_new_plan_is_told_the_goal_of_the_first_and_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("shared", [["person"], lambda name: name == "person"])
-async def test_values_are_told_where_that_is_allowed(shared: Any) -> None:
+async def test_values_are_sent_to_model_where_allowed(shared: Any) -> None:
     model = Scripted([AGAIN])
     result = await Runtime([find, send], model=model, share_values=shared).run(REPLANNING)
     assert result.ok
     assert "hush-hush" in json.dumps(model.asked)
 
 
-async def test_a_new_plan_that_stays_wrong_fails_the_run_with_what_is_wrong() -> None:
+async def test_new_plan_invalid_after_repair_fails_run_with_its_errors() -> None:
     result = await Runtime([find, send], model=Scripted([AGAIN.replace("@send", "@mail")])).run(REPLANNING)
     assert not result.ok
     error = result.error or ""
@@ -168,7 +168,7 @@ async def test_a_new_plan_that_stays_wrong_fails_the_run_with_what_is_wrong() ->
     assert error.count("no tool is called @MAIL") == 1
 
 
-async def test_a_graph_s_new_steps_are_repaired_within_one_question() -> None:
+async def test_new_graph_steps_are_repaired_within_one_request() -> None:
     @tool(effect="read")
     def bad() -> None:
         """Fails."""
@@ -185,7 +185,7 @@ async def test_a_graph_s_new_steps_are_repaired_within_one_question() -> None:
     assert "boom" not in json.dumps(model.asked)
 
 
-async def test_a_model_that_cannot_be_asked_leaves_the_run_as_it_is(tmp_path: Any) -> None:
+async def test_unavailable_model_leaves_run_resumable(tmp_path: Any) -> None:
     model = Scripted([ModelFailed(Failure.UNREACHABLE, "nobody listens"), AGAIN])
     runtime = Runtime([find, send], model=model, journal=tmp_path / "j.db")
     first = await runtime.run(REPLANNING, run_id="r")

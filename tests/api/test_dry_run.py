@@ -20,7 +20,7 @@ def mark(name: str) -> str:
     return name
 
 
-def test_a_dry_run_calls_records_and_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_makes_no_call_record_or_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     server = {"x": {"command": sys.executable, "args": ["-c", "open('started', 'w')"]}}
     plan = PLAN + "\nS4: @ELSEWHERE (1)"
@@ -32,7 +32,7 @@ def test_a_dry_run_calls_records_and_starts_nothing(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_needs_approval_takes_names_or_a_function() -> None:
+def test_needs_approval_takes_names_or_function() -> None:
     runtime = Runtime([mark], model=lambda prompt: "x")
 
     assert runtime.dry_run_sync(PLAN, needs_approval=["mark"]).totals.to_approve == ("S1",)
@@ -49,7 +49,7 @@ def test_model_calls_are_counted_and_priced() -> None:
     assert "model calls: 1 to 2" in str(told)
 
 
-def test_a_plan_with_errors_and_a_wrong_assumption_are_refused() -> None:
+def test_plan_errors_and_wrong_assumption_are_refused() -> None:
     runtime = Runtime([mark])
 
     with pytest.raises(PlanError):

@@ -20,7 +20,7 @@ def collector() -> Iterator[Collector]:
     made.close()
 
 
-async def test_a_run_is_sent_and_found_by_its_trace(collector: Collector, tmp_path: Path) -> None:
+async def test_exported_run_is_found_by_trace_id(collector: Collector, tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "runs.db") as runtime:
         await runtime.run(PLAN, run_id="sum")
         for _ in range(2):
@@ -34,7 +34,7 @@ async def test_a_run_is_sent_and_found_by_its_trace(collector: Collector, tmp_pa
     }
 
 
-def test_provenance_is_data(tmp_path: Path) -> None:
+def test_provenance_is_returned_as_data(tmp_path: Path) -> None:
     runtime = Runtime(journal=tmp_path / "runs.db")
     runtime.run_sync(PLAN, run_id="sum")
     told = runtime.provenance_sync("sum", content=True)
@@ -42,7 +42,7 @@ def test_provenance_is_data(tmp_path: Path) -> None:
     assert next(iter(told["wasDerivedFrom"].values()))["prov:usedEntity"] == "run:w1"
 
 
-def test_exporting_without_a_journal_or_run_is_an_error(tmp_path: Path, collector: Collector) -> None:
+def test_exporting_without_journal_or_run_is_error(tmp_path: Path, collector: Collector) -> None:
     with pytest.raises(ValueError, match="journal"):
         Runtime().export_trace_sync("last", collector.url)
     runtime = Runtime(journal=tmp_path / "runs.db")
@@ -52,7 +52,7 @@ def test_exporting_without_a_journal_or_run_is_an_error(tmp_path: Path, collecto
         runtime.export_trace_sync("last", "nowhere")
 
 
-async def test_runs_are_sent_while_they_go_on(
+async def test_runs_are_exported_while_running(
     collector: Collector, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = OtelSettings(url=collector.url, content=True)

@@ -42,7 +42,7 @@ AT_ONCE = Limits(retry_delay=0)
 
 
 class Gate:
-    """A tool that waits until it is let through, and tells when it has begun."""
+    """A tool that blocks until it is released and reports when it has started."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()
@@ -68,7 +68,7 @@ async def events_of(run: RunHandle) -> list[RunEvent]:
 # ------------------------------------------------------------ what is told
 
 
-async def test_the_story_of_a_step_is_told_in_typed_events() -> None:
+async def test_events_of_step_are_typed() -> None:
     attempts = iter([OSError("busy"), "21"])
 
     @tool(effect="read", inline=True)
@@ -119,8 +119,8 @@ async def test_events_include_failures() -> None:
     steps=st.integers(1, 12),
 )
 @settings(max_examples=30, deadline=None)
-def test_no_reader_however_slow_loses_or_reorders_an_event(pace: list[int], items: int, steps: int) -> None:
-    """Numbers run from 1 to the end without a gap, and the story is that of a reader who is quick."""
+def test_slow_reader_loses_and_reorders_no_event(pace: list[int], items: int, steps: int) -> None:
+    """Numbers run from 1 to the end without gaps, and the events equal those of a fast reader."""
     text = "".join(f"S{n}: ?FOREACH ($i IN $items) THEN @TICK ($i) > $v{n}\n" for n in range(1, steps + 1))
 
     @tool(effect="read")
@@ -145,7 +145,7 @@ def test_no_reader_however_slow_loses_or_reorders_an_event(pace: list[int], item
     assert isinstance(slow[-1], RunEnded)
 
 
-async def test_the_run_does_not_wait_for_its_reader() -> None:
+async def test_run_does_not_wait_for_reader() -> None:
     run = Runtime().start("".join(f"S{n}: @CALC ('{n}') > $v{n}\n" for n in range(1, 400)))
     result = await run.result()
     assert result.steps_executed == 399
@@ -153,7 +153,7 @@ async def test_the_run_does_not_wait_for_its_reader() -> None:
     assert (story[0].number, story[-1].number) == (1, 2 * 399 + 1)
 
 
-async def test_leaving_the_iteration_leaves_the_run_alone_and_it_can_be_taken_up() -> None:
+async def test_leaving_iteration_keeps_run_and_iteration_can_continue() -> None:
     gate = Gate()
     run = Runtime([gate.gate]).start("S1: @CALC ('1') > $a\nS2: @GATE () > $b\nS3: @RESPOND ($b)")
     async for event in run:
@@ -164,7 +164,7 @@ async def test_leaving_the_iteration_leaves_the_run_alone_and_it_can_be_taken_up
     assert [event.number for event in await events_of(run)] == [3, 4, 5, 6, 7]
 
 
-async def test_a_reader_that_gives_up_waiting_loses_nothing() -> None:
+async def test_reader_that_times_out_loses_no_event() -> None:
     gate = Gate()
     run = Runtime([gate.gate]).start("S1: @GATE () > $a")
     assert (await anext(run)).number == 1
@@ -174,7 +174,7 @@ async def test_a_reader_that_gives_up_waiting_loses_nothing() -> None:
     assert [event.number for event in await events_of(run)] == [2, 3]
 
 
-async def test_an_events_value_is_the_readers_own() -> None:
+async def test_event_values_are_copies() -> None:
     gate = Gate()
     run = Runtime([gate.gate]).start('S1: @SELECT ($d, query="a") > $a\nS2: @GATE ()', {"d": {"a": [1]}})
     async for event in run:
@@ -191,7 +191,7 @@ def test_events_are_immutable() -> None:
         event.number = 2  # type: ignore[misc]
 
 
-async def test_an_event_is_told_when_the_journal_holds_it(tmp_path: Path) -> None:
+async def test_event_is_delivered_after_it_is_journaled(tmp_path: Path) -> None:
     text = "".join(f"S{n}: @CALC ('{n}') > $v{n}\n" for n in range(1, 30))
     with Journal.open(tmp_path / "j.db") as journal:
         async with Runtime(journal=journal) as runtime:
@@ -206,7 +206,7 @@ async def test_an_event_is_told_when_the_journal_holds_it(tmp_path: Path) -> Non
 # ------------------------------------------------------------ what is wrong
 
 
-async def test_a_text_that_is_no_plan_starts_nothing() -> None:
+async def test_invalid_plan_text_starts_nothing() -> None:
     before = tasks()
     with pytest.raises(PlanError, match="MIC012"):
         Runtime().start("serch 'x'")
@@ -214,7 +214,7 @@ async def test_a_text_that_is_no_plan_starts_nothing() -> None:
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_an_id_that_is_taken_is_refused_at_the_start(tmp_path: Path, is_open: bool) -> None:
+async def test_used_run_id_is_refused_at_start(tmp_path: Path, is_open: bool) -> None:
     runtime = Runtime(journal=tmp_path / "journal.db")
     async with runtime if is_open else nullcontext():
         first = runtime.start(ANSWER, run_id="r")
@@ -227,13 +227,13 @@ async def test_an_id_that_is_taken_is_refused_at_the_start(tmp_path: Path, is_op
         Runtime(journal=tmp_path / "journal.db").start(ANSWER, run_id="r")
 
 
-async def test_an_id_of_runs_that_are_not_recorded_may_be_used_again() -> None:
+async def test_run_id_is_reusable_for_unrecorded_runs() -> None:
     runtime = Runtime()
     runs = [runtime.start(ANSWER, run_id="r") for _ in range(2)]
     assert [(await run.result()).response for run in runs] == ["1", "1"]
 
 
-async def test_a_plan_that_must_not_run_is_told_to_who_reads_and_who_waits() -> None:
+async def test_refused_plan_raises_for_reader_and_waiter() -> None:
     run = Runtime().start("S1: GOTO S9")
     with pytest.raises(PlanError, match="CHK012"):
         await anext(run)
@@ -247,7 +247,7 @@ async def test_a_plan_that_must_not_run_is_told_to_who_reads_and_who_waits() -> 
             await told.result()
 
 
-def test_a_handle_needs_a_loop() -> None:
+def test_handle_needs_event_loop() -> None:
     with pytest.raises(RuntimeError, match="needs a running event loop"):
         Runtime().start("respond 1")
 
@@ -255,7 +255,7 @@ def test_a_handle_needs_a_loop() -> None:
 # ------------------------------------------------------------ ending and stopping
 
 
-async def test_a_cancelled_run_ends_as_cancelled_with_its_reason(tmp_path: Path) -> None:
+async def test_cancelled_run_ends_as_cancelled_with_its_reason(tmp_path: Path) -> None:
     gate = Gate()
     async with Runtime([gate.gate], journal=tmp_path / "j.db") as runtime:
         run = runtime.start("S1: @CALC ('1') > $a\nS2: @GATE () > $b", run_id="r1")
@@ -271,7 +271,7 @@ async def test_a_cancelled_run_ends_as_cancelled_with_its_reason(tmp_path: Path)
         assert await run.result() == result
 
 
-async def test_a_run_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> None:
+async def test_run_is_cancelled_before_it_starts(tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "j.db") as runtime:
         run = runtime.start("respond n", {"n": 1}, run_id="r1")
         run.cancel()
@@ -281,7 +281,7 @@ async def test_a_run_may_be_cancelled_before_it_has_begun(tmp_path: Path) -> Non
         assert (await runtime.run("respond 1", run_id="r1")).ok  # nothing of it was recorded
 
 
-async def test_a_run_may_be_cancelled_while_its_servers_start() -> None:
+async def test_run_is_cancelled_while_servers_start() -> None:
     import sys
 
     asleep = {"asleep": {"command": sys.executable, "args": ["-c", "import time; time.sleep(60)"]}}
@@ -293,7 +293,7 @@ async def test_a_run_may_be_cancelled_while_its_servers_start() -> None:
     assert (result.status, result.error) == (RunStatus.CANCELLED, "no patience")
 
 
-async def test_cancelling_who_waits_for_the_result_leaves_the_run_alone() -> None:
+async def test_cancelling_waiter_keeps_run() -> None:
     gate = Gate()
     run = Runtime([gate.gate]).start("S1: @GATE () > $a")
     with pytest.raises(TimeoutError):
@@ -302,7 +302,7 @@ async def test_cancelling_who_waits_for_the_result_leaves_the_run_alone() -> Non
     assert (await run.result()).ok
 
 
-async def test_an_interrupted_run_has_no_end_and_is_resumed_as_a_stream(tmp_path: Path) -> None:
+async def test_interrupted_run_has_no_end_and_resumes_as_stream(tmp_path: Path) -> None:
     gate = Gate()
     text = "S1: @CALC ('1') > $a\nS2: @GATE () > $b\nS3: @RESPOND ($b)"
     async with Runtime([gate.gate], journal=tmp_path / "j.db") as runtime:
@@ -324,7 +324,7 @@ async def test_an_interrupted_run_has_no_end_and_is_resumed_as_a_stream(tmp_path
     assert (await again.result()).response == "through"
 
 
-async def test_the_events_of_a_resumed_run_know_the_plans_it_had(tmp_path: Path) -> None:
+async def test_events_of_resumed_run_know_earlier_plans(tmp_path: Path) -> None:
     gate = Gate()
     runtime = Runtime([gate.gate], compiler=lambda _: "S1: @GATE () > $x", journal=tmp_path / "j.db")
     async with runtime:
@@ -336,7 +336,7 @@ async def test_the_events_of_a_resumed_run_know_the_plans_it_had(tmp_path: Path)
     assert [getattr(e, "action", "") for e in story] == ["RE-PLAN"] * 3 + ["@GATE"] * 2 + [""]
 
 
-async def test_calls_in_doubt_are_told_before_the_end(tmp_path: Path) -> None:
+async def test_calls_in_doubt_are_reported_before_end(tmp_path: Path) -> None:
     @tool(effect="unsafe")
     async def pay() -> None:
         raise ToolFailed("no answer", in_doubt=True)
@@ -349,7 +349,7 @@ async def test_calls_in_doubt_are_told_before_the_end(tmp_path: Path) -> None:
     assert ended.result.in_doubt == (doubt.call,)
 
 
-async def test_an_exception_of_the_reader_interrupts_the_run_and_leaves_no_task(tmp_path: Path) -> None:
+async def test_exception_in_reader_interrupts_run_and_leaves_no_task(tmp_path: Path) -> None:
     before = tasks()
     gate = Gate()
     async with Runtime([gate.gate], journal=tmp_path / "j.db") as runtime:
@@ -362,7 +362,7 @@ async def test_an_exception_of_the_reader_interrupts_the_run_and_leaves_no_task(
     assert tasks() == before
 
 
-async def test_a_block_that_ends_well_waits_for_the_run() -> None:
+async def test_normal_exit_of_with_block_waits_for_run() -> None:
     before = tasks()
     gate = Gate()
     asyncio.get_running_loop().call_later(0.05, gate.open.set)
@@ -373,7 +373,7 @@ async def test_a_block_that_ends_well_waits_for_the_run() -> None:
     assert tasks() == before
 
 
-async def test_a_block_that_is_cancelled_leaves_no_run_behind() -> None:
+async def test_cancelled_with_block_leaves_no_run() -> None:
     before = tasks()
     gate = Gate()
 
@@ -389,7 +389,7 @@ async def test_a_block_that_is_cancelled_leaves_no_run_behind() -> None:
     assert tasks() == before
 
 
-async def test_closing_a_runtime_interrupts_what_still_runs(tmp_path: Path) -> None:
+async def test_closing_runtime_interrupts_running_runs(tmp_path: Path) -> None:
     before = tasks()
     gate = Gate()
     async with Runtime([gate.gate], journal=tmp_path / "j.db") as runtime:
@@ -400,7 +400,7 @@ async def test_closing_a_runtime_interrupts_what_still_runs(tmp_path: Path) -> N
     assert tasks() == before
 
 
-async def test_runs_side_by_side_have_streams_of_their_own(tmp_path: Path) -> None:
+async def test_concurrent_runs_have_separate_streams(tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "j.db") as runtime:
         runs = [runtime.start('S1: @CALC ("$n") > $m', {"n": n}, run_id=f"r{n}") for n in range(20)]
         stories: list[list[Any]] = await asyncio.gather(*(events_of(run) for run in runs))

@@ -15,7 +15,7 @@ PLAN = 'S1: @LLM_SUMMARIZE ("a long text") > $s\nS2: @RESPOND ($s)\n'
 TWICE = 'S1: @LLM_SUMMARIZE ("x") > $a\nS2: @LLM_TRANSLATE ($a, target_lang="fr") > $b\nS3: @RESPOND ($b)\n'
 
 
-async def test_a_language_model_carries_out_operations_and_is_accounted_for(tmp_path: Path) -> None:
+async def test_language_model_executes_operations_and_usage_is_counted(tmp_path: Path) -> None:
     known = Completion("un", Usage(100, 10, 60, 0.25, 1.5, 2), model="m-1")
     unknown = Completion("deux", Usage(50, 5, 0, None, 0.5))
     runtime = Runtime(model=ScriptedModel([known, unknown]), journal=tmp_path / "j.db")
@@ -31,13 +31,13 @@ async def test_a_language_model_carries_out_operations_and_is_accounted_for(tmp_
     assert again.usage.to_json() == {**used.to_json(), "seconds": again.usage.seconds}
 
 
-async def test_a_cost_of_which_nothing_is_known_is_null() -> None:
+async def test_unknown_cost_is_null() -> None:
     model = ScriptedModel([Completion("a", Usage(1, 1))])
     result = await Runtime(model=model).run(PLAN)
     assert result.usage.to_json()["cost"] is None
 
 
-async def test_a_model_is_named_by_its_address() -> None:
+async def test_model_is_named_by_url() -> None:
     with serving(answer("short")) as provider:
         runtime = Runtime(model=f"{provider.url}/v1#small")
         assert (await runtime.run(PLAN)).response == "short"
@@ -46,7 +46,7 @@ async def test_a_model_is_named_by_its_address() -> None:
         Runtime(model="nobody")
 
 
-async def test_a_run_whose_model_fails_is_carried_on(tmp_path: Path) -> None:
+async def test_run_resumes_after_model_failure(tmp_path: Path) -> None:
     with serving(always=refuses(401, "bad key")) as provider:
         runtime = Runtime(model=f"{provider.url}/v1", journal=tmp_path / "j.db")
         stands = await runtime.run(PLAN)
@@ -61,7 +61,7 @@ async def test_a_run_whose_model_fails_is_carried_on(tmp_path: Path) -> None:
     assert (done.status, done.response, done.unanswered) == ("done", "short", ())
 
 
-async def test_usage_before_a_failure_is_counted(tmp_path: Path) -> None:
+async def test_usage_before_failure_is_counted(tmp_path: Path) -> None:
     model = ScriptedModel(
         [
             Completion("better", Usage(100, 10, cost=0.5)),
@@ -77,7 +77,7 @@ async def test_usage_before_a_failure_is_counted(tmp_path: Path) -> None:
     assert (done.response, done.usage.input_tokens, done.usage.cost) == ("good", 107, 0.75)
 
 
-async def test_a_cost_limit_holds_for_the_model(tmp_path: Path) -> None:
+async def test_cost_limit_applies_to_model(tmp_path: Path) -> None:
     model = ScriptedModel(lambda messages: Completion("a", Usage(10, 10, cost=0.5)))
     result = await Runtime(model=model, limits=Limits(max_cost=0.4)).run(TWICE)
     assert result.status == "failed"
@@ -85,13 +85,13 @@ async def test_a_cost_limit_holds_for_the_model(tmp_path: Path) -> None:
     assert result.refusal.budget == "max_cost"
 
 
-async def test_a_plan_that_the_model_cannot_be_asked_for_is_a_clear_error() -> None:
+async def test_plan_that_needs_unavailable_model_is_error() -> None:
     runtime = Runtime(model=ScriptedModel([ModelFailed(Failure.KEY, "no key", model="m")]))
     with pytest.raises(CallsheetError, match="MDL003: the model m: no key"):
         await runtime.create_plan("anything")
 
 
-async def test_a_cut_answer_says_so_beside_it(tmp_path: Path) -> None:
+async def test_truncated_answer_has_note(tmp_path: Path) -> None:
     from callsheet.ports.models.model import Stop
 
     cut = Completion("once upon", Usage(1, 9), Stop.LENGTH, "m-1")

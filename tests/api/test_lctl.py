@@ -22,7 +22,7 @@ def total(invoice: int) -> float:
 PLAN = 'S1: @TOTAL ($invoice) > $total ON_FAIL TERMINATE ("no total")\nS2: @RESPOND ("It is $total")'
 
 
-def test_a_run_is_told_and_received(tmp_path: Path) -> None:
+def test_run_becomes_document_that_can_be_received(tmp_path: Path) -> None:
     with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
         run = runtime.run_sync(PLAN, {"invoice": 881})
         document = runtime.lctl_sync(run.run_id)
@@ -37,7 +37,7 @@ def test_a_run_is_told_and_received(tmp_path: Path) -> None:
             runtime.lctl_sync("last", "S7")
 
 
-def test_a_run_that_failed_has_a_post_mortem_unless_a_hand_off_is_asked_for(tmp_path: Path) -> None:
+def test_failed_run_has_post_mortem_unless_hand_off_is_requested(tmp_path: Path) -> None:
     with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
         runtime.run_sync(PLAN, {"invoice": -1})
         assert isinstance(runtime.lctl_sync("last"), DebugDocument)
@@ -45,12 +45,12 @@ def test_a_run_that_failed_has_a_post_mortem_unless_a_hand_off_is_asked_for(tmp_
         assert check([runtime.lctl_sync("last")]).is_ok
 
 
-def test_without_a_journal_there_is_nothing_to_tell() -> None:
+def test_lctl_without_journal_is_error() -> None:
     with Runtime() as runtime, pytest.raises(ValueError, match="no journal"):
         runtime.lctl_sync("last")
 
 
-def test_a_run_is_told_after_any_of_its_events(tmp_path: Path) -> None:
+def test_run_is_described_after_any_event(tmp_path: Path) -> None:
     with Runtime(tools=[total], journal=tmp_path / "j.db") as runtime:
         run = runtime.run_sync(PLAN, {"invoice": 881})
         before, after = runtime.lctl_sync(run.run_id, 1), runtime.lctl_sync(run.run_id, 3)

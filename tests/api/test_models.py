@@ -23,7 +23,7 @@ CLASSIFY = 'S1: @LLM_CLASSIFY ("it crashes", categories=["bug", "wish"]) > $kind
 REPLAN = 'S1: @CALC ("1 + 1") > $two\nS2: RE-PLAN ("two is $two")'
 
 
-async def test_an_async_function_from_prompt_to_answer_is_a_model() -> None:
+async def test_async_function_from_prompt_to_answer_is_model() -> None:
     prompts: list[str] = []
 
     async def model(prompt: str) -> str:
@@ -37,7 +37,7 @@ async def test_an_async_function_from_prompt_to_answer_is_a_model() -> None:
     assert "it crashes" in prompt
 
 
-async def test_a_plain_function_runs_beside_the_loop() -> None:
+async def test_sync_function_runs_outside_event_loop() -> None:
     threads: list[threading.Thread] = []
 
     def model(prompt: str) -> str:
@@ -61,7 +61,7 @@ async def test_a_plain_function_runs_beside_the_loop() -> None:
         '@SELF_REFINE ("t", goal="x", rounds=2)',
     ],
 )
-async def test_one_function_carries_out_every_model_operation(step: str) -> None:
+async def test_function_executes_every_model_operation(step: str) -> None:
     async def model(prompt: str) -> str:
         return "said"
 
@@ -69,7 +69,7 @@ async def test_one_function_carries_out_every_model_operation(step: str) -> None
     assert (result.status, result.response) == (RunStatus.DONE, "said")
 
 
-async def test_an_answer_that_is_none_is_asked_for_once_more() -> None:
+async def test_invalid_answer_is_requested_once_more() -> None:
     answers = iter(["perhaps", "TRUE"])
     prompts: list[str] = []
 
@@ -82,13 +82,13 @@ async def test_an_answer_that_is_none_is_asked_for_once_more() -> None:
     assert "Your answer was:\nperhaps" in prompts[1]
 
 
-async def test_a_function_that_runs_out_fails_its_step_and_hangs_nothing() -> None:
+async def test_exhausted_scripted_function_fails_step_without_hanging() -> None:
     answers: Any = iter([])
     result = await asyncio.wait_for(Runtime(model=lambda _: next(answers)).run(CLASSIFY), 10)
     assert "StopIteration" in result.response
 
 
-async def test_a_chat_model_is_given_the_conversation() -> None:
+async def test_chat_model_receives_messages() -> None:
     heard: list[list[dict[str, str]]] = []
 
     async def complete(messages: list[dict[str, str]]) -> str:
@@ -99,12 +99,12 @@ async def test_a_chat_model_is_given_the_conversation() -> None:
     assert [message["role"] for message in heard[0]] == ["system", "user"]
 
 
-async def test_a_chat_model_that_is_not_strict_is_asked_once_and_believed() -> None:
+async def test_non_strict_chat_model_is_asked_once() -> None:
     model = ChatModel(lambda messages: "neither", strict=False)
     assert (await Runtime(model=model).run(CLASSIFY)).response == "neither"
 
 
-async def test_an_operation_model_carries_out_the_operation_itself() -> None:
+async def test_operation_model_executes_operation_itself() -> None:
     requests: list[ModelRequest] = []
 
     async def carry_out(request: ModelRequest) -> dict[str, str]:
@@ -116,7 +116,7 @@ async def test_an_operation_model_carries_out_the_operation_itself() -> None:
     assert requests == [ModelRequest("LLM_CLASSIFY", ("it crashes",), {"categories": ["bug", "wish"]}, "S1")]
 
 
-async def test_an_agent_is_given_a_goal_and_what_belongs_to_it() -> None:
+async def test_agent_receives_goal_and_context() -> None:
     tasks: list[AgentTask] = []
 
     async def agent(task: AgentTask) -> list[int]:
@@ -129,7 +129,7 @@ async def test_an_agent_is_given_a_goal_and_what_belongs_to_it() -> None:
     assert tasks == [AgentTask("find it", (["a"],), {"max_turns": 3})]
 
 
-async def test_without_a_model_the_check_warns_and_the_step_fails() -> None:
+async def test_without_model_check_warns_and_step_fails() -> None:
     runtime = Runtime()
     assert [d.code for d in (await runtime.check(CLASSIFY)).warnings] == ["RUN010"]
     assert "this run has none" in (await runtime.run(CLASSIFY)).response
@@ -139,7 +139,7 @@ async def test_without_a_model_the_check_warns_and_the_step_fails() -> None:
 # ------------------------------------------------------------ RE-PLAN
 
 
-async def test_a_compiler_is_given_the_reason_and_gives_a_plan_or_its_text() -> None:
+async def test_compiler_receives_reason_and_returns_plan_or_text() -> None:
     for made in (Plan.parse('S1: @RESPOND ("new: $two")'), 'respond "new: $two"'):
         requests: list[ReplanRequest] = []
 
@@ -154,7 +154,7 @@ async def test_a_compiler_is_given_the_reason_and_gives_a_plan_or_its_text() -> 
         assert requests == [ReplanRequest("two is 2", {"two": 2})]
 
 
-async def test_without_a_compiler_the_model_is_asked_for_the_plan() -> None:
+async def test_without_compiler_model_compiles_new_plan() -> None:
     async def model(prompt: str) -> str:
         assert "two is 2" in prompt
         return '```\nrespond "again" $two\n```'
@@ -162,7 +162,7 @@ async def test_without_a_compiler_the_model_is_asked_for_the_plan() -> None:
     assert (await Runtime(model=model).run(REPLAN)).response == "again 2"
 
 
-async def test_a_new_plan_is_checked_as_the_first_was() -> None:
+async def test_new_plan_is_checked_like_first() -> None:
     result = await Runtime(compiler=lambda _: "S1: @NOBODY_OFFERS_THIS ()").run(REPLAN)
     assert result.status is RunStatus.FAILED
     assert "no tool is called @NOBODY_OFFERS_THIS" in (result.error or "")

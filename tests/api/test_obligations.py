@@ -38,13 +38,13 @@ def settings(folder: Path, **options: Any) -> BuiltinSettings:
         (("10.0.0.0", "192.168.1.1"), ("192.168.1.1", "[::1]"), ["[::1]"]),
     ],
 )
-def test_a_private_host_has_to_be_an_audience(
+def test_private_host_must_be_audience(
     known: tuple[str, ...], allowed: tuple[str, ...], left: list[str]
 ) -> None:
     assert untrusted_hosts(knowing(*known), FetchSettings(allow_private_hosts=allowed)) == left
 
 
-async def test_a_plan_that_fetches_does_not_start_where_more_is_allowed(tmp_path: Path) -> None:
+async def test_fetching_plan_does_not_start_where_more_hosts_are_allowed(tmp_path: Path) -> None:
     fetch = FetchSettings(allow_private_hosts=("wiki.lan",))
     runtime = Runtime(builtins=settings(tmp_path, fetch=fetch), policy=Policy())
     with pytest.raises(PolicyRefused) as caught:
@@ -56,7 +56,7 @@ async def test_a_plan_that_fetches_does_not_start_where_more_is_allowed(tmp_path
     )
 
 
-async def test_code_does_not_start_where_it_would_reach_a_network(tmp_path: Path) -> None:
+async def test_code_does_not_start_where_network_is_reachable(tmp_path: Path) -> None:
     runtime = Runtime(builtins=settings(tmp_path, execution=ExecutionSettings(network=True)), policy=Policy())
     with pytest.raises(PolicyRefused) as caught:
         await runtime.run('S1: @EXEC_CODE ("print(1)", "python") > $c')
@@ -77,7 +77,7 @@ CODE = 'S1: @EXEC_CODE ("print(1)", "python") > $c\nS2: @RESPOND ("$c")'
         ('S1: @RESPOND ("none")', {}, []),
     ],
 )
-async def test_code_that_sees_the_workspace_needs_a_policy_that_knows_it(
+async def test_code_with_workspace_access_needs_policy_that_covers_it(
     tmp_path: Path, plan: str, more: dict[str, Any], codes: list[str]
 ) -> None:
     shown = settings(tmp_path, execution=ExecutionSettings(workspace="read", network="exec_network" in more))
@@ -87,7 +87,7 @@ async def test_code_that_sees_the_workspace_needs_a_policy_that_knows_it(
     assert not any(d.code == "POL121" for d in (await hidden.verify(plan)).diagnostics)
 
 
-async def test_a_user_tool_with_the_name_of_a_builtin_is_reported(tmp_path: Path) -> None:
+async def test_user_tool_with_name_of_builtin_is_reported(tmp_path: Path) -> None:
     @tool(effect="read")
     def fetch_page(url: str) -> str:
         return "a page"
@@ -117,13 +117,13 @@ async def test_labels_are_not_lost(tmp_path: Path, path: str, records: bool, cod
 
 @tool(name="FS__WRITE", effect="idempotent")
 def write_note(path: str, content: str) -> str:
-    """Write a file as a server for files does."""
+    """Write a file like a file server."""
     return "written"
 
 
 @tool(name="FS__MOVE", effect="idempotent")
 def move_note(source: str, destination: str) -> str:
-    """Move a file as a server for files does."""
+    """Move a file like a file server."""
     return "moved"
 
 
@@ -136,7 +136,7 @@ def move_note(source: str, destination: str) -> str:
         ('S1: @FS__MOVE (source="notes.txt", destination="a.md")', []),
     ],
 )
-async def test_nor_are_those_of_what_tools_of_the_operator_write(
+async def test_labels_of_writes_by_operator_tools_are_not_lost(
     tmp_path: Path, plan: str, codes: list[str]
 ) -> None:
     sources = (SourceRule(kind="file", pattern="docs/**", label=read_label("T/pub")),)

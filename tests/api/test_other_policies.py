@@ -40,7 +40,7 @@ def with_tool(name: str, **changes: Any) -> Policy:
 
 
 class World:
-    """A runtime with a journal, and what its tools have done."""
+    """A runtime with a journal, and the effects of its tools."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -101,7 +101,7 @@ def world(tmp_path: Path) -> World:
 ASKS = 'S1: @DIARY () > $d\nS2: @MENU () > $m\nS3: @ASK_HUMAN ("go?") > $a\n'
 
 
-async def test_another_policy_is_refused_with_what_differs_unless_it_is_accepted(world: World) -> None:
+async def test_different_policy_is_refused_unless_accepted(world: World) -> None:
     await world.waits(ASKS + "S4: @KEEP ($d)")
     with pytest.raises(CallsheetError) as caught:
         await world.resume(with_tool("KEEP", approval=When.ALWAYS), accept=False)
@@ -119,7 +119,7 @@ async def test_another_policy_is_refused_with_what_differs_unless_it_is_accepted
     assert world.policies() == []
 
 
-async def test_an_accepted_policy_is_in_the_journal_and_holds_from_then_on(world: World) -> None:
+async def test_accepted_policy_is_journaled_and_stays_in_force(world: World) -> None:
     await world.waits(ASKS + "S4: @KEEP ($d)\nS5: @RESPOND ($m)")
     policy = with_tool("KEEP", approval=When.ALWAYS)
     result = await world.resume(policy)
@@ -131,13 +131,13 @@ async def test_an_accepted_policy_is_in_the_journal_and_holds_from_then_on(world
     assert world.done == ["diary", "menu", "keep dear diary"]
 
 
-async def test_the_policy_of_the_start_may_be_named_again(world: World) -> None:
+async def test_original_policy_may_be_named_again(world: World) -> None:
     await world.waits(ASKS + "S4: @RESPOND ($m)")
     assert (await world.resume(replace(OWN))).response == "soup"
     assert world.policies() == []
 
 
-async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
+async def test_run_without_policy_cannot_be_resumed_under_one(world: World) -> None:
     await world.waits(ASKS + "S4: @RESPOND ($m)", policy=None)
     with pytest.raises(CallsheetError, match="was started without a policy") as caught:
         await world.runtime(None).resume("r", policy=OWN, accept_changed_policy=True)
@@ -147,7 +147,7 @@ async def test_a_run_without_a_policy_is_put_under_none(world: World) -> None:
 # ---------------------------------------------------------------- what is left of the plan
 
 
-async def test_the_rest_of_a_run_is_proved_with_the_labels_of_its_values(
+async def test_remaining_steps_are_proved_with_labels_of_values(
     world: World,
 ) -> None:
     await world.waits(ASKS + "S4: @KEEP ($d)\nS5: @KEEP ($m)")
@@ -160,7 +160,7 @@ async def test_the_rest_of_a_run_is_proved_with_the_labels_of_its_values(
     assert world.done == ["diary", "menu", "keep dear diary", "keep soup"]
 
 
-async def test_labels_stay_what_they_are_though_the_other_policy_says_less(world: World) -> None:
+async def test_labels_are_not_lowered_by_other_policy(world: World) -> None:
     await world.waits(ASKS + "S4: @POST ($m)\nS5: @KEEP ($d)")
     tools = {**OWN.tools, "DIARY": QUIET, "KEEP": replace(QUIET, egress=True)}
     with pytest.raises(PolicyRefused) as caught:
@@ -168,7 +168,7 @@ async def test_labels_stay_what_they_are_though_the_other_policy_says_less(world
     assert [d.step for d in caught.value.diagnostics] == ["S5"]
 
 
-async def test_labels_of_files_written_by_the_run_count_for_its_remaining_steps(world: World) -> None:
+async def test_labels_of_files_written_by_run_count_for_its_remaining_steps(world: World) -> None:
     docs = (SourceRule(kind="file", pattern="docs/**", label=PUBLIC),)
     own = replace(OWN, sources=docs, tools={**OWN.tools, "POST": QUIET})
     copies = '@DIARY () > $d\nS2: @WRITE_FILE ("docs/copy.txt", $d) > $w\nS3: @ASK_HUMAN ("go?") > $a\n'
@@ -178,12 +178,12 @@ async def test_labels_of_files_written_by_the_run_count_for_its_remaining_steps(
     assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL103", "S5")]
 
 
-async def test_completed_steps_may_violate_the_other_policy(world: World) -> None:
+async def test_completed_steps_may_violate_other_policy(world: World) -> None:
     await world.waits(ASKS + "S4: @RESPOND ($m)")
     assert (await world.resume(other(denied_tools=frozenset({"DIARY", "MENU"})))).response == "soup"
 
 
-async def test_a_jump_back_makes_what_is_done_part_of_what_is_left(world: World) -> None:
+async def test_jump_back_makes_completed_steps_remaining_steps(world: World) -> None:
     plan = ASKS + 'S4: ?IF ($a == "again") THEN GOTO S1\nS5: @RESPOND ($m)'
     await world.waits(plan)
     with pytest.raises(PolicyRefused) as caught:
@@ -191,7 +191,7 @@ async def test_a_jump_back_makes_what_is_done_part_of_what_is_left(world: World)
     assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL102", "S1")]
 
 
-async def test_data_that_decided_a_jump_counts_for_the_remaining_steps(world: World) -> None:
+async def test_data_that_decided_jump_counts_for_remaining_steps(world: World) -> None:
     plan = 'S1: @DIARY () > $d\nS2: ?IF ($d == "dear diary") THEN GOTO S4\nS3: @RESPOND ("no")\n'
     plan += 'S4: @ASK_HUMAN ("go?") > $a\nS5: @KEEP ("x")\nS6: @RESPOND ("done")'
     await world.waits(plan)
@@ -200,7 +200,7 @@ async def test_data_that_decided_a_jump_counts_for_the_remaining_steps(world: Wo
     assert [(d.code, d.step) for d in caught.value.diagnostics] == [("POL114", "S5")]
 
 
-async def test_a_known_text_counts_as_it_is(world: World) -> None:
+async def test_known_text_is_judged_by_its_content(world: World) -> None:
     runtime = Runtime(builtins=True, journal=world.folder / "runs.db", policy=OWN, workspace=world.folder)
     plan = 'S1: @ASK_HUMAN ("go?") > $a\nS2: @WRITE_FILE ($path, "x")\nS3: @RESPOND ("ok")'
     await runtime.run(plan, {"path": "out/a.txt"}, run_id="r")
@@ -209,7 +209,7 @@ async def test_a_known_text_counts_as_it_is(world: World) -> None:
     assert result.response == "ok"
 
 
-async def test_the_rest_of_a_graph_is_what_is_not_done(world: World) -> None:
+async def test_remaining_graph_contains_steps_not_done(world: World) -> None:
     steps: list[tuple[Any, ...]] = [
         ("1", "diary", {}, [], "d"),
         ("2", "menu", {}, [], "m"),
@@ -229,7 +229,7 @@ async def test_the_rest_of_a_graph_is_what_is_not_done(world: World) -> None:
 # ---------------------------------------------------------------- what is under way
 
 
-async def test_a_question_that_is_open_is_asked_anew_as_the_other_policy_sees_it(world: World) -> None:
+async def test_open_question_is_asked_again_under_other_policy(world: World) -> None:
     asks = with_tool("KEEP", approval=When.ALWAYS)
     first = await world.waits('S1: @DIARY () > $d\nS2: @KEEP ($d) > $k\nS3: @RESPOND ("ok")', policy=asks)
     await world.runtime().answer("r")
@@ -248,11 +248,11 @@ FINAL = with_tool("KEEP", destructive=True)
 
 
 async def asked(world: World) -> list[tuple[str, tuple[str, ...]]]:
-    """What waits for an answer, and why."""
+    """The open questions with their reasons."""
     return [(ask.digest, ask.why) for ask in await world.runtime().inbox()]
 
 
-async def test_only_approvals_of_the_policy_in_force_wait_for_an_answer(
+async def test_only_approvals_of_policy_in_force_wait_for_answer(
     world: World,
 ) -> None:
     await world.waits(KEEPS, policy=ASKING)
@@ -268,7 +268,7 @@ async def test_only_approvals_of_the_policy_in_force_wait_for_an_answer(
     assert [(ask.step, ask.kind) for ask in later.waiting] == [("S3", "question")]
 
 
-async def test_pending_questions_remain_under_a_policy_that_would_not_ask_them(world: World) -> None:
+async def test_pending_questions_remain_under_policy_that_would_not_ask_them(world: World) -> None:
     first = await world.waits(KEEPS, policy=ASKING)
     assert first.waiting[0].why == ("the policy requires approval for @KEEP",)
     now = await world.runtime().resume("r", policy=OWN, accept_changed_policy=True)
@@ -280,7 +280,7 @@ async def test_pending_questions_remain_under_a_policy_that_would_not_ask_them(w
 
 
 @looks_inside
-async def test_an_answer_counts_though_another_version_words_the_reasons_differently(
+async def test_answer_counts_when_policies_word_reasons_differently(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as older:
@@ -299,7 +299,7 @@ async def test_an_answer_counts_though_another_version_words_the_reasons_differe
     assert (await world.runtime().resume("r")).response == "ok"
 
 
-async def test_a_question_that_both_policies_ask_has_no_more_time_than_it_had(world: World) -> None:
+async def test_question_of_both_policies_keeps_its_deadline(world: World) -> None:
     await world.waits('S1: @ASK_HUMAN ("go?", timeout=3000) > $a\nS2: @RESPOND ("ok")')
     (before,) = await world.runtime().inbox()
     await world.runtime().resume("r", policy=with_tool("KEEP", egress=True), accept_changed_policy=True)
@@ -310,7 +310,7 @@ async def test_a_question_that_both_policies_ask_has_no_more_time_than_it_had(wo
     assert (await world.runtime().resume("r")).response == "ok"
 
 
-async def test_a_call_under_way_that_the_other_policy_forbids_refuses_it(world: World) -> None:
+async def test_call_in_flight_that_other_policy_forbids_causes_refusal(world: World) -> None:
     await world.waits(
         'S1: @MENU () > $m\nS2: @KEEP ($m) > $k\nS3: @RESPOND ("ok")', with_tool("KEEP", approval=When.ALWAYS)
     )
@@ -321,14 +321,14 @@ async def test_a_call_under_way_that_the_other_policy_forbids_refuses_it(world: 
     assert caught.value.diagnostics[0].step == "S2"
 
 
-async def test_the_bounds_of_the_other_policy_are_taken_over_and_never_loosen(world: World) -> None:
+async def test_bounds_of_other_policy_apply_and_never_loosen(world: World) -> None:
     await world.waits(ASKS + 'S4: @KEEP ("a")\nS5: @KEEP ("b")', policy=replace(OWN, max_calls=50))
     result = await world.resume(other(max_calls=4, agent=AgentRule()))
     assert result.refusal is not None
     assert (result.refusal.budget, result.refusal.limit) == ("max_calls", 4)
 
 
-async def test_an_older_journal_is_folded_to_the_same_end(world: World) -> None:
+async def test_older_journal_folds_to_same_end(world: World) -> None:
     await world.waits(ASKS + "S4: @RESPOND ($m)")
     policy = other(max_steps=9)
     result = await world.resume(policy)

@@ -13,7 +13,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MUL
 
 
 @pytest.mark.parametrize("page", ["docs/api.md", "docs/plans.md", "docs/models.md", "README.md"])
-def test_the_examples_of_a_page_print_what_it_says(
+def test_page_examples_print_documented_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

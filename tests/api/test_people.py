@@ -34,7 +34,7 @@ def runtime(tmp_path: Path, **options: object) -> Runtime:
     return Runtime([send], journal=tmp_path / "runs.db", approve=["send"], **options)  # type: ignore[arg-type]
 
 
-async def test_a_run_waits_is_answered_elsewhere_and_goes_on(tmp_path: Path) -> None:
+async def test_waiting_run_continues_after_answer_from_elsewhere(tmp_path: Path) -> None:
     result = await runtime(tmp_path).run(SEND, {"who": "ada"}, run_id="mail")
     assert (result.status, result.ok) == (RunStatus.WAITING, False)
     (ask,) = result.waiting
@@ -50,7 +50,7 @@ async def test_a_run_waits_is_answered_elsewhere_and_goes_on(tmp_path: Path) -> 
         await other.answer("mail", "S1")
 
 
-async def test_a_run_that_waits_or_is_in_doubt_tells_the_variables_so_far(tmp_path: Path) -> None:
+async def test_waiting_or_doubtful_result_has_variables_so_far(tmp_path: Path) -> None:
     plan = 'S1: @CALC ("6 * 7") > $n\nS2: @SEND (to=$who) > $sent\nS3: @RESPOND ("$sent")'
     waits = await runtime(tmp_path).run(plan, {"who": "ada"}, run_id="mail")
     assert (waits.variables, waits.steps_executed) == ({"n": 42, "who": "ada"}, 2)
@@ -66,7 +66,7 @@ async def test_a_run_that_waits_or_is_in_doubt_tells_the_variables_so_far(tmp_pa
     assert (await lost.decide("lost", "S2", "retry")).variables == doubtful.variables
 
 
-async def test_the_rule_of_the_start_holds_though_the_program_that_resumes_has_none(tmp_path: Path) -> None:
+async def test_approval_rule_of_start_applies_on_resume_without_one(tmp_path: Path) -> None:
     await runtime(tmp_path).run(SEND, {"who": "ada"}, run_id="mail")
     without = Runtime([send], journal=tmp_path / "runs.db")
     assert (await without.resume("mail")).status is RunStatus.WAITING
@@ -74,7 +74,7 @@ async def test_the_rule_of_the_start_holds_though_the_program_that_resumes_has_n
     assert (await without.resume("mail")).response == "denied"
 
 
-async def test_a_function_of_the_program_answers_and_the_events_tell_of_it(tmp_path: Path) -> None:
+async def test_responder_function_answers_and_events_report_it(tmp_path: Path) -> None:
     async def answer(ask: PendingAsk) -> Answer:
         return Answer.approve(by="rule 7")
 
@@ -87,7 +87,7 @@ async def test_a_function_of_the_program_answers_and_the_events_tell_of_it(tmp_p
     assert (await run.result()).response == "sent to x"
 
 
-async def test_a_question_is_answered_ahead(tmp_path: Path) -> None:
+async def test_question_is_answered_in_advance(tmp_path: Path) -> None:
     open_one = Runtime(journal=tmp_path / "runs.db")
     plan = """
     S1: @ASK_HUMAN ("first?")
@@ -100,7 +100,7 @@ async def test_a_question_is_answered_ahead(tmp_path: Path) -> None:
     assert (await open_one.resume("two")).response == "7"
 
 
-def test_without_an_event_loop(tmp_path: Path) -> None:
+def test_people_work_without_event_loop(tmp_path: Path) -> None:
     with runtime(tmp_path) as open_one:
         open_one.run_sync(SEND, {"who": "ada"}, run_id="mail")
         (ask,) = open_one.inbox_sync()
@@ -109,7 +109,7 @@ def test_without_an_event_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("said", ["no", "yes", 1, None, {"verdict": "deny"}])
-def test_only_a_bool_is_accepted_as_an_approval(tmp_path: Path, said: Any) -> None:
+def test_only_bool_is_accepted_as_approval(tmp_path: Path, said: Any) -> None:
     with runtime(tmp_path) as open_one:
         open_one.run_sync(SEND, {"who": "ada"}, run_id="mail")
         with pytest.raises(CallsheetError, match="RUN031: an answer is True, False or an Answer"):
@@ -118,24 +118,24 @@ def test_only_a_bool_is_accepted_as_an_approval(tmp_path: Path, said: Any) -> No
         assert not ask.is_answered
 
 
-async def test_a_rule_that_fits_no_step_is_a_finding(tmp_path: Path) -> None:
+async def test_approval_rule_that_matches_no_step_is_finding(tmp_path: Path) -> None:
     findings = await Runtime([send], approve=["SEMD"]).check(SEND, {"who": "x"})
     assert [d.code for d in findings.warnings] == ["RUN032"]
 
 
 @pytest.mark.parametrize(("rule", "codes"), [("send", []), ("semd", ["RUN032"])])
-async def test_a_rule_for_a_tool_of_an_agent_is_no_finding(rule: str, codes: list[str]) -> None:
+async def test_approval_rule_for_agent_tool_is_no_finding(rule: str, codes: list[str]) -> None:
     plan = 'S1: @AGENT_SOLVE (goal="x", tools=["send"]) > $a\nS2: @RESPOND ($a)'
     findings = await Runtime([send], model=ScriptedModel([]), approve=[rule]).check(plan)
     assert [d.code for d in findings.warnings] == codes
 
 
-def test_the_rules_are_a_list() -> None:
+def test_approval_rules_must_be_list() -> None:
     with pytest.raises(TypeError, match=r"approve=\['SEND'\]"):
         Runtime([send], approve="SEND")
 
 
-async def test_without_a_journal_there_is_no_inbox() -> None:
+async def test_inbox_without_journal_is_error() -> None:
     with pytest.raises(ValueError, match="journal"):
         await Runtime([send]).inbox()
     denied = await Runtime([send], approve=["SEND"]).run(SEND, {"who": "x"})

@@ -36,7 +36,7 @@ class Mail:
         return send
 
 
-async def test_a_call_that_needs_a_yes_and_is_to_be_made_again_needs_another_one(tmp_path: Path) -> None:
+async def test_repeated_call_needs_new_approval(tmp_path: Path) -> None:
     mail = Mail()
     runtime = Runtime([mail.tool()], journal=tmp_path / "runs.db", approve=["SEND"])
     await runtime.run(APART, run_id="mail")
@@ -49,7 +49,7 @@ async def test_a_call_that_needs_a_yes_and_is_to_be_made_again_needs_another_one
     assert (await runtime.resume("mail")).response == "sent to ada"
 
 
-async def test_a_call_that_took_place_asks_nobody_again(tmp_path: Path) -> None:
+async def test_call_decided_as_done_asks_nobody_again(tmp_path: Path) -> None:
     mail = Mail()
     runtime = Runtime([mail.tool()], journal=tmp_path / "runs.db", approve=["SEND"])
     await runtime.run(APART, run_id="mail")
@@ -60,7 +60,7 @@ async def test_a_call_that_took_place_asks_nobody_again(tmp_path: Path) -> None:
     assert mail.calls == 1
 
 
-async def test_an_answer_is_taken_while_a_call_is_in_doubt(tmp_path: Path) -> None:
+async def test_answer_is_accepted_while_call_is_in_doubt(tmp_path: Path) -> None:
     runtime = Runtime([Mail().tool()], journal=tmp_path / "runs.db")
     first = await runtime.run(TOGETHER, run_id="mail")
     assert [c.key for c in first.in_doubt] == ["S1.0.1"]
@@ -73,7 +73,7 @@ async def test_an_answer_is_taken_while_a_call_is_in_doubt(tmp_path: Path) -> No
     assert (await runtime.resume("mail")).response == "sent to ada, yes"
 
 
-async def test_a_decision_is_taken_while_a_person_is_asked(tmp_path: Path) -> None:
+async def test_decision_is_accepted_while_question_is_open(tmp_path: Path) -> None:
     runtime = Runtime([Mail().tool()], journal=tmp_path / "runs.db")
     await runtime.run(TOGETHER, run_id="mail")
     await runtime.decide("mail", "S1", TookPlace("it arrived"))
@@ -82,6 +82,6 @@ async def test_a_decision_is_taken_while_a_person_is_asked(tmp_path: Path) -> No
     assert (await runtime.resume("mail")).response == "it arrived, yes"
 
 
-async def test_a_dry_run_tells_of_the_rules_of_its_runtime() -> None:
+async def test_dry_run_reports_approval_rules_of_runtime() -> None:
     told = await Runtime([Mail().tool()], approve=["SEND"]).dry_run(TOGETHER)
     assert told.totals.to_approve == ("S1",)

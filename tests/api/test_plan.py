@@ -30,7 +30,7 @@ def web_search(query: str) -> list[str]:
 # ------------------------------------------------------------ reading and writing
 
 
-def test_the_same_plan_in_every_syntax_has_one_hash() -> None:
+def test_same_plan_in_every_syntax_has_one_hash() -> None:
     ltp, micro = Plan.parse(LTP), Plan.parse(MICRO)
     data = Plan.from_json(ltp.to_json())
     text = Plan.from_json(json.dumps(ltp.to_json()))
@@ -39,18 +39,18 @@ def test_the_same_plan_in_every_syntax_has_one_hash() -> None:
     assert len({ltp, micro, data, text}) == 1
 
 
-def test_plans_of_other_meaning_differ() -> None:
+def test_different_plans_differ() -> None:
     assert Plan.parse(LTP) != Plan.parse(LTP.replace("tea", "coffee"))
 
 
-def test_a_plan_writes_itself_in_every_spelling() -> None:
+def test_plan_is_written_in_every_syntax() -> None:
     plan = Plan.parse(MICRO)
     assert plan.to_ltp() == str(plan) == LTP
     assert plan.to_micro() == MICRO
     assert plan.to_mermaid().startswith("graph TD")
 
 
-def test_a_json_plan_is_read_and_written(tmp_path: Path) -> None:
+def test_json_plan_round_trips(tmp_path: Path) -> None:
     graph = Plan.parse(LTP).to_dag()
     plan = Plan.parse(graph)
     assert plan == Plan.parse(graph, syntax="dag") == Plan.parse(str(plan))
@@ -66,7 +66,7 @@ def test_a_json_plan_is_read_and_written(tmp_path: Path) -> None:
         assert step.id == "1"
 
 
-def test_arguments_without_a_name_get_those_of_the_given_tools() -> None:
+def test_positional_arguments_get_parameter_names_of_tools() -> None:
     plan = Plan.parse('S1: @WEB_SEARCH ("tea")')
     assert '"args": {"query": "tea"}' in plan.to_dag(tools=[web_search])
     with pytest.raises(CallsheetError, match="DAG070"):
@@ -74,20 +74,20 @@ def test_arguments_without_a_name_get_those_of_the_given_tools() -> None:
 
 
 @given(plans())
-def test_a_written_plan_parses_to_the_same_plan(ir: object) -> None:
+def test_written_plan_parses_to_same_plan(ir: object) -> None:
     plan = Plan(ir)  # type: ignore[arg-type]
     assert Plan.from_json(json.loads(json.dumps(plan.to_json(), ensure_ascii=False))) == plan
     assert Plan.parse(plan.to_ltp(), syntax="ltp") == plan
 
 
-def test_a_named_syntax_is_not_guessed() -> None:
+def test_named_syntax_is_not_guessed() -> None:
     with pytest.raises(PlanError, match="LTP002"):
         Plan.parse(MICRO, syntax="ltp")
     with pytest.raises(ValueError, match="'auto', 'ltp', 'micro', 'dag'"):
         Plan.parse(MICRO, syntax="yaml")  # type: ignore[arg-type]
 
 
-def test_a_bare_word_may_name_an_input() -> None:
+def test_bare_word_may_name_input() -> None:
     (step,) = Plan.parse("respond city", inputs={"city"}).steps
     assert step == Plan.parse("respond $city").steps[0]
 
@@ -96,7 +96,7 @@ def test_a_bare_word_may_name_an_input() -> None:
     ("name", "text"),
     [("p.ltp", LTP), ("p.micro", MICRO), ("p.txt", MICRO), ("p", LTP), ("p.ltp", "\ufeff" + LTP)],
 )
-def test_a_file_is_read_by_its_name_or_its_text(tmp_path: Path, name: str, text: str) -> None:
+def test_file_is_read_by_path_or_from_text(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     plan = Plan.load(tmp_path / name)
     assert plan == Plan.parse(LTP)
@@ -104,18 +104,18 @@ def test_a_file_is_read_by_its_name_or_its_text(tmp_path: Path, name: str, text:
     assert plan.source.name == str(tmp_path / name)
 
 
-def test_a_file_of_canonical_json_is_read(tmp_path: Path) -> None:
+def test_file_of_canonical_json_is_read(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps(Plan.parse(LTP).to_json()))
     assert Plan.load(str(tmp_path / "p.json")) == Plan.parse(LTP)
 
 
-def test_loose_spellings_stand_in_the_notes() -> None:
+def test_loose_spellings_are_in_notes() -> None:
     plan = Plan.parse("S1: @RESPOND ('x')")
     assert {d.code for d in plan.notes} == {"LTP101", "LTP108"}
     assert not Plan.parse(LTP).notes
 
 
-def test_a_plan_is_immutable_and_says_what_it_is() -> None:
+def test_plan_is_immutable_and_has_repr() -> None:
     plan = Plan.parse(LTP, name="tea.ltp")
     with pytest.raises(AttributeError):
         plan.ir = plan.ir  # type: ignore[misc]
@@ -125,7 +125,7 @@ def test_a_plan_is_immutable_and_says_what_it_is() -> None:
     assert plan.step("S9") is None
 
 
-def test_a_plan_that_a_syntax_cannot_express_is_refused_with_a_code() -> None:
+def test_inexpressible_plan_is_refused_with_code() -> None:
     plan = Plan.parse('S1: @NOTIFY (channel="#eng", text="hi")\nS3: @RESPOND ("x")')
     with pytest.raises(CallsheetError) as caught:
         plan.to_micro()
@@ -135,7 +135,7 @@ def test_a_plan_that_a_syntax_cannot_express_is_refused_with_a_code() -> None:
 # ------------------------------------------------------------ what is wrong
 
 
-def test_an_error_carries_every_diagnostic_with_its_place() -> None:
+def test_error_has_every_diagnostic_with_position() -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse('S1: @READ_FILE (path=)\nS2: @RESPOND ("ok")\nS3: ?IF ($x >> 1) THEN @A ()', name="p.ltp")
     error = caught.value
@@ -150,13 +150,13 @@ def test_an_error_carries_every_diagnostic_with_its_place() -> None:
     assert shown[1:3] == ["  1 | S1: @READ_FILE (path=)", "    |                      ^"]
 
 
-def test_text_with_steps_of_ltp_has_errors_of_ltp() -> None:
+def test_ltp_steps_cause_ltp_errors() -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse("S1: @READ (\nS2: @X (a=)\nhello")
     assert {d.code[:3] for d in caught.value.diagnostics} == {"LTP"}
 
 
-def test_shorthand_has_errors_of_the_shorthand() -> None:
+def test_shorthand_causes_shorthand_errors() -> None:
     with pytest.raises(PlanError) as caught:
         Plan.parse('serch "tea"\nrespond 1')
     (wrong,) = caught.value.diagnostics
@@ -172,7 +172,7 @@ def test_shorthand_has_errors_of_the_shorthand() -> None:
         (lambda p: p.write_text(""), "LTP001"),
     ],
 )
-def test_a_file_that_is_no_plan_is_one_kind_of_error(
+def test_file_without_plan_raises_plan_error(
     tmp_path: Path, make: Callable[[Path], object], code: str
 ) -> None:
     make(tmp_path / "p.ltp")
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_plan_is_one_kind_of_error(
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"ir": 99, "steps": []}', "[" * 100_000])
-def test_json_that_is_no_plan_says_so(text: str) -> None:
+def test_json_without_plan_is_reported(text: str) -> None:
     with pytest.raises(PlanError, match="CFG001"):
         Plan.from_json(text)
 
@@ -190,7 +190,7 @@ def test_json_that_is_no_plan_says_so(text: str) -> None:
 # ------------------------------------------------------------ checking
 
 
-def test_a_good_plan_has_no_findings() -> None:
+def test_valid_plan_has_no_findings() -> None:
     found = Plan.parse(LTP).check(tools=[web_search])
     assert found == Findings((), found.source)
     assert found.ok
@@ -199,7 +199,7 @@ def test_a_good_plan_has_no_findings() -> None:
     found.raise_for_errors()
 
 
-def test_findings_answer_what_is_asked_of_them() -> None:
+def test_findings_support_queries() -> None:
     plan = Plan.parse('S1: @WEB_SEARCH (qery="tea", n=$n) > $hits\nS2: GOTO S9', name="p.ltp")
     found = plan.check(tools=[web_search])
     assert not found.ok
@@ -215,14 +215,14 @@ def test_findings_answer_what_is_asked_of_them() -> None:
     assert shown.index("error CHK012") < shown.index("warning CHK015") < shown.index("warning CHK001")
 
 
-def test_without_tools_no_tool_is_unknown_and_with_tools_all_others_are() -> None:
+def test_tools_are_unknown_only_when_tools_are_given() -> None:
     plan = Plan.parse(LTP)
     assert plan.check().ok
     (unknown,) = plan.check(tools=[]).errors
     assert (unknown.code, unknown.help) == ("CHK040", "it is a built-in tool: Runtime(builtins=True)")
 
 
-def test_inputs_count_as_set_and_the_way_out_is_one_for_programs() -> None:
+def test_inputs_count_as_set_and_hint_is_for_programs() -> None:
     plan = Plan.parse('S1: @RESPOND ("Hello", $name)')
     assert not plan.check(inputs={"name"})
     (unset,) = plan.check()

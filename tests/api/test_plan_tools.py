@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dag_plans import step
 
 from callsheet import Limits, Runtime, tool
 from callsheet.api.budget import SharedBudget
@@ -32,7 +33,7 @@ def note(text: str) -> str:
 
 @tool(effect="read")
 async def wait() -> None:
-    """Takes long."""
+    """Takes a long time."""
     WAITING.set()
     await asyncio.sleep(60)
 
@@ -43,16 +44,14 @@ def fail(text: str) -> str:
     raise RuntimeError(text)
 
 
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
-
 GOOD = {
     "title": "Two notes",
     "steps": [step("1", "note", var="x", text="a"), step("2", "note", "1", text="${x}")],
 }
-BAD = {"title": "Fails", "steps": [step("1", "fail", text="down"), step("2", "note", "1", text="never")]}
+BAD = {
+    "title": "Fails",
+    "steps": [step("1", "fail", text="down"), step("2", "note", "1", text="never")],
+}
 
 
 class Desk:
@@ -69,7 +68,7 @@ class Desk:
         return json.loads(await self.tools.handle(name, arguments))
 
 
-def test_both_forms_define_the_same_three_tools() -> None:
+def test_both_forms_define_same_three_tools() -> None:
     openai = {t["function"]["name"]: t["function"] for t in openai_tools()}
     mcp = {t["name"]: t for t in mcp_tools()}
     assert tuple(openai) == tuple(mcp) == NAMES
@@ -81,12 +80,12 @@ def test_both_forms_define_the_same_three_tools() -> None:
     assert mcp["plan_execute"]["annotations"]["destructiveHint"]
 
 
-def test_a_definition_that_somebody_changes_does_not_change_the_next_one() -> None:
+def test_definitions_are_independent_copies() -> None:
     openai_tools()[0]["function"]["parameters"]["properties"].clear()
     assert "goal" in openai_tools()[0]["function"]["parameters"]["properties"]
 
 
-async def test_a_plan_is_made_then_run_by_its_id(tmp_path: Path) -> None:
+async def test_plan_is_made_and_run_by_id(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     made = await desk("plan_create", goal="note it")
     assert (made["success"], made["plan_id"], made["steps_total"], CALLS) == (True, "two-notes", 2, [])
@@ -97,7 +96,7 @@ async def test_a_plan_is_made_then_run_by_its_id(tmp_path: Path) -> None:
     assert done["steps"][1]["result"] == "aaaa"
 
 
-async def test_arguments_may_be_json_text_and_replies_may_be_those_of_mcp(tmp_path: Path) -> None:
+async def test_arguments_may_be_json_text_and_replies_mcp_results(tmp_path: Path) -> None:
     tools = Desk(tmp_path).tools
     assert json.loads(await tools.handle("plan_create", '{"goal": "g"}'))["success"]
     assert "must be an object" in json.loads(await tools.handle("plan_create", '{"goal'))["error"]
@@ -107,14 +106,14 @@ async def test_arguments_may_be_json_text_and_replies_may_be_those_of_mcp(tmp_pa
     assert (await tools.handle_mcp("plan_create"))["isError"]
 
 
-async def test_variables_of_a_call_go_before_those_of_the_plan(tmp_path: Path) -> None:
+async def test_call_variables_override_plan_variables(tmp_path: Path) -> None:
     plan = {"title": "t", "variables": {"v": "own"}, "steps": [step("1", "note", text="${v}")]}
     desk = Desk(tmp_path, plan)
     await desk("plan_create_and_execute", goal="g", variables={"v": "given"})
     assert CALLS == ["given"]
 
 
-async def test_a_plan_that_fails_is_told_with_its_steps_and_stays_saved(tmp_path: Path) -> None:
+async def test_failed_plan_reports_its_steps_and_stays_saved(tmp_path: Path) -> None:
     desk = Desk(tmp_path, BAD)
     done = await desk("plan_create_and_execute", goal="g")
     assert (done["success"], done["steps_total"], done["steps_completed"]) == (False, 2, 0)
@@ -146,7 +145,7 @@ async def test_errors_are_returned_as_data(tmp_path: Path, name: str, arguments:
     assert CALLS == []
 
 
-async def test_a_planner_that_raises_is_told_and_nothing_is_saved(tmp_path: Path) -> None:
+async def test_planner_exception_is_reported_and_saves_nothing(tmp_path: Path) -> None:
     def planner(request: object) -> Any:
         raise KeyError("no key")
 
@@ -159,7 +158,7 @@ async def test_a_planner_that_raises_is_told_and_nothing_is_saved(tmp_path: Path
 # ---------------------------------------------------------------- confirmation
 
 
-async def test_a_plan_that_is_not_confirmed_does_not_run(tmp_path: Path) -> None:
+async def test_unconfirmed_plan_does_not_run(tmp_path: Path) -> None:
     seen: list[PlanProposal] = []
 
     async def confirm(proposal: PlanProposal) -> bool:
@@ -175,14 +174,14 @@ async def test_a_plan_that_is_not_confirmed_does_not_run(tmp_path: Path) -> None
     assert CALLS == ["a", "aa"]
 
 
-async def test_making_a_plan_needs_no_yes(tmp_path: Path) -> None:
+async def test_making_plan_needs_no_confirmation(tmp_path: Path) -> None:
     assert (await Desk(tmp_path, confirm=lambda proposal: False)("plan_create", goal="g"))["success"]
 
 
 # ---------------------------------------------------------------- budgets
 
 
-async def test_plans_and_the_conversation_use_up_one_budget(tmp_path: Path) -> None:
+async def test_plans_and_conversation_share_budget(tmp_path: Path) -> None:
     budget = SharedBudget(Limits(max_calls=4, max_calls_by_tool={"note": 3}))
     desk = Desk(tmp_path, budget=budget)
     budget.count_call("search")
@@ -195,21 +194,21 @@ async def test_plans_and_the_conversation_use_up_one_budget(tmp_path: Path) -> N
     assert budget.refusal("search") is not None
 
 
-async def test_plans_that_are_run_at_once_cannot_overspend(tmp_path: Path) -> None:
+async def test_concurrent_plans_cannot_overspend(tmp_path: Path) -> None:
     desk = Desk(tmp_path, budget=SharedBudget(Limits(max_calls=5)))
     await desk("plan_create", goal="g")
     await asyncio.gather(*(desk("plan_execute", plan_id="two-notes") for _ in range(6)))
     assert len(CALLS) == 5
 
 
-async def test_tools_that_share_a_budget_take_turns(tmp_path: Path) -> None:
+async def test_tools_sharing_budget_are_serialized(tmp_path: Path) -> None:
     budget = SharedBudget(Limits(max_calls=5))
     desks = [Desk(tmp_path / str(n), budget=budget) for n in range(3)]
     await asyncio.gather(*(desk("plan_create_and_execute", goal="g") for desk in desks for _ in range(2)))
     assert len(CALLS) == budget.used.calls == 5
 
 
-async def test_a_plan_that_is_given_up_counts_what_it_has_called(tmp_path: Path) -> None:
+async def test_abandoned_plan_counts_its_calls(tmp_path: Path) -> None:
     desk = Desk(tmp_path, {"title": "t", "steps": [step("1", "note", text="a"), step("2", "wait", "1")]})
     task = asyncio.ensure_future(desk("plan_create_and_execute", goal="g"))
     await WAITING.wait()
@@ -220,7 +219,7 @@ async def test_a_plan_that_is_given_up_counts_what_it_has_called(tmp_path: Path)
     assert not (await desk("plan_execute", plan_id="none"))["success"]  # the turn is free again
 
 
-async def test_a_plan_cannot_run_plans_on_the_budget_that_it_uses(tmp_path: Path) -> None:
+async def test_nested_plan_tools_are_refused_on_same_budget(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     await desk("plan_create", goal="g")
     inner = desk.tools.tools()
@@ -231,7 +230,7 @@ async def test_a_plan_cannot_run_plans_on_the_budget_that_it_uses(tmp_path: Path
     assert "PLN020" in reply["error"]
 
 
-async def test_the_model_that_makes_plans_counts_too(tmp_path: Path) -> None:
+async def test_planning_model_calls_count(tmp_path: Path) -> None:
     model = ChatModel(lambda messages: ModelAnswer(json.dumps(GOOD), 60, 5))
     tools = PlanTools(
         Runtime([note], model=model), PlanLibrary(tmp_path), budget=SharedBudget(Limits(max_tokens=100))
@@ -243,7 +242,7 @@ async def test_the_model_that_makes_plans_counts_too(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
-def test_the_remaining_budget_is_never_negative(most: int, first: int, second: int) -> None:
+def test_remaining_budget_is_never_negative(most: int, first: int, second: int) -> None:
     budget = SharedBudget(Limits(max_calls=most))
     for used in (first, second):
         budget.add(Usage(calls=used))
@@ -251,7 +250,7 @@ def test_the_remaining_budget_is_never_negative(most: int, first: int, second: i
     assert budget.left() == budget.left()
 
 
-async def test_the_plan_tools_serve_another_runtime_as_tools(tmp_path: Path) -> None:
+async def test_plan_tools_serve_as_tools_of_another_runtime(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     outer = Runtime(desk.tools.tools())
     done = await outer.run('S1: @PLAN_CREATE_AND_EXECUTE (goal="g") > $r\nS2: @RESPOND ($r.plan_id)')
@@ -263,7 +262,7 @@ async def test_the_plan_tools_serve_another_runtime_as_tools(tmp_path: Path) -> 
 # ---------------------------------------------------------------- replies
 
 
-async def test_a_huge_result_is_shortened_with_a_mark(tmp_path: Path) -> None:
+async def test_huge_result_is_truncated_with_mark(tmp_path: Path) -> None:
     plan = {"title": "t", "steps": [step("1", "note", var="x", text="z" * 100_000)]}
     text = await Desk(tmp_path, plan).tools.handle("plan_create_and_execute", {"goal": "g"})
     assert len(text) <= 20_000
@@ -286,7 +285,7 @@ _JSON = st.recursive(
     st.dictionaries(st.text(max_size=20), _JSON, max_size=30),
     st.integers(100, 3_000),
 )
-def test_no_reply_is_longer_than_its_bound_and_each_says_how_it_went(
+def test_replies_are_bounded_and_contain_status(
     success: bool, error: str, steps: list[Any], variables: dict[str, Any], most: int
 ) -> None:
     reply = {"success": success, "error": error, "steps": steps, "variables": variables, "plan_id": "p"}

@@ -8,7 +8,7 @@ from callsheet import Runtime
 from callsheet.diagnostics import CallsheetError
 
 
-def test_a_run_becomes_a_file(tmp_path):
+def test_report_is_written_to_file(tmp_path):
     with Runtime(journal=tmp_path / "journal.db") as runtime:
         runtime.run_sync('S1: @CALC ("$n * 1000") > $twice', {"n": 867}, run_id="r1")
         path = runtime.report_sync("last", tmp_path / "r1.html")
@@ -18,6 +18,6 @@ def test_a_run_becomes_a_file(tmp_path):
             runtime.report_sync("r9", tmp_path / "r9.html")
 
 
-def test_without_a_journal_there_is_nothing_to_report(tmp_path):
+def test_report_without_journal_is_error(tmp_path):
     with pytest.raises(ValueError, match="no journal"):
         Runtime().report_sync("r1", tmp_path / "r1.html")

@@ -19,13 +19,13 @@ LOOKS = f"ghp_{'a1B2' * 9}"
 
 @callsheet.tool(effect="read")
 def login(token: str) -> dict[str, Any]:
-    """Tells what it was given, and more."""
+    """Returns its argument and more."""
     return {"token": LOOKS, "said": [f"welcome {token}", token.encode().hex()]}
 
 
 @callsheet.tool(effect="read")
 def fail(token: str) -> str:
-    """Fails with what it was given."""
+    """Fails with its argument in the error."""
     raise ValueError(f"no {token}")
 
 
@@ -43,7 +43,7 @@ def check(shown: str) -> None:
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
-async def test_no_repr_of_a_run_shows_a_secret(tmp_path: Path, is_recorded: bool) -> None:
+async def test_repr_of_run_shows_no_secret(tmp_path: Path, is_recorded: bool) -> None:
     runtime = Runtime([login, fail], journal=tmp_path / "journal.db" if is_recorded else None)
     handle = runtime.start(PLAN, secrets={"token": TOKEN}, run_id="r")
     events = [event async for event in handle]
@@ -59,7 +59,7 @@ async def test_no_repr_of_a_run_shows_a_secret(tmp_path: Path, is_recorded: bool
     assert replace(result, run_id="s").variables == result.variables
 
 
-async def test_a_run_that_is_taken_up_again_is_masked_as_well(tmp_path: Path) -> None:
+async def test_resumed_run_is_masked(tmp_path: Path) -> None:
     runtime = Runtime([login, fail], journal=tmp_path / "journal.db", approve=["LOGIN"])
     waits = await runtime.run(PLAN, secrets={"token": TOKEN}, run_id="r")
     check(repr(waits))
@@ -85,7 +85,7 @@ async def test_errors_of_failed_runs_show_no_secret() -> None:
     assert TOKEN in failed.value.result.response
 
 
-async def test_steps_of_a_graph_are_masked() -> None:
+async def test_graph_steps_are_masked() -> None:
     graph = {
         "title": "p",
         "steps": [

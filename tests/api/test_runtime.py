@@ -52,7 +52,7 @@ GREET = "S1: @GREET ($who) > $text\nS2: @RESPOND ($text)"
 # ------------------------------------------------------------ results
 
 
-async def test_a_result_tells_how_the_run_ended() -> None:
+async def test_result_describes_end_of_run() -> None:
     result = await Runtime([double]).run(
         'S1: @DOUBLE ($n) > $m\nS2: @RESPOND ("$m")', {"n": 4}, run_id="first"
     )
@@ -61,12 +61,12 @@ async def test_a_result_tells_how_the_run_ended() -> None:
     assert result.raise_for_status() is result
 
 
-async def test_a_terminated_plan_has_come_to_its_end() -> None:
+async def test_terminated_plan_counts_as_completed() -> None:
     result = await Runtime().run('S1: TERMINATE ("nothing to do")')
     assert (result.ok, result.terminated, result.response) == (True, True, "nothing to do")
 
 
-async def test_a_failed_plan_is_a_result_that_raises_when_asked() -> None:
+async def test_failed_result_raises_only_on_request() -> None:
     def broken() -> None:
         raise OSError("disk on fire")
 
@@ -77,7 +77,7 @@ async def test_a_failed_plan_is_a_result_that_raises_when_asked() -> None:
     assert caught.value.result is result
 
 
-async def test_a_plan_with_errors_is_refused_before_anything_runs() -> None:
+async def test_plan_with_errors_is_refused_before_anything_runs() -> None:
     calls: list[str] = []
     plan = Plan.parse('S1: @NOTE ("a")\nS2: GOTO S9', name="p.ltp")
     with pytest.raises(PlanError, match=r"p\.ltp:2:5: error CHK012"):
@@ -88,7 +88,7 @@ async def test_a_plan_with_errors_is_refused_before_anything_runs() -> None:
 # ------------------------------------------------------------ inputs
 
 
-async def test_inputs_are_any_data_that_has_json() -> None:
+async def test_inputs_are_json_compatible_data() -> None:
     result = await Runtime().run(
         "S1: @RESPOND ($day, $where)", {"day": date(2026, 1, 31), "where": Path("a")}
     )
@@ -96,12 +96,12 @@ async def test_inputs_are_any_data_that_has_json() -> None:
 
 
 @pytest.mark.parametrize("inputs", [{"$a": 1}, {"a b": 1}, {"": 1}, {"a": object()}, {"a": float("nan")}])
-async def test_inputs_that_no_plan_can_have_are_refused(inputs: dict[str, Any]) -> None:
+async def test_invalid_inputs_are_refused(inputs: dict[str, Any]) -> None:
     with pytest.raises(CallsheetError, match="RUN022"):
         await Runtime().run('S1: @RESPOND ("x")', inputs)
 
 
-async def test_a_run_cannot_change_what_it_was_given() -> None:
+async def test_run_does_not_modify_its_inputs() -> None:
     def grow(items: list[int]) -> list[int]:
         items.append(9)
         return items
@@ -115,7 +115,7 @@ async def test_a_run_cannot_change_what_it_was_given() -> None:
 # ------------------------------------------------------------ tools
 
 
-async def test_tools_are_functions_methods_partials_and_files(tmp_path: Path) -> None:
+async def test_tools_may_be_functions_methods_partials_and_files(tmp_path: Path) -> None:
     class Shop:
         @tool(effect="read")
         def price(self, item: str) -> int:
@@ -130,7 +130,7 @@ async def test_tools_are_functions_methods_partials_and_files(tmp_path: Path) ->
     assert (await runtime.run(plan)).variables == {"a": 4, "b": 3, "c": "Hello YOU", "d": 1.5}
 
 
-def test_an_invalid_tool_is_refused_at_construction() -> None:
+def test_invalid_tool_is_refused_at_construction() -> None:
     with pytest.raises(CallsheetError, match="CFG105"):
         Runtime([lambda n: n])
     with pytest.raises(CallsheetError, match="CFG105"):
@@ -145,7 +145,7 @@ def test_an_invalid_tool_is_refused_at_construction() -> None:
         Runtime([3])  # type: ignore[list-item]
 
 
-async def test_only_the_given_tools_are_reachable(tmp_path: Path) -> None:
+async def test_only_given_tools_are_reachable(tmp_path: Path) -> None:
     plan = 'S1: @WRITE_FILE (path="a.txt", content="x") > $done\nS2: @RESPOND ($done)'
     with pytest.raises(PlanError, match="no tool is called @WRITE_FILE"):
         await Runtime().run(plan)
@@ -154,7 +154,7 @@ async def test_only_the_given_tools_are_reachable(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "x"
 
 
-async def test_built_in_tools_take_settings_and_give_way_to_given_tools(tmp_path: Path) -> None:
+async def test_builtin_tools_take_settings_and_given_tools_override_them(tmp_path: Path) -> None:
     settings = BuiltinSettings(workspace=tmp_path, data=tmp_path, max_write_bytes=2)
     plan = 'S1: @WRITE_FILE (path="a.txt", content="long") ON_FAIL TERMINATE ("$x")'
     assert not (await Runtime(builtins=settings).run(plan)).ok
@@ -164,12 +164,12 @@ async def test_built_in_tools_take_settings_and_give_way_to_given_tools(tmp_path
     assert written == ["long"]
 
 
-def test_a_workspace_without_built_in_tools_is_a_mistake() -> None:
+def test_workspace_without_builtin_tools_is_error() -> None:
     with pytest.raises(ValueError, match="builtins=True"):
         Runtime(workspace=".")
 
 
-async def test_two_runs_never_share_an_idempotency_key() -> None:
+async def test_two_runs_never_share_idempotency_key() -> None:
     keys: list[str] = []
 
     @tool(effect="keyed")
@@ -195,7 +195,7 @@ def starts(folder: Path) -> int:
     return notes.read_text().splitlines().count("start") if notes.exists() else 0
 
 
-async def test_servers_start_when_a_plan_needs_them_and_stay_for_the_next(tmp_path: Path) -> None:
+async def test_servers_start_on_demand_and_are_reused(tmp_path: Path) -> None:
     async with Runtime([double], mcp=workshop(tmp_path), data=tmp_path) as runtime:
         await runtime.run("S1: @DOUBLE (1)")
         assert starts(tmp_path) == 0
@@ -206,7 +206,7 @@ async def test_servers_start_when_a_plan_needs_them_and_stay_for_the_next(tmp_pa
     assert starts(tmp_path) == 1
 
 
-async def test_servers_may_be_a_file_its_content_or_its_table(tmp_path: Path) -> None:
+async def test_servers_may_be_file_text_or_dict(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": workshop(tmp_path)}))
     for given in (file, str(file), {"mcpServers": workshop(tmp_path)}, workshop(tmp_path)):
@@ -214,7 +214,7 @@ async def test_servers_may_be_a_file_its_content_or_its_table(tmp_path: Path) ->
         assert result.variables == {"a": "done"}
 
 
-async def test_a_server_that_cannot_be_opened_is_why_a_plan_is_refused(tmp_path: Path) -> None:
+async def test_server_that_fails_to_open_refuses_plan(tmp_path: Path) -> None:
     servers = {"gone": {"command": str(tmp_path / "no-such-program")}}
     runtime = Runtime([double], mcp=servers, data=tmp_path)
     found = await runtime.check("S1: @SLOW (0)")
@@ -222,7 +222,7 @@ async def test_a_server_that_cannot_be_opened_is_why_a_plan_is_refused(tmp_path:
     assert (await runtime.run("S1: @DOUBLE (1) > $a")).ok
 
 
-def test_a_wrong_configuration_is_said_at_once_with_its_place() -> None:
+def test_invalid_configuration_raises_at_once_with_position() -> None:
     with pytest.raises(CallsheetError) as caught:
         Runtime(mcp={"git": {"comand": "git"}})
     assert caught.value.diagnostics[0].help == "did you mean 'command'?"
@@ -231,14 +231,14 @@ def test_a_wrong_configuration_is_said_at_once_with_its_place() -> None:
 # ------------------------------------------------------------ without a loop
 
 
-def test_the_one_liner_takes_a_plan_its_text_or_its_file(tmp_path: Path, monkeypatch: Any) -> None:
+def test_run_takes_plan_text_or_file(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "p.ltp").write_text(GREET)
     monkeypatch.chdir(tmp_path)
     for plan in (Plan.parse(GREET), GREET, tmp_path / "p.ltp", "p.ltp"):
         assert run(plan, {"who": "Ada"}, tools=[greet]).response == "Hello Ada"
 
 
-def test_within_with_runs_share_what_is_open(tmp_path: Path) -> None:
+def test_runs_within_with_block_share_open_servers(tmp_path: Path) -> None:
     with Runtime(mcp=workshop(tmp_path), data=tmp_path, journal=tmp_path / "j.db") as runtime:
         first = runtime.run_sync("S1: @SLOW (0) > $a", run_id="one")
         second = runtime.run_sync("S1: @SLOW (0) > $a", run_id="two")
@@ -268,7 +268,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_ctrl_c_ends_the_call_at_once_and_the_run_can_be_resumed(tmp_path: Path) -> None:
+def test_ctrl_c_interrupts_call_and_run_is_resumable(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", f"import signal\nsignal.signal(2, signal.default_int_handler)\n{STUCK}", "60"],
         cwd=tmp_path,
@@ -288,7 +288,7 @@ def test_ctrl_c_ends_the_call_at_once_and_the_run_can_be_resumed(tmp_path: Path)
     assert resumed.variables == {"a": "free"}
 
 
-async def test_without_await_is_refused_inside_a_loop_with_the_way_out() -> None:
+async def test_sync_run_inside_event_loop_is_refused_with_hint() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a coroutine that nobody awaits would be one
         with pytest.raises(RuntimeError, match=r"await runtime\.run"):
@@ -299,7 +299,7 @@ async def test_without_await_is_refused_inside_a_loop_with_the_way_out() -> None
             pass
 
 
-async def test_a_runtime_is_opened_once_and_on_one_loop() -> None:
+async def test_runtime_is_opened_once_and_on_one_loop() -> None:
     async with Runtime() as runtime:
         with pytest.raises(RuntimeError, match="open already"):
             await runtime.__aenter__()
@@ -310,7 +310,7 @@ async def test_a_runtime_is_opened_once_and_on_one_loop() -> None:
 # ------------------------------------------------------------ the journal
 
 
-async def test_a_cancelled_await_leaves_a_run_that_can_be_resumed(tmp_path: Path) -> None:
+async def test_cancelled_await_leaves_resumable_run(tmp_path: Path) -> None:
     began, calls = asyncio.Event(), list[str]()
 
     @tool(effect="unsafe")
@@ -336,7 +336,7 @@ async def test_a_cancelled_await_leaves_a_run_that_can_be_resumed(tmp_path: Path
     assert (result.response, calls) == ("12", ["first", "second", "second"])
 
 
-async def test_a_call_in_doubt_is_told_of_and_decided(tmp_path: Path) -> None:
+async def test_call_in_doubt_is_reported_and_decided(tmp_path: Path) -> None:
     @tool(effect="unsafe")
     async def pay(amount: int) -> str:
         raise ToolFailed("no answer", in_doubt=True)
@@ -355,7 +355,7 @@ async def test_a_call_in_doubt_is_told_of_and_decided(tmp_path: Path) -> None:
         await runtime.resume("r1", in_doubt="maybe")  # type: ignore[arg-type]
 
 
-async def test_changed_tools_are_refused_unless_they_are_accepted(tmp_path: Path) -> None:
+async def test_changed_tools_are_refused_unless_accepted(tmp_path: Path) -> None:
     began = asyncio.Event()
 
     def runtime_of(effect: str, seconds: float) -> Runtime:
@@ -380,13 +380,13 @@ async def test_changed_tools_are_refused_unless_they_are_accepted(tmp_path: Path
     assert (await changed.resume("r1", accept_changed_tools=True)).variables == {"a": "waited"}
 
 
-async def test_an_open_journal_is_used_and_left_open(tmp_path: Path) -> None:
+async def test_open_journal_is_used_and_left_open(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "j.db") as journal:
         await Runtime(journal=journal).run("S1: @RESPOND ('x')", run_id="r1")
         assert journal.find_run("r1").status is RunStatus.DONE
 
 
-async def test_a_run_is_found_by_the_beginning_of_its_id_but_streamed_by_the_whole(tmp_path: Path) -> None:
+async def test_run_is_found_by_id_prefix_but_streamed_by_full_id(tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "j.db") as runtime:
         result = await runtime.run("respond 1", run_id="nightly")
         assert await runtime.resume("night") == await runtime.resume("last") == result
@@ -396,12 +396,12 @@ async def test_a_run_is_found_by_the_beginning_of_its_id_but_streamed_by_the_who
                 await runtime.start_resume(text).result()
 
 
-async def test_resuming_needs_a_journal() -> None:
+async def test_resuming_needs_journal() -> None:
     with pytest.raises(ValueError, match="no journal"):
         await Runtime().resume("r1")
 
 
-async def test_limits_are_the_runtimes_or_the_runs() -> None:
+async def test_limits_of_run_override_those_of_runtime() -> None:
     runtime = Runtime(limits=Limits(max_steps=3))
     endless = "S1: @CALC ('1') > $a\nS2: ?IF ($a == 1) THEN GOTO S1\nS3: @RESPOND ('x')"
     assert (await runtime.run(endless)).steps_executed == 3
@@ -411,7 +411,7 @@ async def test_limits_are_the_runtimes_or_the_runs() -> None:
 # ------------------------------------------------------------ the package
 
 
-def test_every_public_name_is_there_and_the_package_lists_them() -> None:
+def test_public_names_exist_and_package_lists_them() -> None:
     for name in callsheet.__all__:
         assert getattr(callsheet, name) is not None
     assert set(callsheet.__all__) <= set(dir(callsheet))

@@ -14,12 +14,12 @@ from callsheet import Answer, CallsheetError, JournalEvent, Runtime, tool
 PLAN = 'S1: @SLOW ("ada") > $a\nS2: @RESPOND ("$a!")'
 
 
-async def test_a_run_is_followed_while_another_runtime_carries_it_on_to_its_end(tmp_path: Path) -> None:
+async def test_tail_follows_run_executed_by_another_runtime(tmp_path: Path) -> None:
     begun, go = threading.Event(), threading.Event()
 
     @tool(effect="read")
     def slow(name: str) -> str:
-        """Waits to be told."""
+        """Waits for a signal."""
         begun.set()
         assert go.wait(60)
         return f"hello {name}"
@@ -41,7 +41,7 @@ async def test_a_run_is_followed_while_another_runtime_carries_it_on_to_its_end(
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_a_run_is_followed_from_the_moment_that_it_is_started(tmp_path: Path, is_open: bool) -> None:
+async def test_tail_follows_run_from_its_start(tmp_path: Path, is_open: bool) -> None:
     runtime = Runtime(journal=tmp_path / "runs.db")
     async with runtime if is_open else nullcontext():
         run = runtime.start("S1: @RESPOND (1)", run_id="r")
@@ -50,7 +50,7 @@ async def test_a_run_is_followed_from_the_moment_that_it_is_started(tmp_path: Pa
     assert seen == ["start", "end"]
 
 
-async def test_a_run_that_was_started_and_never_recorded_is_not_waited_for(tmp_path: Path) -> None:
+async def test_unrecorded_run_is_not_waited_for(tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "runs.db") as runtime:
         run = runtime.start("S1: @NOTHING () > $a", run_id="r")
         with pytest.raises(CallsheetError, match="JRN002"):
@@ -59,7 +59,7 @@ async def test_a_run_that_was_started_and_never_recorded_is_not_waited_for(tmp_p
             await run.result()
 
 
-async def test_following_ends_where_a_run_waits_for_people(tmp_path: Path) -> None:
+async def test_tail_ends_where_run_waits_for_people(tmp_path: Path) -> None:
     async with Runtime(journal=tmp_path / "runs.db") as runtime:
         await runtime.run('S1: @ASK_HUMAN ("who?") > $who\nS2: @RESPOND ($who)', run_id="who")
         seen = [event.type async for event in runtime.tail("who", follow=True)]
@@ -70,7 +70,7 @@ async def test_following_ends_where_a_run_waits_for_people(tmp_path: Path) -> No
     assert (match.what, match.text, match.run_id) == ("answer", "ada", "who")
 
 
-def test_a_text_is_found_in_all_runs_or_in_one(tmp_path: Path) -> None:
+def test_text_is_found_in_all_runs_or_one(tmp_path: Path) -> None:
     with Runtime(journal=tmp_path / "runs.db") as runtime:
         for name in ("ada", "bob"):
             runtime.run_sync("S1: @RESPOND ($who)", {"who": name}, run_id=name)
@@ -86,9 +86,7 @@ def test_a_text_is_found_in_all_runs_or_in_one(tmp_path: Path) -> None:
         Runtime().search_sync("x")
 
 
-def test_a_tail_that_is_left_in_the_middle_says_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_abandoned_tail_warns_about_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Runtime(journal=tmp_path / "j.db") as runtime:
         run = runtime.run_sync('S1: @CALC ("1 + 1") > $a\nS2: @RESPOND ($a)').run_id
 
@@ -103,7 +101,7 @@ def test_a_tail_that_is_left_in_the_middle_says_nothing(
     assert not caplog.records
 
 
-async def test_runs_are_listed_with_what_a_new_process_may_resume(tmp_path: Path) -> None:
+async def test_run_list_shows_resumable_runs(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     async with Runtime([nap], journal=path) as runtime:
         await runtime.run('S1: @RESPOND ("hello")', run_id="done")
@@ -123,6 +121,6 @@ async def test_runs_are_listed_with_what_a_new_process_may_resume(tmp_path: Path
 
 @tool(effect="read")
 async def nap() -> str:
-    """Sleeps for long."""
+    """Sleeps for a long time."""
     await asyncio.sleep(60)
     return "late"

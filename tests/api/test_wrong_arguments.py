@@ -121,7 +121,7 @@ CALLS: dict[str, tuple[str, Callable[[Any, str], object]]] = {
 
 
 @pytest.mark.parametrize("said", CALLS)
-def test_an_argument_of_another_type_is_named(tmp_path: Path, said: str) -> None:
+def test_wrong_argument_type_is_named(tmp_path: Path, said: str) -> None:
     text, call = CALLS[said]
     with Runtime(journal=tmp_path / "j.db") as runtime:
         run = runtime.run_sync(PLAN, {"n": 1}).run_id

@@ -114,7 +114,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Machine:
-    """A folder to work in, and the command line in it."""
+    """A working folder and the command line in it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -122,34 +122,38 @@ class Machine:
         self.journal = folder / "data" / "journal.db"
 
     def write(self, name: str, text: str) -> str:
-        """Write a file and give its name."""
+        """Write a file and return its name."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return name
 
     def plan(self, *steps: str, name: str = "plan.ltp") -> str:
-        """Write a plan of these lines and give its name."""
+        """Write a plan of these lines and return its name."""
         return self.write(name, "\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""]))
 
     def __call__(self, *line: str, stdin: str | bytes | None = None) -> Result:
-        """Type a command line within this process."""
+        """Run a command line in this process."""
         return CliRunner().invoke(main, list(line), input=stdin)
 
+    def run(self, *steps: str, code: int = 0) -> None:
+        """Run a plan of these lines as r1 and expect an exit status."""
+        assert self("run", self.plan(*steps), "--tools", self.tools, "--run-id", "r1").exit_code == code
+
     def json(self, *line: str, stdin: str | None = None) -> Any:
-        """Type a command line with --json and give what it prints."""
+        """Run a command line with --json and return its parsed output."""
         result = self(*line, "--json", stdin=stdin)
         return json.loads(result.stdout)
 
     def spawn(self, *line: str, prefix: str = "", **options: Any) -> subprocess.Popen[str]:
-        """Start a command line as a process of its own; `prefix` is Python that runs before."""
+        """Start a command line in its own process; `prefix` is Python code that runs before."""
         code = f"{_SIGNALS}\n{prefix}\nfrom callsheet.apps.cli.main import main\nmain()"
         command = [sys.executable, "-c", code, *line]
         usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": self.folder}
         return subprocess.Popen(command, text=True, env=dict(os.environ), **usual | options)
 
     def shell(self, *line: str, prefix: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run a command line as a process of its own to its end."""
+        """Run a command line in its own process to its end."""
         with self.spawn(*line, prefix=prefix, **options) as process:
             out, err = process.communicate(timeout=60)
         return subprocess.CompletedProcess(line, process.returncode, out, err)
@@ -170,7 +174,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 @pytest.fixture
 def wait_for() -> Callable[[Path], None]:
-    """Waits until a file is there."""
+    """Waits until a file exists."""
 
     def wait(path: Path) -> None:
         import time
@@ -186,7 +190,7 @@ def wait_for() -> Callable[[Path], None]:
 
 @pytest.fixture
 def with_server(machine: Machine) -> Machine:
-    """The machine with a project's configuration of a server that works and one that does not."""
+    """The machine with a project configuration of one working and one failing server."""
     machine.write("server.py", SERVER)
     servers = {
         "hall": {"command": sys.executable, "args": [str(machine.folder / "server.py")]},

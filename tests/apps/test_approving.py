@@ -16,7 +16,7 @@ TOOLS = ("--tools", "tools.py")
 
 @pytest.fixture
 def waiting(machine):
-    """A run that waits for a yes to a call."""
+    """A run that waits for approval of a call."""
     machine.write("p.ltp", PLAN)
     result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
     assert result.exit_code == 4, result.stderr
@@ -25,7 +25,7 @@ def waiting(machine):
 
 @pytest.fixture
 def later(monkeypatch):
-    """Sets the wall clock ahead by seconds."""
+    """Moves the wall clock forward by seconds."""
     real = time.time
     return lambda seconds: monkeypatch.setattr(time, "time", lambda: real() + seconds)
 
@@ -35,7 +35,7 @@ def notes(machine) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def test_a_run_that_waits_ends_with_4_and_says_what_to_type(machine, waiting):
+def test_waiting_run_exits_with_4_and_prints_commands(machine, waiting):
     assert "may @NOTE be called with exactly this?" in waiting.stderr
     assert '"hello Ada"' in waiting.stderr
     assert "callsheet approve r1 S1.0.1" in waiting.stderr
@@ -43,7 +43,7 @@ def test_a_run_that_waits_ends_with_4_and_says_what_to_type(machine, waiting):
     assert notes(machine) == ""
 
 
-def test_an_approved_run_continues(machine, waiting):
+def test_approved_run_continues(machine, waiting):
     result = machine("approve", "r1", "--by", "Bo", "--note", "fine")
     assert result.exit_code == 0, result.stderr
     assert "callsheet resume r1" in result.stderr
@@ -55,18 +55,18 @@ def test_an_approved_run_continues(machine, waiting):
     assert "approve by Bo: fine" in machine("show", "r1").stdout
 
 
-def test_a_denied_call_is_not_made(machine, waiting):
+def test_denied_call_is_not_made(machine, waiting):
     assert machine("approve", "r1", "S1", "--deny", "--by", "Bo").exit_code == 0
     assert "denied by Bo" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 
 
-def test_resumed_without_an_answer_it_waits_on(machine, waiting):
+def test_run_resumed_without_answer_keeps_waiting(machine, waiting):
     assert machine("resume", "r1").exit_code == 4
     assert machine.json("resume", "r1")["status"] == "waiting"
 
 
-def test_runs_and_show_tell_that_it_waits(machine, waiting):
+def test_runs_and_show_report_waiting_run(machine, waiting):
     assert "waiting" in machine("runs").stdout
     assert machine.json("runs", "--status", "waiting")[0]["run_id"] == "r1"
     shown = machine("show", "r1").stdout
@@ -76,7 +76,7 @@ def test_runs_and_show_tell_that_it_waits(machine, waiting):
     assert "continue with: callsheet resume r1" in machine("show", "r1").stdout
 
 
-def test_the_inbox_tells_of_all_runs(machine, waiting):
+def test_inbox_lists_questions_of_all_runs(machine, waiting):
     machine.write("q.ltp", ASK)
     machine("run", "q.ltp", "--run-id", "r2")
     text = machine("inbox").stdout
@@ -89,11 +89,11 @@ def test_the_inbox_tells_of_all_runs(machine, waiting):
     assert second["until"] > second["since"]
 
 
-def test_an_empty_inbox_says_so(machine):
+def test_empty_inbox_is_reported(machine):
     assert machine("inbox").stdout == "no pending requests\n"
 
 
-def test_a_question_takes_an_answer_that_fits(machine):
+def test_question_takes_valid_answer(machine):
     machine.write("q.ltp", ASK)
     machine("run", "q.ltp", "--run-id", "r2")
     wrong = machine("approve", "r2", "--answer", "soon")
@@ -106,7 +106,7 @@ def test_a_question_takes_an_answer_that_fits(machine):
 
 
 @pytest.mark.parametrize("again", [(), ("--deny",)])
-def test_a_second_answer_is_refused(machine, waiting, again):
+def test_second_answer_is_refused(machine, waiting, again):
     machine("approve", "r1")
     early = machine("approve", "r1", *again)
     assert (early.exit_code, "answered already" in early.stderr) == (2, True)
@@ -115,19 +115,19 @@ def test_a_second_answer_is_refused(machine, waiting, again):
     assert (late.exit_code, "has no pending question" in late.stderr) == (2, True)
 
 
-def test_an_approval_of_something_else_is_refused(machine, waiting):
+def test_approval_of_other_digest_is_refused(machine, waiting):
     (ask,) = machine.json("inbox")
     assert machine("approve", "r1", "--digest", "0" * 64).exit_code == 2
     assert machine("approve", "r1", "--digest", ask["digest"]).exit_code == 0
 
 
-def test_approving_an_unknown_run_or_another_step_is_an_error(machine, waiting):
+def test_approving_unknown_run_or_another_step_is_error(machine, waiting):
     assert "JRN002" in machine("approve", "nobody").stderr
     assert "S7 of run r1 has no pending question" in machine("approve", "r1", "S7").stderr
     assert machine("approve", "r1", "--deny", "--answer", "x").exit_code == 2
 
 
-def test_a_rule_may_stand_in_the_configuration(machine, monkeypatch):
+def test_approval_rule_may_be_in_configuration(machine, monkeypatch):
     machine.write("config.toml", 'approve = ["note"]\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / "config.toml"))
     machine.write("p.ltp", PLAN)
@@ -137,7 +137,7 @@ def test_a_rule_may_stand_in_the_configuration(machine, monkeypatch):
     assert "RUN032" not in quiet.stderr
 
 
-def test_a_rule_on_the_command_line_that_fits_no_step_is_a_warning(machine):
+def test_command_line_rule_matching_no_step_is_warning(machine):
     machine.write("p.ltp", 'S1: @ADD (1) > $n\nS2: @RESPOND ("$n")\n')
     result = machine("run", "p.ltp", *TOOLS, "--approve", "ad")
     assert "warning RUN032: no step calls @AD" in result.stderr
@@ -151,7 +151,7 @@ def test_control_characters_are_escaped_in_questions(machine):
     assert "\x1b" not in machine("inbox").stdout
 
 
-def test_a_question_that_cannot_be_asked_is_found_before_the_run(machine):
+def test_impossible_question_is_found_before_run(machine):
     machine.write(
         "p.ltp", 'S1: @ASK_HUMAN ("?", timeout="soon") > $a\nS2: @ASK_HUMAN ("?", option=["a"]) > $b\n'
     )
@@ -160,7 +160,7 @@ def test_a_question_that_cannot_be_asked_is_found_before_the_run(machine):
     assert "CHK041" in found
 
 
-def test_with_wait_the_process_stays_until_somebody_answers(machine):
+def test_wait_keeps_process_until_answer(machine):
     machine.write("p.ltp", PLAN)
     command = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note", "--wait")
     with machine.spawn(*command) as process:
@@ -176,14 +176,14 @@ def test_with_wait_the_process_stays_until_somebody_answers(machine):
     assert "callsheet approve r1" in err
 
 
-def test_without_a_journal_a_call_that_needs_a_yes_is_denied(machine):
+def test_call_needing_approval_without_journal_is_denied(machine):
     machine.write("p.ltp", PLAN)
     result = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--approve", "note", "--no-journal")
     assert "nobody can be asked" in result.stdout
     assert notes(machine) == ""
 
 
-def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
+def test_call_not_approved_in_time_is_denied(machine, later):
     machine.write("p.ltp", PLAN)
     run = ("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--run-id", "r1", "--approve", "note")
     waits = machine(*run, "--approval-timeout", "3d", "--approval-timeout", "NOTE=30s")
@@ -200,7 +200,7 @@ def test_a_call_that_nobody_approves_in_time_is_denied(machine, later):
     assert notes(machine) == ""
 
 
-def test_the_time_for_an_approval_may_stand_in_the_configuration(machine, later):
+def test_approval_timeout_may_be_in_configuration(machine, later):
     machine.write("p.ltp", PLAN)
     machine.write(
         "home/config/callsheet/config.toml",
@@ -213,7 +213,7 @@ def test_the_time_for_an_approval_may_stand_in_the_configuration(machine, later)
 
 
 @pytest.mark.parametrize("said", ["soon", "0s", "NOTE=", "2000d"])
-def test_a_time_for_an_approval_that_is_none_is_refused(machine, said):
+def test_invalid_approval_timeout_is_refused(machine, said):
     machine.write("p.ltp", PLAN)
     refused = machine("run", "p.ltp", *TOOLS, "--var", "who=Ada", "--approval-timeout", said)
     assert refused.exit_code == 2
@@ -223,7 +223,7 @@ def test_a_time_for_an_approval_that_is_none_is_refused(machine, said):
     assert "CFG016" in refused.stderr
 
 
-def test_a_word_that_looks_like_another_is_spelled_out_where_a_call_is_approved(machine):
+def test_confusable_letters_are_spelled_out_in_approvals(machine):
     plan = machine.plan('S1: @NOTE (line="to p\u0430ypal@x.org") > $a')
     forged = machine("run", plan, "--tools", machine.tools, "--approve", "NOTE")
     assert r"line has letters that look like Latin ones: p\u0430ypal@x.org" in forged.stderr

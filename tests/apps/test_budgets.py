@@ -7,7 +7,7 @@ import pytest
 FOUR = "\n".join(f"S{n}: @ADD (a={n}) > $a" for n in range(1, 5))
 
 
-def test_a_loop_that_a_limit_cuts_off_is_not_told_to_be_ok(machine):
+def test_loop_cut_by_limit_is_not_reported_ok(machine):
     plan = machine.plan("S1: ?FOREACH ($n in [1, 2, 3]) THEN @ADD (a=$n) > $all")
     lines = machine("run", plan, "--tools", machine.tools, "--max-calls", "2").stderr.splitlines()
     told = next(line for line in lines if line.startswith("S1") and "$all" in line)
@@ -15,7 +15,7 @@ def test_a_loop_that_a_limit_cuts_off_is_not_told_to_be_ok(machine):
     assert "its limit is 2" in told
 
 
-def test_a_step_whose_only_call_a_limit_refuses_has_a_line_of_its_end(machine):
+def test_step_refused_by_limit_has_end_line(machine):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, "--max-calls", "1")
     told = [line.split()[:2] for line in result.stderr.splitlines() if line.startswith("S")]
     assert told == [["S1", "started"], ["S1", "ok"], ["S2", "started"], ["S2", "stopped"]]
@@ -29,7 +29,7 @@ def test_a_step_whose_only_call_a_limit_refuses_has_a_line_of_its_end(machine):
         (["--no-guards", "--max-calls", "@add=2"], "max_calls_by_tool", "--max-calls ADD=N"),
     ],
 )
-def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options, budget, hint):
+def test_limit_error_names_its_option(machine, options, budget, hint):
     plan = machine.plan(FOUR)
     result = machine("run", plan, "--tools", machine.tools, *options)
     assert result.exit_code == 1
@@ -44,13 +44,13 @@ def test_a_run_over_a_limit_fails_and_says_which_option_sets_it(machine, options
     assert "used     3 steps · 2 calls (ADD 2)" in machine("show", "last").stdout
 
 
-def test_a_cap_for_a_tool_that_no_step_calls_is_a_warning(machine):
+def test_cap_for_uncalled_tool_is_warning(machine):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, "--max-calls", "AD=1")
     assert result.exit_code == 0
     assert "warning RUN032: no step calls @AD, whose calls are limited" in result.stderr
 
 
-def test_a_run_that_had_ended_says_that_nothing_was_called(machine):
+def test_resuming_ended_run_reports_no_calls(machine):
     line = ("--tools", machine.tools, "--run-id", "r", "--max-calls", "1")
     assert machine("run", machine.plan(FOUR), *line).exit_code == 1
     again = machine("resume", "r", "--max-calls", "10")
@@ -61,13 +61,13 @@ def test_a_run_that_had_ended_says_that_nothing_was_called(machine):
 
 
 @pytest.mark.parametrize("bad", [["--max-calls", "add=x"], ["--max-time", "soon"], ["--max-cost", "-1"]])
-def test_a_limit_that_is_none_is_a_mistake_of_usage(machine, bad):
+def test_invalid_limit_is_usage_error(machine, bad):
     result = machine("run", machine.plan(FOUR), "--tools", machine.tools, *bad)
     assert result.exit_code == 2
     assert bad[1].removeprefix("add=") in result.stderr
 
 
-def test_the_configuration_file_sets_limits_and_options_take_their_place(machine, monkeypatch, tmp_path):
+def test_options_override_limits_of_configuration(machine, monkeypatch, tmp_path):
     config = tmp_path / "limits.toml"
     config.write_text("[limits]\nmax_calls = 3\nmax_items = 7\n\n[limits.max_calls_by_tool]\nadd = 2\n")
     monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
@@ -81,7 +81,7 @@ def test_the_configuration_file_sets_limits_and_options_take_their_place(machine
     assert (limits["max_calls"], limits["max_items"], limits["max_calls_by_tool"]) == (4, 7, {"ADD": 4})
 
 
-def test_a_limit_in_the_configuration_file_that_is_none_is_named(machine, monkeypatch, tmp_path):
+def test_invalid_limit_in_configuration_is_named(machine, monkeypatch, tmp_path):
     config = tmp_path / "limits.toml"
     config.write_text("[limits]\nmax_steps = 0\n")
     monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
@@ -90,7 +90,7 @@ def test_a_limit_in_the_configuration_file_that_is_none_is_named(machine, monkey
     assert "max_steps must be at least 1" in result.stderr
 
 
-def test_a_loop_that_a_limit_ended_is_not_shown_as_done(machine):
+def test_loop_ended_by_limit_is_not_shown_as_done(machine):
     plan = machine.plan("S1: ?FOREACH ($i IN $n) THEN @ADD ($i) > $all", "S2: @RESPOND ($all)")
     line = ("--tools", machine.tools, "--var", "n=[1, 2, 3]", "--max-calls", "2")
     assert machine("run", plan, *line).exit_code == 1

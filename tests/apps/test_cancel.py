@@ -16,7 +16,7 @@ pytestmark = pytest.mark.crash
 
 
 def events(machine: Any) -> list[EventType]:
-    """The kinds of the run's events; nothing but its end stands behind its cancellation."""
+    """The kinds of the events of the run; only the end follows the cancellation."""
     with Journal.open_to_read(machine.journal) as journal:
         assert journal.verify("r") is None
         kinds = [event.type for event in journal.events("r")]
@@ -38,7 +38,7 @@ def until(condition: Any) -> None:
 
 
 def asked(machine: Any, kind: EventType) -> bool:
-    """Whether the run's journal has an event of this kind by now."""
+    """Whether the journal of the run has an event of this kind."""
     if not machine.journal.exists():
         return False
     with Journal.open_to_read(machine.journal) as journal:
@@ -46,7 +46,7 @@ def asked(machine: Any, kind: EventType) -> bool:
 
 
 def ended_for_good(machine: Any, *calls: str) -> None:
-    """The run is cancelled, its journal says so, and resuming it calls nothing and says the same."""
+    """The run is cancelled in the journal, and resuming it makes no call and reports the same."""
     assert status(machine) == "cancelled"
     kinds = events(machine)
     again = machine.json("resume", "r")
@@ -57,7 +57,7 @@ def ended_for_good(machine: Any, *calls: str) -> None:
     assert (refused.exit_code, "JRN032" in refused.stderr) == (2, True)
 
 
-def test_a_run_that_waits_for_people(machine):
+def test_waiting_run_is_cancelled(machine):
     plan = machine.plan('S1: @NOTE ("one") > $a', 'S2: @ASK_HUMAN ("go on?") > $b', 'S3: @NOTE ("two") > $c')
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r").exit_code == 4
     done = machine("cancel", "r", "--reason", "not any more")
@@ -71,7 +71,7 @@ def test_a_run_that_waits_for_people(machine):
     ended_for_good(machine, "one")
 
 
-def test_a_run_with_a_call_in_doubt_tells_of_the_call(machine):
+def test_run_with_call_in_doubt_is_cancelled_and_call_reported(machine):
     plan = machine.plan('S1: @DIE ("marker") > $a', 'S2: @NOTE ("two") > $b')
     machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r")
     assert machine("resume", "r").exit_code == 4
@@ -87,7 +87,7 @@ def test_a_run_with_a_call_in_doubt_tells_of_the_call(machine):
     assert machine("decide", "r", "S1", "retry").exit_code == 2
 
 
-def test_a_run_whose_process_was_killed(machine):
+def test_run_of_killed_process_is_cancelled(machine):
     plan = machine.plan('S1: @NOTE ("one") > $a', 'S2: @DIE ("marker") > $b')
     machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r")
     told = machine.json("cancel", "r")
@@ -95,7 +95,7 @@ def test_a_run_whose_process_was_killed(machine):
     ended_for_good(machine, "one")
 
 
-def test_a_run_whose_call_is_under_way_in_another_process(machine, wait_for):
+def test_run_with_call_in_flight_elsewhere_is_cancelled(machine, wait_for):
     plan = machine.plan('S1: @NOTE ("one", wait=60) > $a', 'S2: @NOTE ("two") > $b')
     process = machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r")
     wait_for(machine.folder / "notes.txt")
@@ -118,7 +118,7 @@ def test_a_run_whose_call_is_under_way_in_another_process(machine, wait_for):
     ],
     ids=["a timer", "an answer"],
 )
-def test_a_run_whose_process_waits_for_something(machine, steps, options, kind):
+def test_run_waiting_in_another_process_is_cancelled(machine, steps, options, kind):
     plan = machine.plan(*steps)
     process = machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r", *options)
     until(lambda: asked(machine, kind))
@@ -128,7 +128,7 @@ def test_a_run_whose_process_waits_for_something(machine, steps, options, kind):
     ended_for_good(machine)
 
 
-def test_a_process_that_does_not_hear_leaves_it_to_the_next_resumption(machine, wait_for):
+def test_unresponsive_process_is_cancelled_at_next_resume(machine, wait_for):
     plan = machine.plan('S1: @LOOK ("seen", wait=60) > $a', 'S2: @NOTE ("two") > $b')
     process = machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r")
     wait_for(machine.folder / "seen")
@@ -143,7 +143,7 @@ def test_a_process_that_does_not_hear_leaves_it_to_the_next_resumption(machine, 
     ended_for_good(machine)
 
 
-def test_cancelling_an_ended_or_unknown_run_is_an_error(machine):
+def test_cancelling_ended_or_unknown_run_is_error(machine):
     plan = machine.plan('S1: @RESPOND ("done")')
     machine("run", plan, "--run-id", "r")
     refused = machine("cancel", "r")

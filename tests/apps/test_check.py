@@ -26,14 +26,14 @@ def test_five_broken_lines_give_five_errors_with_line_and_caret(machine):
     assert result.stdout.splitlines()[-1] == "p.ltp: 5 errors"
 
 
-def test_the_same_errors_as_json_are_on_standard_output(machine):
+def test_errors_as_json_are_on_stdout(machine):
     found = machine.json("check", machine.write("p.ltp", FIVE_BROKEN))
     assert found["ok"] is False
     assert [d["line"] for d in found["diagnostics"]] == [2, 3, 4, 5, 6]
     assert all(d["source"] == "p.ltp" and d["code"].startswith("LTP") for d in found["diagnostics"])
 
 
-def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
+def test_only_worst_of_many_findings_are_printed_with_count(machine):
     steps = [f"S{n}: @NONE ($missing) > $x{n}" for n in range(1_000)]
     plan = machine.write("p.ltp", "\n".join(steps))
     result = machine("check", plan)
@@ -47,7 +47,7 @@ def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_
     assert (ran.exit_code, ran.stderr.count(": error ")) == (2, 100)
 
 
-def test_a_good_plan_is_ok_and_has_a_hash(machine):
+def test_valid_plan_is_ok_with_hash(machine):
     plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
     assert machine("check", plan).stdout == "plan.ltp: ok, 2 steps\n"
     (row,) = machine.json("check", plan)["plans"]
@@ -56,7 +56,7 @@ def test_a_good_plan_is_ok_and_has_a_hash(machine):
     assert len(row["plan_hash"]) == 64
 
 
-def test_several_plans_are_all_looked_at(machine):
+def test_several_plans_are_all_checked(machine):
     good = machine.plan('S1: @RESPOND ("x")')
     result = machine("check", good, "absent.ltp", machine.write("bad.ltp", FIVE_BROKEN))
     assert result.exit_code == 2
@@ -65,19 +65,19 @@ def test_several_plans_are_all_looked_at(machine):
     assert "bad.ltp: 5 errors" in result.stdout
 
 
-def test_standard_input_is_a_dash(machine):
+def test_dash_reads_standard_input(machine):
     result = machine("check", "-", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
     assert result.stdout == "<stdin>: ok, 1 step\n"
 
 
-def test_an_unknown_tool_is_an_error_with_the_nearest_name(machine):
+def test_unknown_tool_is_error_with_nearest_name(machine):
     result = machine("check", machine.plan('S1: @FETCH_PGE (url="x") > $a', "S2: @RESPOND ($a)"))
     assert result.exit_code == 2
     assert "no tool is called @FETCH_PGE" in result.stdout
     assert "did you mean @FETCH_PAGE?" in result.stdout
 
 
-def test_an_unknown_tool_is_a_warning_where_a_configuration_was_not_asked(machine):
+def test_unknown_tool_is_warning_without_asked_configuration(machine):
     machine.write(".mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
     result = machine(
         "check", machine.plan("S1: @GIT_LOG () > $a", "S2: @FETCH_PGE ($a)", "S3: @RESPOND ($a)")
@@ -88,7 +88,7 @@ def test_an_unknown_tool_is_a_warning_where_a_configuration_was_not_asked(machin
     assert "help: did you mean @FETCH_PAGE? `callsheet check --mcp-config FILE` asks" in result.stdout
 
 
-def test_a_named_configuration_is_asked(with_server):
+def test_named_configuration_is_asked(with_server):
     good = with_server.plan('S1: @GREET (name="x") > $a', "S2: @RESPOND ($a)")
     bad = with_server.plan('S1: @GREETS (name="x") > $a', "S2: @RESPOND ($a)", name="bad.ltp")
     assert with_server("check", good, "--mcp-config", ".mcp.json").exit_code == 0
@@ -97,19 +97,19 @@ def test_a_named_configuration_is_asked(with_server):
     assert "did you mean @GREET?" in result.stdout
 
 
-def test_no_tools_looks_at_the_plan_alone(machine):
+def test_no_tools_checks_plan_alone(machine):
     plan = machine.plan('S1: @ANYTHING (x="y") > $a', "S2: @RESPOND ($a)")
     assert machine("check", "--no-tools", plan).exit_code == 0
 
 
-def test_tools_of_a_python_file_are_known_with_their_arguments(machine):
+def test_tools_file_declares_tools_and_arguments(machine):
     plan = machine.plan("S1: @ADD (a=1, c=2) > $a", "S2: @RESPOND ($a)")
     result = machine("check", plan, "--tools", machine.tools)
     assert result.exit_code == 2
     assert "@ADD has no argument c" in result.stdout
 
 
-def test_a_given_variable_is_set(machine):
+def test_given_variable_counts_as_set(machine):
     plan = machine.plan("S1: @RESPOND ($city)")
     assert "1 warning" in machine("check", plan).stdout
     assert machine("check", plan, "--var", "city=Oslo").stdout == "plan.ltp: ok, 1 step\n"
@@ -127,7 +127,7 @@ def test_check_reports_what_this_version_cannot_run(machine, step):
     assert "RUN010" in machine("check", plan).stdout
 
 
-def test_tools_that_the_operator_does_not_let_agents_call_are_errors(machine, monkeypatch):
+def test_tools_hidden_from_agents_are_errors(machine, monkeypatch):
     plan = machine.plan('S1: @AGENT_SOLVE (goal="x", tools=["note"]) > $a', "S2: @RESPOND ($a)")
     line = ("check", plan, "--tools", machine.tools)
     assert machine(*line).exit_code == 0
@@ -138,14 +138,14 @@ def test_tools_that_the_operator_does_not_let_agents_call_are_errors(machine, mo
     assert "TOL001" in machine("check", unknown, "--tools", machine.tools).stdout
 
 
-def test_a_configured_model_carries_out_agents_too(machine, monkeypatch):
+def test_configured_model_executes_agents(machine, monkeypatch):
     model = machine.write("config.toml", '[model]\nmodel = "openai:some-model"\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", model)
     plan = machine.plan('S1: @AGENT_SOLVE (goal="x") > $a', "S2: @RESPOND ($a)")
     assert "RUN010" not in machine("check", plan).stdout
 
 
-def test_a_plan_in_canonical_json_is_read(machine):
+def test_canonical_json_plan_is_read(machine):
     from callsheet.frontends.ltp import parse
     from callsheet.ir import plan_to_json
 
@@ -164,7 +164,7 @@ def test_a_plan_in_canonical_json_is_read(machine):
         ('{"a":' * 2000, "DAG003"),
     ],
 )
-def test_json_that_is_no_plan_is_refused(machine, text, said):
+def test_json_without_plan_is_refused(machine, text, said):
     result = machine("check", machine.write("p.json", text))
     assert result.exit_code == 2
     assert said in result.stdout
@@ -178,7 +178,7 @@ def test_json_that_is_no_plan_is_refused(machine, text, said):
         ('\ufeffS1: @RESPOND ("x")'.encode("utf-16-be"), "it is UTF-16 text"),
     ],
 )
-def test_bytes_that_are_not_utf8_are_refused(machine, data, told):
+def test_non_utf8_bytes_are_refused(machine, data, told):
     (machine.folder / "p.ltp").write_bytes(data)
     result = machine("check", "p.ltp")
     assert result.exit_code == 2
@@ -186,14 +186,14 @@ def test_bytes_that_are_not_utf8_are_refused(machine, data, told):
     assert "help: save it in the encoding UTF-8" in result.stdout
 
 
-def test_a_folder_is_no_plan(machine):
+def test_folder_is_not_plan(machine):
     (machine.folder / "my plans").mkdir()
     told = machine("check", "my plans").stdout
     assert "error CFG012: the plan my plans cannot be read: it is a folder" in told
     assert "help: name its files, for example with the pattern 'my plans'/*.ltp" in told
 
 
-def test_errors_of_reading_and_of_checking_are_told_in_one_look(machine, tmp_path):
+def test_syntax_and_check_errors_are_reported_together(machine, tmp_path):
     plan = tmp_path / "plan.ltp"
     plan.write_text(
         'S1: @READ_FILE (path="a" > $b\n'

@@ -48,7 +48,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ["--tools", tools, "--mcp-config", servers, "--model", f"{model}:answer"]
 
 
-def test_the_three_ways_are_told_with_what_they_took(sources: list[str]) -> None:
+def test_three_approaches_are_reported_with_costs(sources: list[str]) -> None:
     said = CliRunner().invoke(
         main, ["compare-react", "What do they cost?", *sources, "--expect", "2 and 5", "--json"]
     )
@@ -60,7 +60,7 @@ def test_the_three_ways_are_told_with_what_they_took(sources: list[str]) -> None
     assert (plan["compiling"], plan["repairs"], plan["replans"]) == (1, 0, 0)
 
 
-def test_attempts_are_summed_up_and_shared_among_those_that_solved_the_goal(sources: list[str]) -> None:
+def test_attempts_are_averaged_over_solved_ones(sources: list[str]) -> None:
     line = ["compare-react", "What?", *sources, "--times", "3", "--expect", "2 and 5", "--json"]
     plan, loop, _ = json.loads(CliRunner().invoke(main, line).stdout)["ways"]
     assert (plan["solved"], plan["model_calls"], plan["calls"]) == (3, 3, 6)
@@ -83,7 +83,7 @@ def answer(messages):
 '''
 
 
-def test_repairs_and_new_plans_count_on_the_side_of_the_plan(sources: list[str], tmp_path: Path) -> None:
+def test_repairs_and_new_plans_count_for_plan(sources: list[str], tmp_path: Path) -> None:
     (tmp_path / "roundabout.py").write_text(ROUNDABOUT)
     line = ["compare-react", "What is a pen?", *sources[:-1], f"{tmp_path / 'roundabout.py'}:answer"]
     said = CliRunner().invoke(main, [*line, "--expect", "2", "--json"])
@@ -94,7 +94,7 @@ def test_repairs_and_new_plans_count_on_the_side_of_the_plan(sources: list[str],
     assert "no action, twice" in loop["error"]
 
 
-def test_a_function_judges_the_answers_and_what_is_wrong_is_told(sources: list[str]) -> None:
+def test_judge_function_decides_and_its_reason_is_shown(sources: list[str]) -> None:
     check = sources[-1].replace(":answer", ":is_right")
     said = CliRunner().invoke(main, ["compare-react", "What?", *sources, "--check", check])
     assert said.exit_code == 0, said.output

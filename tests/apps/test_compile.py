@@ -23,7 +23,7 @@ WRONG = "S1: @plus (a=1, b=2) > $v1\nS2: @respond ($v1)"
 
 @pytest.fixture
 def home(machine):
-    """A machine whose model is a function that gives the answers of a file and notes what it was asked."""
+    """A machine whose model is a function that returns answers from a file and records its requests."""
     machine.write(
         "model.py",
         "import json, pathlib\n"
@@ -46,7 +46,7 @@ def asked(home):
     return json.loads(path.read_text()) if path.exists() else []
 
 
-def test_a_goal_becomes_the_text_of_a_plan_that_runs(home):
+def test_compiled_goal_prints_runnable_plan(home):
     done = home(*LINE)
     assert (done.exit_code, done.stdout) == (0, TEXT)
     assert "1 call of function:ask" in done.stderr
@@ -54,13 +54,13 @@ def test_a_goal_becomes_the_text_of_a_plan_that_runs(home):
     assert home.json("run", "plan.ltp", "--tools", "tools.py")["response"] == "It is 3"
 
 
-def test_with_out_the_plan_is_written_to_a_file(home):
+def test_out_writes_plan_to_file(home):
     done = home(*LINE, "--out", "plan.ltp")
     assert (done.exit_code, done.stdout) == (0, "")
     assert (home.folder / "plan.ltp").read_text() == TEXT
 
 
-def test_json_tells_the_plan_and_what_it_took(home):
+def test_json_has_plan_and_usage(home):
     home.write("answers.json", json.dumps([WRONG, GOOD]))
     told = home.json(*LINE)
     assert (told["ok"], told["text"], told["from"], told["near"]) == (True, TEXT, "model", [])
@@ -69,7 +69,7 @@ def test_json_tells_the_plan_and_what_it_took(home):
     assert "no tool is called @PLUS" in asked(home)[1][-1]["content"]
 
 
-def test_a_plan_that_stays_wrong_ends_with_2_and_its_text_is_shown(home):
+def test_plan_invalid_after_repair_exits_with_2_and_is_shown(home):
     home.write("answers.json", json.dumps([WRONG]))
     done = home(*LINE)
     assert (done.exit_code, done.stdout) == (2, "")
@@ -79,7 +79,7 @@ def test_a_plan_that_stays_wrong_ends_with_2_and_its_text_is_shown(home):
     assert "2 calls of function:ask" in done.stderr
 
 
-def test_a_wrong_answer_is_written_beside_the_plan_s_place(home):
+def test_invalid_answer_is_written_beside_out_path(home):
     home.write("answers.json", json.dumps([WRONG]))
     done = home(*LINE, "--out", "plan.ltp")
     assert done.exit_code == 2
@@ -90,26 +90,26 @@ def test_a_wrong_answer_is_written_beside_the_plan_s_place(home):
     assert [d["code"] for d in told["diagnostics"]][:2] == ["CMP007", "CHK040"]
 
 
-def test_an_answer_that_cannot_be_written_is_printed(home):
+def test_unwritable_answer_is_printed(home):
     done = home(*LINE, "--out", "no/such/folder/plan.ltp")
     assert done.exit_code == 2
     assert "CFG014" in done.stderr
     assert "@ADD (a=1, b=2)" in done.stderr
 
 
-def test_without_a_model_the_way_out_is_said(home):
+def test_missing_model_error_names_remedy(home):
     done = home("compile", GOAL, "--tools", "tools.py")
     assert done.exit_code == 2
     assert "error CMP001" in done.stderr
     assert "--model" in done.stderr
 
 
-def test_an_empty_goal_asks_nobody(home):
+def test_empty_goal_makes_no_request(home):
     assert "CMP002" in home("compile", " ", *LINE[2:]).stderr
     assert asked(home) == []
 
 
-def test_the_prompt_can_be_had_without_asking(home):
+def test_prompt_is_printed_without_request(home):
     done = home(*LINE, "--prompt", "--context", "They are small.")
     assert done.exit_code == 0
     assert "@add (a: int, b?: int)" in done.stdout
@@ -132,14 +132,14 @@ KEPT = ("--plans", "kept")
 
 
 def keep(home, goal=GOAL):
-    """Keep a plan for a goal, with the tools that it was made for."""
+    """Store a plan for a goal, with the tools that it was made for."""
     registry = local_registry(load_tools(home.folder / "tools.py"), None)
     plan = parse(TEXT.replace(GOAL, goal)).require()
     tools = pins_for_library(plan, registry)
     PlanLibrary(home.folder / "kept").save(plan, "sums", tools=tools, goal=goal)
 
 
-def test_a_new_plan_can_be_kept_at_once_and_answers_its_goal_from_then_on(home):
+def test_saved_plan_answers_its_goal_next_time(home):
     done = home(*LINE, "--save-as", "sums", *KEPT)
     assert (done.exit_code, done.stdout) == (0, TEXT)
     assert "callsheet run sums" in done.stderr
@@ -154,7 +154,7 @@ def test_a_new_plan_can_be_kept_at_once_and_answers_its_goal_from_then_on(home):
     assert told["saved"] == {"id": "sums", "version": 2}
 
 
-def test_a_plan_that_is_wrong_is_not_kept_and_a_bad_id_asks_nobody(home):
+def test_invalid_plan_is_not_saved_and_bad_id_makes_no_request(home):
     assert "PLN001" in home(*LINE, "--save-as", "no/id", *KEPT).stderr
     assert asked(home) == []
     home.write("answers.json", json.dumps([WRONG]))
@@ -162,7 +162,7 @@ def test_a_plan_that_is_wrong_is_not_kept_and_a_bad_id_asks_nobody(home):
     assert PlanLibrary(home.folder / "kept").ids() == ()
 
 
-def test_a_plan_that_is_kept_for_the_goal_is_taken_without_asking_a_model(home):
+def test_stored_plan_for_goal_is_used_without_model(home):
     keep(home)
     done = home("compile", "add one  and two.", "--tools", "tools.py", *KEPT)
     assert (done.exit_code, done.stdout) == (0, TEXT)
@@ -172,13 +172,13 @@ def test_a_plan_that_is_kept_for_the_goal_is_taken_without_asking_a_model(home):
     assert told["id"].startswith("sums")
 
 
-def test_the_library_can_be_passed_over(home):
+def test_library_can_be_skipped(home):
     keep(home)
     assert home.json(*LINE, *KEPT, "--no-library")["from"] == "model"
     assert len(asked(home)) == 1
 
 
-def test_a_plan_for_a_near_goal_is_shown_and_not_taken_unasked(home):
+def test_plan_for_similar_goal_is_shown_and_not_used(home):
     keep(home, "Add one and two and three")
     done = home(*LINE, *KEPT)
     assert "a similar goal" in done.stderr
@@ -187,7 +187,7 @@ def test_a_plan_for_a_near_goal_is_shown_and_not_taken_unasked(home):
     assert len(asked(home)) == 1
 
 
-def test_a_kept_plan_whose_tools_are_gone_is_not_taken(home):
+def test_stored_plan_with_missing_tools_is_not_used(home):
     keep(home)
     told = home("compile", GOAL, *KEPT)
     assert told.exit_code == 2
@@ -198,7 +198,7 @@ def test_a_kept_plan_whose_tools_are_gone_is_not_taken(home):
 
 
 def configured(machine, monkeypatch, provider, **more):
-    """The command that compiles with the model of this provider."""
+    """The compile command with the model of this provider."""
     said = {"url": f"{provider.url}/v1", "name": "small", **more}
     lines = "".join(f"{key} = {json.dumps(value)}\n" for key, value in said.items())
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / machine.write("c.toml", f"[model]\n{lines}")))
@@ -207,7 +207,7 @@ def configured(machine, monkeypatch, provider, **more):
 
 
 @pytest.mark.parametrize("wrong", FAILURES)
-def test_a_provider_that_fails_is_told_by_its_code_and_the_next_command_is_well(machine, monkeypatch, wrong):
+def test_provider_failure_has_code_and_next_command_works(machine, monkeypatch, wrong):
     behaviour, code = FAILURES[wrong]
     code = "CMP005" if wrong == "empty" else code  # what is empty is no plan: asked for again, then told so
     with serving(always=behaviour) as provider:
@@ -223,7 +223,7 @@ def test_a_provider_that_fails_is_told_by_its_code_and_the_next_command_is_well(
         assert machine(*line).stdout == TEXT
 
 
-def test_a_constraint_that_a_provider_refuses_is_left_out_and_told(machine, monkeypatch):
+def test_constraint_refused_by_provider_is_dropped_with_note(machine, monkeypatch):
     def refusing(request) -> None:
         held = "grammar" in request.asked.body
         (refuses(400, "grammar is not supported") if held else answer(GOOD))(request)
@@ -236,8 +236,8 @@ def test_a_constraint_that_a_provider_refuses_is_left_out_and_told(machine, monk
 
 
 @pytest.mark.parametrize("llguidance", [False, True])
-def test_a_server_that_leaves_a_grammar_out_in_silence_is_found_out(machine, monkeypatch, llguidance):
-    """As llama.cpp does with a grammar of llguidance that it cannot compile."""
+def test_server_silently_ignoring_grammar_is_detected(machine, monkeypatch, llguidance):
+    """Like llama.cpp with a grammar of llguidance that it cannot compile."""
     prose = "Sure! Here is how I would add one and two with the tools that I have."
     with serving(answer(prose), answer(GOOD)) as provider:
         done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance))
@@ -249,7 +249,7 @@ def test_a_server_that_leaves_a_grammar_out_in_silence_is_found_out(machine, mon
     assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
 
 
-def test_an_answer_that_its_grammar_allows_is_not_suspected(machine, monkeypatch):
+def test_answer_allowed_by_grammar_raises_no_doubt(machine, monkeypatch):
     thinking = answer("<think>\nOne and two.\n</think>\n\n" + GOOD)
     for said in (answer(GOOD), thinking):
         with serving(always=said) as provider:

@@ -26,27 +26,27 @@ PLAN = json.dumps({"id": "copy", "steps": STEPS})
 YAML = "steps:\n- {index: 1, title: Read, tool: read_file, args: {path: i}, depends_on: []}\n"
 
 
-def test_a_json_plan_is_checked_with_its_tools(machine):
+def test_json_plan_is_checked_against_tools(machine):
     result = machine("check", machine.write("p.json", PLAN))
     assert "p.json: ok, 2 steps" in result.stdout
     assert machine("check", machine.write("p.yaml", YAML)).exit_code == 0
 
 
-def test_errors_of_form_and_of_the_graph_are_reported_together(machine):
+def test_errors_of_form_and_of_graph_are_reported_together(machine):
     steps = [{**STEPS[0], "depends_on": ["2"], "titel": 1}, {**STEPS[1], "args": None}]
     result = machine.json("check", machine.write("p.json", json.dumps({"id": "A", "steps": steps})))
     assert {d["code"] for d in result["diagnostics"]} >= {"DAG013", "DAG012", "DAG011", "CHK061"}
     assert all(d["line"] == 1 for d in result["diagnostics"] if d["code"].startswith("DAG"))
 
 
-def test_a_dependency_on_a_step_that_could_not_be_read_is_not_called_unknown(machine):
+def test_dependency_on_unreadable_step_is_not_reported_unknown(machine):
     steps = [{**STEPS[0]}, {**STEPS[1], "args": None}]
     result = machine("check", machine.write("p.json", json.dumps({"steps": steps})))
     assert "DAG011" in result.stdout
     assert "CHK060" not in result.stdout
 
 
-def test_a_json_plan_is_written_in_its_canonical_form(machine):
+def test_json_plan_is_formatted_canonically(machine):
     path = machine.write("p.json", PLAN)
     assert machine("fmt", path).exit_code == 0
     written = (machine.folder / "p.json").read_text()
@@ -54,7 +54,7 @@ def test_a_json_plan_is_written_in_its_canonical_form(machine):
     assert machine("fmt", "--check", path).exit_code == 0
 
 
-def test_fmt_refuses_files_whose_content_it_would_lose(machine):
+def test_fmt_refuses_files_that_would_lose_content(machine):
     text = json.dumps({"notes": "mine", "steps": STEPS})
     result = machine("fmt", machine.write("p.json", text))
     assert result.exit_code == 2
@@ -63,12 +63,12 @@ def test_fmt_refuses_files_whose_content_it_would_lose(machine):
     assert machine("fmt", machine.write("p.yaml", YAML)).exit_code == 2
 
 
-def test_a_yaml_plan_is_printed_as_json(machine):
+def test_yaml_plan_is_printed_as_json(machine):
     result = machine("fmt", "--to", "dag", machine.write("p.yml", YAML))
     assert json.loads(result.stdout)["steps"][0]["index"] == "1"
 
 
-def test_a_json_plan_becomes_a_text_and_back(machine):
+def test_json_plan_converts_to_text_and_back(machine):
     text = machine("fmt", "--to", "ltp", machine.write("p.json", PLAN))
     assert "S1: @READ_FILE" in text.stdout
     assert "DAG071" in text.stderr
@@ -76,13 +76,13 @@ def test_a_json_plan_becomes_a_text_and_back(machine):
     assert [s["depends_on"] for s in json.loads(back.stdout)["steps"]] == [[], ["S1"]]
 
 
-def test_steps_that_a_graph_cannot_express_are_refused_with_their_position(machine):
+def test_steps_that_graph_cannot_express_are_refused_with_their_position(machine):
     result = machine("fmt", "--to", "dag", machine.plan("S1: @A () > $x", "S2: ?IF ($x == 1) THEN GOTO S1"))
     assert result.exit_code == 2
     assert "plan.ltp:4:1: error DAG070: a JSON plan cannot express GOTO (step S2)" in result.stderr
 
 
-def test_arguments_without_a_name_get_those_of_built_in_tools_and_python_functions(machine):
+def test_positional_arguments_get_parameter_names_of_builtin_and_python_tools(machine):
     plan = machine.plan('S1: @READ_FILE ("a.txt") > $a', "S2: @SHOUT ($a)")
     refused = machine("fmt", "--to", "dag", plan)
     assert refused.exit_code == 2
@@ -97,18 +97,18 @@ def test_arguments_without_a_name_get_those_of_built_in_tools_and_python_functio
     assert [s["args"] for s in json.loads(made.stdout)["steps"]] == [{"path": "a.txt"}, {"text": "${a}"}]
 
 
-def test_a_plan_on_standard_input_is_json_if_it_looks_so(machine):
+def test_stdin_that_looks_like_json_is_read_as_json(machine):
     assert machine("fmt", "-", stdin=PLAN).exit_code == 0
     assert machine("check", "--syntax", "dag", "-", stdin=YAML).exit_code == 0
 
 
-def test_a_picture_stands_level_by_level(machine):
+def test_graph_is_drawn_by_level(machine):
     path = machine.write("p.json", PLAN)
     lines = machine("graph", path).stdout.splitlines()
     assert [line[:4] for line in lines] == ["○ 1.", "", "○ 2."]
     assert machine("graph", "--format", "mermaid", path).stdout.startswith("graph TD")
 
 
-def test_the_schema_is_printed_as_it_is_published(machine):
+def test_printed_schema_equals_published_one(machine):
     published = Path(__file__).parents[2] / "docs" / "dag.schema.json"
     assert json.loads(machine("schema", "dag").stdout) == json.loads(published.read_text("utf-8"))

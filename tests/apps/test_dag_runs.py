@@ -36,7 +36,7 @@ def plan(machine, *steps):
     )
 
 
-def test_independent_steps_finish_after_a_failure_and_resume_continues_the_rest(machine):
+def test_independent_steps_finish_after_failure_and_resume_continues_rest(machine):
     failed = machine("run", plan(machine), "--tools", machine.tools, "--run-id", "r")
     assert failed.exit_code == 1
     assert written(machine) == ["one Ada", "three one Ada"]
@@ -51,14 +51,14 @@ def test_independent_steps_finish_after_a_failure_and_resume_continues_the_rest(
     assert written(machine) == ["five", "four now", "one Ada", "three one Ada"]
 
 
-def test_variables_of_the_plan_are_overridden_at_the_start(machine):
+def test_plan_variables_are_overridden_at_start(machine):
     machine.write("missing.txt", "there")
     result = machine("run", plan(machine), "--tools", machine.tools, "--var", "who=Bob", "--var", "n=2")
     assert result.exit_code == 0
     assert written(machine) == ["five", "four there", "one Bob", "six", "three one Bob"]
 
 
-def test_on_fail_terminate_ends_the_plan(machine):
+def test_on_fail_terminate_ends_plan(machine):
     said = {"retry": 1, "delay": 0, "terminate": "stopped by ${who}"}
     result = machine(
         "run",
@@ -73,7 +73,7 @@ def test_on_fail_terminate_ends_the_plan(machine):
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_stopped_goes_on_without_doing_anything_twice(machine, wait_for, sent):
+def test_stopped_run_continues_without_repeating_calls(machine, wait_for, sent):
     steps = [
         step("1", "note", line="one", var="a"),
         step("2", "look", "1", path="here", wait=3.0),

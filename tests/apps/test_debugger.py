@@ -55,7 +55,7 @@ PLAN = (
 
 @pytest.fixture
 def bills(machine):
-    """A machine with a run that failed, and one that did not."""
+    """A machine with a failed and a successful run."""
     tools, plan = machine.write("bills.py", TOOLS), machine.plan(*PLAN)
     for who, run_id in (("ann", "bill"), ("bob", "fine")):
         machine("run", plan, "--tools", tools, "--var", f"who={who}", "--run-id", run_id)
@@ -63,7 +63,7 @@ def bills(machine):
 
 
 class Terminal:
-    """A pseudo-terminal with a command in it."""
+    """A pseudo-terminal that runs a command."""
 
     def __init__(self, folder, *line):
         self._ours, theirs = pty.openpty()
@@ -83,12 +83,12 @@ class Terminal:
         os.close(theirs)
 
     def press(self, keys, wanted):
-        """Type keys; gives what is drawn then, once `wanted` is in it."""
+        """Press keys and return the screen once it contains `wanted`."""
         os.write(self._ours, keys.encode())
         return self.shows(wanted)
 
     def shows(self, wanted):
-        """What is drawn, once `wanted` is in it."""
+        """The screen, once it contains `wanted`."""
         data, until = "", time.monotonic() + 60
         while wanted not in data:
             ready, _, _ = select.select([self._ours], [], [], max(0.0, until - time.monotonic()))
@@ -97,7 +97,7 @@ class Terminal:
         return data
 
     def end(self):
-        """The exit status, once the command has ended by itself."""
+        """The exit status after the command has ended by itself."""
         until = time.monotonic() + 60
         while self._process.poll() is None and time.monotonic() < until:
             ready, _, _ = select.select([self._ours], [], [], 0.1)
@@ -120,7 +120,7 @@ def terminal(bills):
     made.stop()
 
 
-def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
+def test_keys_step_through_run_on_terminal(bills, terminal):
     first = terminal.shows("q quit")
     assert "run bill  FAILED at S3" in first
     assert "<- likely cause" in first
@@ -143,7 +143,7 @@ def test_keys_go_through_a_run_on_a_terminal(bills, terminal):
     assert read((bills.folder / "bill.yaml").read_text()).document.chain.failed_at_step == 4
 
 
-def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, terminal):
+def test_arrows_and_buffered_keys_work_and_ctrl_c_quits(bills, terminal):
     terminal.shows("q quit")
     terminal.press("\x1b[A\x1b[A\x1bOC", "event 4 of 10")
     terminal.press("jjke\r", "wrote bill.html")
@@ -152,7 +152,7 @@ def test_arrows_and_keys_typed_ahead_are_taken_and_ctrl_c_ends_it(bills, termina
     assert "<html" in (bills.folder / "bill.html").read_text()
 
 
-def test_without_a_terminal_the_steps_are_printed(bills):
+def test_steps_are_printed_without_terminal(bills):
     said = bills("debug", "bill").stdout.splitlines()
     assert said[0].startswith("run bill  FAILED at S3  ")
     assert [line.split()[:2] for line in said[1:]] == [["ok", "S1"], ["FAIL", "S2"], ["FAIL", "S3"]]
@@ -169,7 +169,7 @@ def test_without_a_terminal_the_steps_are_printed(bills):
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(100, 24), (40, 10), (20, 3), (8, 2), (200, 60)])
-def test_no_screen_is_left_and_the_selected_step_is_on_it(columns, lines):
+def test_screen_is_restored_and_shows_selected_step(columns, lines):
     rows = tuple(
         Row(n, "ok", f"S{n}", "@日本 (x=\x1b[2J)", n, n, float(n), n + 1.0, "$a  F1 .95", n == 7)
         for n in range(50)

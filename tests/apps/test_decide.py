@@ -32,7 +32,7 @@ def mail(log: str, n: int) -> str:
 
 @pytest.fixture
 def killed(machine):
-    """A run that was killed in the 40th mail of a thousand, with another call beside it."""
+    """A run killed in the 40th mail of a thousand, with another call in flight."""
     machine.write("tools.py", TOOLS)
     plan = machine.plan(
         'S1: ?FOREACH ($i IN $n) THEN @MAIL (log="mails", n=$i) > $sent',
@@ -44,7 +44,7 @@ def killed(machine):
     return machine
 
 
-def test_a_killed_loop_leaves_at_most_its_window_in_doubt_and_goes_on_after_the_decision(killed):
+def test_killed_loop_leaves_at_most_its_window_in_doubt(killed):
     (run,) = killed.json("runs")
     (call,) = run["in_doubt"]
     assert (call["key"], call["item"], call["args"]["n"]) == ("S1.39.1", 39, 40)
@@ -62,7 +62,7 @@ def test_a_killed_loop_leaves_at_most_its_window_in_doubt_and_goes_on_after_the_
     assert set(mails.values()) == {1}
 
 
-def test_decisions_that_cannot_be_are_refused_and_change_nothing(killed):
+def test_invalid_decisions_are_refused_and_change_nothing(killed):
     events = killed.json("show", "r")["events"]
     for line, code in [
         (("S1", "maybe"), "CFG010"),
@@ -82,7 +82,7 @@ def test_decisions_that_cannot_be_are_refused_and_change_nothing(killed):
     assert "has been decided already: skip" in killed("decide", "r", "S1", "skip").stderr
 
 
-def test_a_python_tool_killed_after_its_effect_gets_the_same_key_again(machine):
+def test_python_tool_killed_after_effect_gets_same_key_again(machine):
     machine.write("tools.py", TOOLS)
     plan = machine.plan('S1: @KEYED (log="sent", n=40) > $a', "S2: @RESPOND ($a)")
     died = machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
@@ -93,7 +93,7 @@ def test_a_python_tool_killed_after_its_effect_gets_the_same_key_again(machine):
 
 
 @pytest.mark.parametrize(("policy", "answer"), [("fail", "the policy is to fail it"), ("retry", "")])
-def test_a_policy_of_the_run_holds_after_a_crash_but_repeats_no_undeclared_tool(machine, policy, answer):
+def test_policy_applies_after_crash_and_undeclared_tool_is_not_repeated(machine, policy, answer):
     machine.write("tools.py", TOOLS)
     plan = machine.plan('S1: @MAIL (log="mails", n=40) > $a', "S2: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--on-in-doubt", policy)

@@ -31,7 +31,7 @@ def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProces
 
 @pytest.mark.servers
 @pytest.mark.usefixtures("demonstration_servers")
-def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Path) -> None:
+def test_demo_draws_checks_runs_and_explains_plan(tmp_path: Path) -> None:
     places = ("--dir", str(tmp_path / "demo"), "--journal", str(tmp_path / "journal.db"))
     done = callsheet("demo", *places, CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
@@ -49,7 +49,7 @@ def test_the_demonstration_draws_checks_runs_and_explains_its_plan(tmp_path: Pat
 
 @pytest.mark.servers
 @pytest.mark.usefixtures("demonstration_servers")
-def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) -> None:
+def test_demo_can_be_prepared_without_run(tmp_path: Path) -> None:
     done = callsheet("demo", "--prepare", "--dir", str(tmp_path), CALLSHEET_PINS=str(tmp_path / "pins.json"))
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["graph", "check", "run", "show"]
@@ -57,7 +57,7 @@ def test_the_demonstration_can_be_prepared_without_running_it(tmp_path: Path) ->
 
 
 @pytest.mark.servers
-def test_a_goal_becomes_a_plan_by_a_model_and_runs_on_the_same_servers(tmp_path: Path) -> None:
+def test_goal_is_compiled_by_model_and_runs_on_demo_servers(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "def ask(messages):\n"
         "    assert 'tickets (id, title, state)' in messages[-1]['content']\n"
@@ -74,7 +74,7 @@ def test_a_goal_becomes_a_plan_by_a_model_and_runs_on_the_same_servers(tmp_path:
     assert "chain verified" in done.stdout
 
 
-def test_a_goal_without_a_model_says_how_to_get_one_before_anything_is_made(tmp_path: Path) -> None:
+def test_goal_without_model_is_refused_before_setup(tmp_path: Path) -> None:
     nowhere = {"CALLSHEET_MODELS": str(tmp_path / "none"), "CALLSHEET_MODEL": ""}
     done = callsheet("demo", "--goal", "--dir", str(tmp_path / "demo"), **nowhere)
     assert done.returncode == 2
@@ -83,7 +83,7 @@ def test_a_goal_without_a_model_says_how_to_get_one_before_anything_is_made(tmp_
     assert not (tmp_path / "demo").exists()
 
 
-def test_the_plan_of_the_demonstration_stands_among_the_examples() -> None:
+def test_demo_plan_equals_example() -> None:
     assert (ROOT / "examples" / "release.ltp").read_text(encoding="utf-8") == plan_text()
 
 
@@ -93,7 +93,7 @@ def test_examples_are_canonical(path: Path) -> None:
     assert format_plan(parse(text).require()) == text
 
 
-def test_the_readme_shows_the_inbox_example_its_picture_and_its_answer(tmp_path: Path) -> None:
+def test_readme_shows_inbox_example_diagram_and_answer(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = ROOT / "examples" / "inbox.ltp"
     shown, *_ = re.findall(r"```ltp\n(.*?)```", readme, re.DOTALL)
@@ -106,9 +106,7 @@ def test_the_readme_shows_the_inbox_example_its_picture_and_its_answer(tmp_path:
     assert done.stdout.strip() in readme
 
 
-def test_an_abandoned_installation_of_servers_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_abandoned_server_installation_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, told = tmp_path / "python", tmp_path / "pid"
     slow.write_text(f"#!/bin/sh\nsleep 600 &\necho $! > {told}.new\nmv {told}.new {told}\nwait\n")
     slow.chmod(0o755)

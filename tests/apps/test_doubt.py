@@ -19,7 +19,7 @@ async def pay(log: str) -> str:
 '''
 
 
-def test_an_unsafe_call_that_times_out_is_not_tried_again_unasked(machine, tmp_path):
+def test_timed_out_unsafe_call_is_not_retried(machine, tmp_path):
     (tmp_path / "tools.py").write_text(TOOLS)
     log, journal = tmp_path / "log", str(tmp_path / "journal.db")
     (tmp_path / "plan.ltp").write_text(

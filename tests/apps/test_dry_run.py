@@ -10,7 +10,7 @@ def files_of(machine):
     return {p.relative_to(machine.folder) for p in machine.folder.rglob("*") if "__pycache__" not in p.parts}
 
 
-def test_tools_are_not_called_and_nothing_is_left_behind(machine):
+def test_tools_are_not_called_and_nothing_is_written(machine):
     plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @NOTE (line=$seen)", "S3: @RESPOND ($seen)")
     before = files_of(machine)
 
@@ -22,7 +22,7 @@ def test_tools_are_not_called_and_nothing_is_left_behind(machine):
     assert files_of(machine) == before
 
 
-def test_run_says_the_same_with_dry_run(machine):
+def test_run_dry_run_prints_same_report(machine):
     plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @RESPOND ($seen)")
     line = (plan, "--tools", machine.tools)
 
@@ -30,7 +30,7 @@ def test_run_says_the_same_with_dry_run(machine):
     assert not machine.journal.exists()
 
 
-def test_calls_of_agents_are_in_the_totals_and_limited_by_the_operator(machine, monkeypatch):
+def test_agent_calls_are_in_totals_and_limited_by_operator(machine, monkeypatch):
     plan = machine.plan(
         'S1: @AGENT_SOLVE (goal="x", tools=["look", "note"], max_turns=4) > $a', "S2: @RESPOND ($a)"
     )
@@ -44,7 +44,7 @@ def test_calls_of_agents_are_in_the_totals_and_limited_by_the_operator(machine, 
     assert (done.exit_code, "AGT002" in done.stderr) == (2, True)
 
 
-def test_a_run_without_dry_run_has_nothing_to_assume(machine):
+def test_assume_needs_dry_run(machine):
     plan = machine.plan('S1: @RESPOND ("x")')
 
     result = machine("run", plan, "--assume", "S1=3")
@@ -53,7 +53,7 @@ def test_a_run_without_dry_run_has_nothing_to_assume(machine):
     assert "--dry-run" in result.stderr
 
 
-def test_no_server_is_started_unless_it_is_asked_for(machine):
+def test_servers_start_only_on_request(machine):
     server = machine.write("server.py", "open('started', 'w').close()\n")
     config = {"mcpServers": {"hall": {"command": sys.executable, "args": [server]}}}
     machine.write(".mcp.json", json.dumps(config))
@@ -69,7 +69,7 @@ def test_no_server_is_started_unless_it_is_asked_for(machine):
     assert (machine.folder / "started").exists()
 
 
-def test_servers_that_are_asked_tell_the_names_of_arguments(with_server):
+def test_asked_servers_provide_argument_names(with_server):
     plan = with_server.plan('S1: @GREET ("Ada") > $g', "S2: @RESPOND ($g)")
 
     shown = with_server("dry-run", plan, "--ask-servers").stdout
@@ -77,7 +77,7 @@ def test_servers_that_are_asked_tell_the_names_of_arguments(with_server):
     assert 'name: "Ada"' in shown
 
 
-def test_assumed_results_resolve_the_rest(machine):
+def test_assumed_results_resolve_later_steps(machine):
     plan = machine.plan(
         'S1: @LOOK (path="mark") > $seen:json',
         "S2: ?IF ($seen.n > 2) THEN @NOTE (line=$seen.text)",
@@ -91,7 +91,7 @@ def test_assumed_results_resolve_the_rest(machine):
     assert steps[0]["result"] == {"is": "assumed", "value": {"n": 3, "text": "t"}}
 
 
-def test_a_step_that_is_not_there_cannot_be_assumed(machine):
+def test_missing_step_cannot_be_assumed(machine):
     plan = machine.plan('S1: @LOOK (path="mark") > $seen', "S2: @RESPOND ($seen)")
 
     for said, hint in (("S11=3", "did you mean S1"), ("S2=3", "calls nothing"), ("S1", "has no =")):
@@ -100,7 +100,7 @@ def test_a_step_that_is_not_there_cannot_be_assumed(machine):
         assert hint in result.stderr
 
 
-def test_a_plan_that_run_would_refuse_is_refused(machine):
+def test_plan_refused_by_run_is_refused(machine):
     plan = machine.plan("S1: @LOOKS ($x) > $y", "S2: GOTO S9")
 
     assert machine("dry-run", plan, "--tools", machine.tools).exit_code == 2
@@ -109,7 +109,7 @@ def test_a_plan_that_run_would_refuse_is_refused(machine):
     assert {"CHK040", "CHK012"} <= {d["code"] for d in found["diagnostics"]}
 
 
-def test_transforms_are_worked_out(machine):
+def test_transforms_are_evaluated(machine):
     plan = machine.plan(
         'S1: @CALC ("$n * 2") > $m', 'S2: @SELECT ($l, query="[?k].v") > $v', "S3: @RESPOND ($m, $v)"
     )
@@ -132,7 +132,7 @@ control = ["path"]
 """
 
 
-def test_a_policy_says_of_each_step_what_it_refuses_asks_and_sees_to(machine):
+def test_policy_verdict_is_shown_per_step(machine):
     machine.write("ours.toml", OURS)
     plan = machine.plan(
         'S1: @FETCH_PAGE (url="https://example.org/") > $p',
@@ -162,7 +162,7 @@ def test_a_policy_says_of_each_step_what_it_refuses_asks_and_sees_to(machine):
     assert set(steps) == {"S1", "S2", "S4"}
 
 
-def test_steps_that_a_person_would_be_asked_about_are_named_as_with_run(machine):
+def test_steps_needing_approval_are_named_as_by_run(machine):
     plan = machine.plan('S1: @NOTE (line="one") > $a', "S2: @ADD (a=1) > $b")
     told = machine("dry-run", plan, "--tools", machine.tools, "--approve", "note", "--json")
     as_run = machine("run", plan, "--tools", machine.tools, "--approve", "note", "--dry-run", "--json")
@@ -172,7 +172,7 @@ def test_steps_that_a_person_would_be_asked_about_are_named_as_with_run(machine)
     )
 
 
-def test_a_plan_that_a_policy_lets_pass_says_so_and_an_approved_step_is_not_asked_about(machine):
+def test_accepted_plan_is_reported_and_approved_step_not_asked(machine):
     machine.write("ours.toml", OURS)
     plan = machine.plan('S1: @NOTE (line="hello") > $n', 'S2: @RESPOND ("done")')
     line = ("dry-run", plan, "--tools", machine.tools, "--policy", "ours.toml", "--approved", "S1")
@@ -184,7 +184,7 @@ def test_a_plan_that_a_policy_lets_pass_says_so_and_an_approved_step_is_not_aske
     assert "a person is asked" not in result.stdout
 
 
-def test_a_run_that_is_not_recorded_has_nobody_to_ask(machine):
+def test_unrecorded_run_cannot_ask_people(machine):
     machine.write("ours.toml", OURS)
     plan = machine.plan('S1: @NOTE (line="hello") > $n')
     line = ("run", plan, "--tools", machine.tools, "--policy", "ours.toml", "--dry-run", "--no-journal")

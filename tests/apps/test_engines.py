@@ -20,45 +20,43 @@ def plan(machine: Machine) -> str:
     return machine.plan('S1: @CALC ("1 + 1") > $x', 'S2: @RESPOND ("$x")')
 
 
-def test_a_server_that_does_not_answer_is_named_and_nothing_is_recorded(machine: Machine, plan: str) -> None:
+def test_unreachable_server_is_named_and_nothing_is_recorded(machine: Machine, plan: str) -> None:
     said = machine("run", plan, *_NOWHERE)
     assert said.exit_code == 2
     assert "TMP002: no Temporal server answers at 127.0.0.1:1" in said.stderr
     assert json.loads(machine("runs", "--json").stdout) == []
 
 
-def test_a_worker_needs_a_server(machine: Machine) -> None:
+def test_worker_needs_server(machine: Machine) -> None:
     said = machine("worker", "--address", "127.0.0.1:1")
     assert (said.exit_code, "TMP002" in said.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("secret", ["NOT_THERE", "token=env:HOME", ""])
-def test_a_worker_that_has_not_the_secret_it_is_to_give_does_not_start(machine: Machine, secret: str) -> None:
+def test_worker_without_its_secret_does_not_start(machine: Machine, secret: str) -> None:
     said = machine("worker", "--address", "127.0.0.1:1", "--secret", "HOME", "--secret", secret)
     assert (said.exit_code, "SEC005" in said.stderr) == (2, True)
     assert "--secret DEPLOY_TOKEN" in said.stderr
 
 
 @pytest.mark.parametrize("secret", ["x=file:x.txt", "x=-", "x"])
-def test_a_run_on_temporal_takes_secrets_by_the_name_of_a_variable_alone(
-    machine: Machine, plan: str, secret: str
-) -> None:
+def test_temporal_run_takes_secrets_only_from_environment(machine: Machine, plan: str, secret: str) -> None:
     said = machine("run", plan, *_NOWHERE, "--secret", secret)
     assert (said.exit_code, "TMP008" in said.stderr) == (2, True)
 
 
-def test_a_plan_that_looks_into_a_secret_is_not_given_to_temporal(machine: Machine) -> None:
+def test_plan_reading_secret_is_refused_on_temporal(machine: Machine) -> None:
     plan = machine.plan('S1: ?IF ($x == "a") THEN @RESPOND ("yes")', "S2: @RESPOND ($x)")
     said = machine("run", plan, *_NOWHERE, "--secret", "x=env:HOME")
     assert (said.exit_code, "S1 has a condition on the secret $x" in said.stderr) == (2, True)
 
 
-def test_where_the_engine_is_belongs_to_the_engine(machine: Machine, plan: str) -> None:
+def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, plan: str) -> None:
     assert "need --engine temporal" in machine("run", plan, "--detach").stderr
     assert "exclude each other" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
 
 
-def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, plan: str) -> None:
+def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) -> None:
     machine("run", plan, "--run-id", "here")
     with Journal.open(machine.journal) as journal:
         start = next(iter(journal.events("here"))).body or {}
@@ -79,7 +77,7 @@ def test_the_copy_of_a_remote_run_cannot_be_resumed_locally(machine: Machine, pl
     assert '"status": "running"' in json.dumps(json.loads(machine("runs", "--json").stdout))
 
 
-def test_interrupting_the_wait_for_a_remote_run_prints_that_it_continues(
+def test_interrupted_wait_for_remote_run_prints_that_it_continues(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert report_interrupt(KeyboardInterrupt(), "r", " --journal j.db", on_server=True) == 130

@@ -9,7 +9,7 @@ UNTIDY = "PLAN_START\nS1: @fetch_page(url='x')>$a  # why\nS2: RESPOND($a)\nPLAN_
 TIDY = '# ltp: 1\nPLAN_START\nS1: @FETCH_PAGE (url="x") > $a  # why\nS2: @RESPOND ($a)\nPLAN_END\n'
 
 
-def test_a_file_is_written_in_its_canonical_form(machine):
+def test_file_is_written_in_canonical_form(machine):
     machine.write("p.ltp", UNTIDY)
     result = machine("fmt", "p.ltp")
     assert result.exit_code == 0
@@ -18,7 +18,7 @@ def test_a_file_is_written_in_its_canonical_form(machine):
     assert machine("fmt", "p.ltp").stderr == ""
 
 
-def test_mode_and_link_stay_as_they_were(machine):
+def test_mode_and_symlink_are_preserved(machine):
     target = machine.folder / "real.ltp"
     machine.write("real.ltp", UNTIDY)
     target.chmod(0o640)
@@ -30,13 +30,13 @@ def test_mode_and_link_stay_as_they_were(machine):
     assert sorted(os.listdir(machine.folder)) == ["p.ltp", "real.ltp", "tools.py"]
 
 
-def test_standard_input_is_printed(machine):
+def test_stdin_is_formatted_to_stdout(machine):
     result = machine("fmt", "-", stdin=UNTIDY)
     assert result.stdout == TIDY
     assert result.exit_code == 0
 
 
-def test_check_writes_nothing_and_says_what_would_change(machine):
+def test_check_writes_nothing_and_reports_changes(machine):
     machine.write("p.ltp", UNTIDY)
     result = machine("fmt", "--check", "p.ltp")
     assert result.exit_code == 1
@@ -46,7 +46,7 @@ def test_check_writes_nothing_and_says_what_would_change(machine):
     assert machine("fmt", "--check", "q.ltp").exit_code == 0
 
 
-def test_diff_shows_the_lines(machine):
+def test_diff_shows_lines(machine):
     machine.write("p.ltp", UNTIDY)
     result = machine("fmt", "--diff", "p.ltp")
     assert "-S2: RESPOND($a)" in result.stdout
@@ -54,7 +54,7 @@ def test_diff_shows_the_lines(machine):
     assert (machine.folder / "p.ltp").read_text() == UNTIDY
 
 
-def test_diff_tells_of_line_ends_that_nobody_sees(machine):
+def test_diff_shows_line_ending_changes(machine):
     (machine.folder / "p.ltp").write_bytes(TIDY.replace("\n", "\r\n").encode())
     result = machine("fmt", "--diff", "p.ltp")
     assert "p.ltp: 5 lines end with CR LF, which would become LF; nothing else differs\n" in result.stderr
@@ -64,7 +64,7 @@ def test_diff_tells_of_line_ends_that_nobody_sees(machine):
     assert "line" not in result.stderr
 
 
-def test_a_text_with_errors_is_not_touched(machine):
+def test_text_with_errors_is_not_modified(machine):
     broken = "PLAN_START\nS1: @FETCH_PAGE (url=) > $a\nPLAN_END\n"
     machine.write("p.ltp", broken)
     machine.write("q.ltp", UNTIDY)
@@ -75,7 +75,7 @@ def test_a_text_with_errors_is_not_touched(machine):
     assert (machine.folder / "q.ltp").read_text() == TIDY
 
 
-def test_prose_around_a_plan_is_not_lost(machine):
+def test_prose_around_plan_is_kept(machine):
     text = "Here is the plan.\n\n" + UNTIDY
     machine.write("p.ltp", text)
     result = machine("fmt", "p.ltp")
@@ -89,7 +89,7 @@ def test_json_plans_are_refused(machine):
     assert machine("fmt", "p.json").exit_code == 2
 
 
-def test_a_file_that_cannot_be_written_stays_as_it_was(machine, monkeypatch):
+def test_unwritable_file_stays_unchanged(machine, monkeypatch):
     machine.write("p.ltp", UNTIDY)
 
     def refuse(*_args, **_options):
@@ -102,6 +102,6 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(machine, monkeypatch):
     assert (machine.folder / "p.ltp").read_text() == UNTIDY
 
 
-def test_json_names_what_changed(machine):
+def test_json_lists_changed_files(machine):
     machine.write("p.ltp", UNTIDY)
     assert machine.json("fmt", "p.ltp") == {"ok": True, "changed": ["p.ltp"], "diagnostics": []}

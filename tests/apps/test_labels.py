@@ -41,7 +41,7 @@ def labels(machine: Machine, *more: str) -> dict[str, str]:
 
 
 def leaks(machine: Machine) -> bool:
-    """Whether a later run takes the copy for public."""
+    """Whether a later run treats the copy as public."""
     plan = machine.plan(
         'S1: @READ_FILE ("public/copy.txt") > $n', 'S2: @WEB_SEARCH ("$n") > $r ON_FAIL TERMINATE ("x")'
     )
@@ -49,10 +49,8 @@ def leaks(machine: Machine) -> bool:
 
 
 @pytest.mark.parametrize("reads", ['@READ_FILE ("public/copy.txt")', '@QUERY_MEMORY ("notes")'])
-def test_a_run_that_is_not_recorded_is_held_to_what_recorded_ones_have_left(
-    left: Machine, reads: str
-) -> None:
-    """The proof knows the file; the fact is known when the run has found it."""
+def test_unrecorded_run_is_subject_to_stored_labels(left: Machine, reads: str) -> None:
+    """The proof knows the label of the file; that of the fact is known once the run has found it."""
     left.write("lax.toml", OURS + '[defaults]\nmemory = "T/pub"\n')
     plan = left.plan(f"S1: {reads} > $n", 'S2: @WEB_SEARCH ("$n") > $r ON_FAIL TERMINATE ("let through")')
     assert left("run", plan, "--policy", "lax.toml", "--no-journal").exit_code == 3
@@ -60,14 +58,14 @@ def test_a_run_that_is_not_recorded_is_held_to_what_recorded_ones_have_left(
     assert foretold == (3 if "READ_FILE" in reads else 0)
 
 
-def test_a_reader_that_looks_like_another_word_is_told(left: Machine) -> None:
+def test_confusable_reader_name_is_reported(left: Machine) -> None:
     slip = left("labels", "set", "public/copy.txt", "U/prvi")
     assert slip.exit_code == 0
     assert "prvi is read as an audience of a policy; did you mean priv?" in slip.stderr
     assert "did you mean" not in left("labels", "set", "public/copy.txt", "U/books+user").stderr
 
 
-def test_labels_written_by_a_run_are_listed(left: Machine) -> None:
+def test_labels_written_by_run_are_listed(left: Machine) -> None:
     found = labels(left)
     assert found.pop("file public/copy.txt") == "U/priv"
     assert found.pop("note k") == "U/priv"
@@ -78,7 +76,7 @@ def test_labels_written_by_a_run_are_listed(left: Machine) -> None:
     assert not leaks(left)
 
 
-def test_a_label_is_set_and_forgotten_by_hand(left: Machine) -> None:
+def test_label_is_set_and_removed_by_hand(left: Machine) -> None:
     result = left("labels", "set", "public/../PUBLIC/copy.txt", "T/secret")
     assert (result.exit_code, "U/priv → T/secret" in result.stderr) == (0, True)
     assert labels(left)["file public/copy.txt"] == "T/secret"
@@ -98,9 +96,7 @@ def test_invalid_labels_and_places_are_refused(machine: Machine) -> None:
     assert not machine.journal.with_name("journal.db-labels").exists(), "looking makes no file"
 
 
-def test_an_export_carries_labels_and_an_import_only_raises_what_is_known(
-    left: Machine, tmp_path: Path
-) -> None:
+def test_export_has_labels_and_import_only_raises_known_ones(left: Machine, tmp_path: Path) -> None:
     assert left("runs", "export", "r", "-o", "r.jsonl").exit_code == 0
     other = ("--journal", "other/journal.db")
     (left.folder / "other").mkdir()
@@ -112,7 +108,7 @@ def test_an_export_carries_labels_and_an_import_only_raises_what_is_known(
     assert labels(left, "--run", "r", *other).keys() == labels(left).keys()
 
 
-def test_labels_that_are_not_some_refuse_the_import(left: Machine) -> None:
+def test_invalid_labels_refuse_import(left: Machine) -> None:
     left("runs", "export", "r", "-o", "r.jsonl")
     text = (left.folder / "r.jsonl").read_text()
     left.write("bad.jsonl", text.replace('"U/priv"]]}', '"X/priv"]]}'))
@@ -120,7 +116,7 @@ def test_labels_that_are_not_some_refuse_the_import(left: Machine) -> None:
     assert (result.exit_code, "JRN016" in result.stderr) == (2, True)
 
 
-def test_prune_lets_go_of_labels_of_files_and_runs_that_are_gone(left: Machine) -> None:
+def test_prune_removes_labels_of_missing_files_and_runs(left: Machine) -> None:
     assert left.json("runs", "prune")["labels"] == []
     (left.folder / "public" / "copy.txt").unlink()
     told = left.json("runs", "prune", "--dry-run")["labels"]
@@ -132,7 +128,7 @@ def test_prune_lets_go_of_labels_of_files_and_runs_that_are_gone(left: Machine) 
     assert kept.startswith("fact ")
 
 
-def test_a_workspace_that_is_not_there_keeps_its_labels(left: Machine) -> None:
+def test_missing_workspace_keeps_its_labels(left: Machine) -> None:
     (left.folder / "elsewhere").mkdir()
     assert left("labels", "set", "a.txt", "T/secret", "--workspace", "elsewhere").exit_code == 0
     (left.folder / "elsewhere").rmdir()

@@ -19,26 +19,26 @@ def chain(machine):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_that_agrees_with_the_list(machine, name):
+def test_every_command_has_help_that_agrees_with_list(machine, name):
     result = machine("lctl", name, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Usage: callsheet lctl {name}")
 
 
-def test_a_chain_without_faults_is_ok(chain):
+def test_valid_chain_is_ok(chain):
     result = chain("lctl", "check", "one.yaml", "two.yaml", "ack.yaml")
     assert result.exit_code == 0
     assert result.stdout == "one.yaml: ok\ntwo.yaml: ok\nack.yaml: ok\n"
 
 
-def test_findings_have_a_line_a_column_a_caret_and_the_way_out(chain):
+def test_findings_have_position_caret_and_hint(chain):
     result = chain("lctl", "check", "-", stdin=text(changed(hop(1), "facts.F1.confidence", 1.5)))
     assert result.exit_code == 1
     assert "<stdin>:11:57: error V02: confidence is 1.5, not between 0.0 and 1.0" in result.stdout
     assert f"{' ' * 56}^^^\n  help: write a number from 0 to 1\n" in result.stdout
 
 
-def test_a_text_that_is_no_yaml_is_told_of_in_its_place(machine):
+def test_invalid_yaml_is_reported_at_its_position(machine):
     result = machine("lctl", "check", "-", stdin="lctl: '3.0'\nchain: {id: a\n")
     assert result.exit_code == 1
     assert "<stdin>:2:13: error P01" in result.stdout
@@ -49,7 +49,7 @@ def test_a_text_that_is_no_yaml_is_told_of_in_its_place(machine):
         assert "^" in refused.stderr
 
 
-def test_a_file_that_cannot_be_read_and_a_wrong_line_exit_with_2(chain):
+def test_unreadable_file_and_wrong_command_line_exit_with_2(chain):
     assert chain("lctl", "check", "gone.yaml").exit_code == 2
     assert "CFG012" in chain("lctl", "check", "gone.yaml").stderr
     assert chain("lctl", "check", "-", "-", stdin="").exit_code == 2
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_read_and_a_wrong_line_exit_with_2(chain):
         assert "CFG010" in result.stderr
 
 
-def test_branches_are_joined_where_follows_says_so(machine):
+def test_branches_are_joined_by_follows(machine):
     machine.write("web.yaml", text(branch("web", "F1")))
     machine.write("api.yaml", text(branch("api", "F2")))
     machine.write("all.yaml", text(joined()))
@@ -83,7 +83,7 @@ def test_check_as_json(chain):
     assert found["effective"] == {"F1": 0.96, "F2": 0.95, "F3": 0.96}
 
 
-def test_show_tells_the_failed_step_and_the_likely_cause_apart(chain):
+def test_show_separates_failed_step_from_likely_cause(chain):
     said = chain("lctl", "show", "failed.yaml").stdout
     assert "failed at step 3" in said
     assert "root cause: step 2, by analysis" in said
@@ -104,7 +104,7 @@ def test_chain_and_graph_as_json(chain):
     assert found["edges"][0] == {"from": 0, "to": 1, "facts": {"F1": 0.96, "F2": 0.95}}
 
 
-def test_an_ack_is_one_that_the_check_accepts(chain):
+def test_ack_passes_check(chain):
     chain.write("made.yaml", chain("lctl", "ack", "two.yaml", "--after", "one.yaml").stdout)
     assert chain("lctl", "check", "two.yaml", "made.yaml").stdout.endswith("made.yaml: ok\n")
     assert chain.json("lctl", "ack", "two.yaml")["ack"]["lctl_ack"]["agent"] == "payer"
@@ -112,7 +112,7 @@ def test_an_ack_is_one_that_the_check_accepts(chain):
     assert chain("lctl", "ack", "ack.yaml").exit_code == 2
 
 
-def test_an_ack_of_what_needs_a_person_exits_with_4(chain):
+def test_ack_that_needs_person_exits_with_4(chain):
     weak = text(changed(minimal(), "facts.F1.confidence", 0.2))
     result = chain("lctl", "ack", "-", stdin=weak)
     assert result.exit_code == 4
@@ -120,7 +120,7 @@ def test_an_ack_of_what_needs_a_person_exits_with_4(chain):
     assert "a person has to decide" in result.stderr
 
 
-def test_diff_says_what_differs_and_exits_as_asked(chain):
+def test_diff_prints_differences_and_honours_exit_code(chain):
     chain.write("other.yaml", text(changed(hop(2), "trace.1.action", "Compared with order 56")))
     result = chain("lctl", "diff", "--exit-code", "two.yaml", "other.yaml")
     assert result.exit_code == 1
@@ -144,7 +144,7 @@ def test_rules_are_listed_and_explained(machine):
     assert machine("explain", "X99").exit_code == 2
 
 
-def test_control_characters_of_a_document_are_escaped(machine):
+def test_control_characters_of_document_are_escaped(machine):
     hostile = changed(hop(1), "facts.F1.text", "\x1b[2Jgone\u202e")
     hostile = changed(hostile, "chain.target", "\x1b]0;x\x07y")
     machine.write("bad.yaml", text(changed(hostile, "trace.0.action", "a\x1b[1mb")))
@@ -155,7 +155,7 @@ def test_control_characters_of_a_document_are_escaped(machine):
 
 @pytest.fixture
 def parted(machine):
-    """A document, and two branches that went out from it and use one id for different facts."""
+    """A document and two branches of it that use one id for different facts."""
     first = begin(
         "c", Work(agent="lead", to="crew", instruction="go", action="split", facts=[Fact("F1", "start", 0.9)])
     )
@@ -169,7 +169,7 @@ def parted(machine):
     return machine
 
 
-def test_branches_that_use_one_id_for_two_facts_are_refused_unless_one_is_renamed(parted):
+def test_branches_with_conflicting_id_are_refused_unless_renamed(parted):
     branches = ("web.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops")
     refused = parted("lctl", "merge", *branches)
     assert (refused.exit_code, refused.stdout) == (2, "")
@@ -186,7 +186,7 @@ def test_branches_that_use_one_id_for_two_facts_are_refused_unless_one_is_rename
     }  # fmt: skip
 
 
-def test_merge_reports_conflicts_and_takes_the_lowest_confidence(parted):
+def test_merge_reports_conflicts_and_takes_lowest_confidence(parted):
     parted("lctl", "merge", "web.yaml", "api.yaml", "--parent", "lead.yaml", "--to", "ops", "--rename")
     lower = (
         (parted.folder / "web.yaml").read_text().replace("start, confidence: 0.9", "start, confidence: 0.5")
@@ -202,7 +202,7 @@ def test_merge_reports_conflicts_and_takes_the_lowest_confidence(parted):
     assert "missing option '--to'" in parted("lctl", "merge", "web.yaml", "api.yaml").stderr
 
 
-def test_only_the_worst_of_thousands_of_findings_are_printed_with_the_number_of_others(machine):
+def test_only_worst_of_many_findings_are_printed_with_count(machine):
     facts = "".join(f"  F{n}: {{text: a, confidence: 3}}\n" for n in range(1_000))
     block = f"lctl: '3.0'\nchain: {{id: c, step: 1, from: a, to: b}}\nfacts:\n{facts}instruction: go\n"
     result = machine("lctl", "check", machine.write("c.yaml", block))

@@ -7,16 +7,11 @@ import sqlite3
 from callsheet.lctl import DebugDocument, Handoff, check, read
 
 
-def run(machine, *lines, code=0):
-    plan = machine.plan(*lines)
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
-
-
 def done(machine):
-    run(machine, "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
+    machine.run("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("b=$b")')
 
 
-def test_a_run_is_written_as_a_hand_off_that_breaks_no_rule(machine):
+def test_run_is_emitted_as_valid_hand_off(machine):
     done(machine)
     said = machine("lctl", "emit", "last")
     assert said.exit_code == 0
@@ -28,7 +23,7 @@ def test_a_run_is_written_as_a_hand_off_that_breaks_no_rule(machine):
     assert machine("lctl", "emit", "r1").stdout == said.stdout
 
 
-def test_a_step_is_named_and_an_unknown_one_is_refused(machine):
+def test_named_step_is_emitted_and_unknown_one_refused(machine):
     done(machine)
     document = read(machine("lctl", "emit", "r1", "--at", "S1").stdout).document
     assert isinstance(document, Handoff)
@@ -41,8 +36,8 @@ def test_a_step_is_named_and_an_unknown_one_is_refused(machine):
     assert machine("lctl", "emit", "r9").exit_code == 2
 
 
-def test_a_run_that_failed_is_written_as_its_post_mortem(machine):
-    run(machine, 'S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("ended")', code=1)
+def test_failed_run_is_emitted_as_post_mortem(machine):
+    machine.run('S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("ended")', code=1)
     machine.write("x.yaml", machine("lctl", "emit", "r1").stdout)
     assert machine("lctl", "check", "x.yaml").stdout == "x.yaml: ok\n"
     document = read(machine("lctl", "emit", "r1").stdout).document
@@ -53,7 +48,7 @@ def test_a_run_that_failed_is_written_as_its_post_mortem(machine):
     assert "root cause: step 2, by analysis" in shown
 
 
-def test_a_document_is_written_to_a_file_or_it_is_said_why_not(machine):
+def test_document_is_written_to_file_or_error_given(machine):
     done(machine)
     assert machine("lctl", "emit", "r1", "--debug", "-o", "out.yaml").stdout == ""
     assert machine("lctl", "check", "out.yaml").exit_code == 0
@@ -62,7 +57,7 @@ def test_a_document_is_written_to_a_file_or_it_is_said_why_not(machine):
     assert "CFG014" in refused.stderr
 
 
-def test_a_broken_chain_of_events_is_not_told(machine):
+def test_broken_event_chain_is_refused(machine):
     done(machine)
     with sqlite3.connect(machine.journal) as connection:
         connection.execute("UPDATE events SET ts = ts + 1 WHERE type = 'end'")

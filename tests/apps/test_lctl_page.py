@@ -17,14 +17,14 @@ COMMANDS = re.findall(r"^```console\n\$ callsheet ([^\n]*)\n(.*?)^```", PAGE, re
 
 
 @pytest.mark.parametrize(("line", "shown"), COMMANDS, ids=[line for line, _ in COMMANDS])
-def test_a_command_prints_what_the_page_shows(machine, line, shown):
+def test_command_prints_documented_output(machine, line, shown):
     for _, name, text in FILES:
         machine.write(name, text)
     result = machine(*shlex.split(line))
     assert result.stdout + result.stderr == shown
 
 
-def test_the_python_does_what_the_page_says():
+def test_python_example_behaves_as_documented():
     code = "".join(re.findall(r"^```pycon\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
     test = doctest.DocTestParser().get_doctest(code, {}, "lctl.md", "lctl.md", 0)
     outcome = doctest.DocTestRunner().run(test)
@@ -32,6 +32,6 @@ def test_the_python_does_what_the_page_says():
     assert outcome.failed == 0
 
 
-def test_the_page_lists_every_rule_as_it_is():
+def test_page_lists_every_rule():
     rows = re.findall(r"^\| ([A-Z]\d\d) \| (\w+) \| (.*) \| (.*) \|$", PAGE, re.MULTILINE)
     assert rows == [(r.id, str(r.level), r.title, r.origin) for r in RULES.values()]

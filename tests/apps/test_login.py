@@ -21,9 +21,7 @@ def configured(machine: Machine, **servers: Any) -> tuple[str, str]:
     return "--mcp-config", "mcp.json"
 
 
-def test_a_browser_elsewhere_gives_the_address_that_it_was_sent_to(
-    machine: Machine, wiki: Protected, authority: Authority
-):
+def test_remote_browser_address_is_accepted_as_input(machine: Machine, wiki: Protected, authority: Authority):
     where = configured(machine, wiki={"url": wiki.url})
     process = machine.spawn("login", "wiki", *where, "--no-browser", "--json", stdin=subprocess.PIPE)
     assert process.stdin is not None
@@ -73,7 +71,7 @@ def test_servers_without_interactive_login_are_refused(
     assert authority.asked == []
 
 
-def test_a_server_of_a_file_that_was_not_named_is_looked_for_in_vain(machine: Machine):
+def test_server_of_unnamed_file_is_not_found(machine: Machine):
     said = machine("login", "wiki").stderr
     assert "configured: none; --mcp-config names another file" in said
     named = machine.write(

@@ -33,7 +33,7 @@ def configure(machine, provider: Provider, monkeypatch, **more: object) -> None:
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / path))
 
 
-def test_the_configured_model_carries_out_steps(machine, monkeypatch):
+def test_configured_model_executes_steps(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(answer("short", read=100, written=5, cached=60)) as provider:
         configure(machine, provider, monkeypatch)
@@ -47,7 +47,7 @@ def test_the_configured_model_carries_out_steps(machine, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", FAILURES)
-def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machine, monkeypatch, wrong):
+def test_run_pauses_on_model_failure_and_resumes_after_recovery(machine, monkeypatch, wrong):
     behaviour, code = FAILURES[wrong]
     machine.write("p.ltp", "S0: @ADD (a=1) > $n\n" + PLAN)
     with serving(always=behaviour) as provider:
@@ -75,7 +75,7 @@ def test_a_run_whose_model_fails_stands_still_and_goes_on_when_it_is_well(machin
         assert machine.json("resume", "r")["response"] == "It says: short"
 
 
-def test_an_agent_whose_provider_takes_no_schema_goes_on_without_one(machine, monkeypatch):
+def test_agent_continues_without_schema_if_provider_takes_none(machine, monkeypatch):
     def refusing(request) -> None:
         held = "response_format" in request.asked.body
         said = answer('{"finish": "four"}')
@@ -89,7 +89,7 @@ def test_an_agent_whose_provider_takes_no_schema_goes_on_without_one(machine, mo
     assert [("response_format" in asked.body) for asked in provider.asked] == [True, False]
 
 
-def test_an_agent_that_is_answered_with_noise_stands_still_and_goes_on(machine, monkeypatch):
+def test_agent_with_invalid_answers_pauses_and_resumes(machine, monkeypatch):
     machine.write("p.ltp", 'S1: @AGENT_SOLVE (goal="two and two") > $n\nS2: @RESPOND ($n)\n')
     with serving(always=answer(NOISE)) as provider:
         configure(machine, provider, monkeypatch, retries=0, max_tokens=1_000)
@@ -111,7 +111,7 @@ def test_model_failures_follow_on_fail(machine, monkeypatch):
     assert said["response"].startswith("no luck: MDL003: the model")
 
 
-def test_a_step_that_is_to_be_tried_again_is_and_then_stands_still(machine, monkeypatch):
+def test_step_with_retry_retries_model_and_then_pauses(machine, monkeypatch):
     machine.write("p.ltp", 'S1: @LLM_SUMMARIZE ("x") > $s ON_FAIL @RETRY (2)\nS2: @RESPOND ($s)\n')
     with serving(always=refuses(401)) as provider:
         configure(machine, provider, monkeypatch)
@@ -120,7 +120,7 @@ def test_a_step_that_is_to_be_tried_again_is_and_then_stands_still(machine, monk
         assert len(provider.asked) == 3
 
 
-def test_items_that_have_answers_are_not_asked_again(machine, monkeypatch):
+def test_answered_items_are_not_asked_again(machine, monkeypatch):
     machine.write(
         "p.ltp", 'S1: ?FOREACH ($x IN ["a", "b", "c"]) THEN @LLM_SUMMARIZE ($x) > $all\nS2: @RESPOND ($all)\n'
     )
@@ -139,7 +139,7 @@ def test_items_that_have_answers_are_not_asked_again(machine, monkeypatch):
         assert len(provider.asked) == before + 1
 
 
-def test_calls_that_leave_early_stand_still_too(machine, monkeypatch):
+def test_early_calls_pause_on_model_failure(machine, monkeypatch):
     machine.write(
         "p.ltp", 'S1: @LOOK (path="a", wait=0.3) > $l\n' + PLAN.replace("S1", "S3").replace("S2", "S4")
     )
@@ -151,7 +151,7 @@ def test_calls_that_leave_early_stand_still_too(machine, monkeypatch):
         assert machine.json("resume", "last")["response"] == "It says: short"
 
 
-def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch):
+def test_person_decides_model_call_without_answer(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=declines) as provider:
         configure(machine, provider, monkeypatch)
@@ -160,7 +160,7 @@ def test_a_person_may_decide_about_a_call_without_an_answer(machine, monkeypatch
     assert machine.json("resume", "r")["response"] == "It says: mine"
 
 
-def test_a_run_can_be_resumed_with_another_model(machine, monkeypatch):
+def test_run_can_be_resumed_with_another_model(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=declines) as provider, serving(answer("from the other")) as other:
         configure(machine, provider, monkeypatch)
@@ -170,7 +170,7 @@ def test_a_run_can_be_resumed_with_another_model(machine, monkeypatch):
         assert other.asked[0].body["model"] == "big"
 
 
-def test_a_graph_stands_still_where_its_model_fails(machine, monkeypatch):
+def test_graph_pauses_on_model_failure(machine, monkeypatch):
     machine.write("g.json", json.dumps(GRAPH))
     with serving(always=refuses(401)) as provider:
         configure(machine, provider, monkeypatch)
@@ -181,14 +181,14 @@ def test_a_graph_stands_still_where_its_model_fails(machine, monkeypatch):
 
 
 def in_words(request) -> None:
-    """A server that takes no schema, and makes a plan in words."""
+    """A server that takes no schema and returns plans as text."""
     held = "response_format" in request.asked.body
     plan = 'PLAN_START\nS1: @RESPOND ("anew")\nPLAN_END'
     (refuses(400, "response_format is not supported") if held else answer(plan))(request)
 
 
 @pytest.mark.parametrize("wrong", FAILURES)
-def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch, wrong):
+def test_replan_with_failed_model_is_requested_again(machine, monkeypatch, wrong):
     behaviour, code = FAILURES[wrong]
     machine.write("p.ltp", 'S1: RE-PLAN ("start over")\n')
     with serving(always=behaviour) as provider:
@@ -202,7 +202,7 @@ def test_a_replan_whose_model_fails_is_asked_for_again(machine, monkeypatch, wro
         assert (done["status"], done["response"], done["replanned"]) == ("done", "anew", True)
 
 
-def test_new_steps_of_a_graph_are_asked_for_again_where_the_answer_is_empty(machine, monkeypatch):
+def test_graph_replan_with_empty_answer_is_requested_again(machine, monkeypatch):
     step = {"index": "1", "title": "a", "tool": "fail", "args": {"text": "no"}, "depends_on": []}
     machine.write("g.json", json.dumps({"title": "One", "steps": [step]}))
     steps = json.dumps({"steps": [{**step, "tool": "respond", "args": {"values": ["anew"]}}]})
@@ -214,7 +214,7 @@ def test_new_steps_of_a_graph_are_asked_for_again_where_the_answer_is_empty(mach
         assert machine.json("resume", "last")["response"] == "anew"
 
 
-def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):
+def test_model_is_named_by_option_environment_or_file(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     machine.write("mine.py", "def ask(messages):\n    return 'from a function'\n")
     with serving(always=answer("configured")) as one, serving(always=answer("named")) as two:
@@ -230,7 +230,7 @@ def test_a_model_is_named_by_option_environment_or_file(machine, monkeypatch):
     assert unknown["diagnostics"][0]["code"] == "MDL001"
 
 
-def test_a_check_knows_that_there_is_a_model(machine, monkeypatch):
+def test_check_recognizes_configured_model(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     assert "RUN010" in machine("check", "p.ltp").stdout
     monkeypatch.setenv("CALLSHEET_MODEL", "ollama:small")
@@ -238,12 +238,12 @@ def test_a_check_knows_that_there_is_a_model(machine, monkeypatch):
     assert "RUN010" not in machine("run", "p.ltp", "--dry-run").output
 
 
-def test_a_plan_that_asks_no_model_needs_none(machine):
+def test_plan_without_model_calls_needs_no_model(machine):
     machine.write("p.ltp", 'S1: @RESPOND ("hi")\n')
     assert machine.json("run", "p.ltp", "--model", "nobody:x")["response"] == "hi"
 
 
-def test_without_a_journal_the_step_fails_as_any_other(machine, monkeypatch):
+def test_without_journal_model_failure_fails_step(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     with serving(always=refuses(401)) as provider:
         configure(machine, provider, monkeypatch)
@@ -252,7 +252,7 @@ def test_without_a_journal_the_step_fails_as_any_other(machine, monkeypatch):
     assert done["variables"]["s"].startswith("MDL003: the model")
 
 
-def test_no_key_is_in_what_is_kept(machine, monkeypatch):
+def test_api_key_is_not_stored(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     monkeypatch.setenv("MY_KEY", "sk-s3cret")
     with serving(always=refuses(401, "you sent sk-s3cret")) as provider:
@@ -272,12 +272,12 @@ def items(machine, *line: str) -> dict[str, list[dict[str, str]]]:
 
 
 def obedient(request) -> None:
-    """A server that keeps to schemas."""
+    """A server that obeys schemas."""
     held = "json_schema" in request.asked.body
     answer('{"word": "xyzzy-17"}' if held else "ready", read=12, written=3)(request)
 
 
-def test_doctor_asks_the_configured_model(machine, monkeypatch):
+def test_doctor_asks_configured_model(machine, monkeypatch):
     with serving(always=obedient) as provider:
         configure(machine, provider, monkeypatch, kind="llama.cpp")
         found = items(machine)
@@ -292,7 +292,7 @@ def test_doctor_asks_the_configured_model(machine, monkeypatch):
         assert len(provider.asked) == 3
 
 
-def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
+def test_doctor_reports_refused_constraints(machine, monkeypatch):
     def refusing(request) -> None:
         held = "response_format" in request.asked.body
         (refuses(400, "response_format is not supported") if held else answer("ready"))(request)
@@ -306,7 +306,7 @@ def test_doctor_tells_of_constraints_that_are_refused(machine, monkeypatch):
     ]
 
 
-def test_doctor_says_what_is_wrong_with_a_model_and_the_way_out(machine, monkeypatch):
+def test_doctor_reports_model_failure_with_hint(machine, monkeypatch):
     with serving(always=refuses(401, "bad key")) as provider:
         configure(machine, provider, monkeypatch)
         said = machine("doctor")
@@ -317,6 +317,6 @@ def test_doctor_says_what_is_wrong_with_a_model_and_the_way_out(machine, monkeyp
     assert (unknown["state"], unknown["help"][:20]) == ("bad", "did you mean openai:")
 
 
-def test_doctor_without_a_model_says_so(machine):
+def test_doctor_reports_missing_model(machine):
     (model,) = items(machine)["model"]
     assert (model["state"], model["found"][:18]) == ("note", "none is configured")

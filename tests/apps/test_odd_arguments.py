@@ -16,7 +16,7 @@ PLAN = 'S1: @RESPOND ("hi")\n'
 
 
 @pytest.mark.parametrize("group", [(), ("plan",), ("lctl",), ("trust",)])
-def test_a_group_without_a_command_prints_its_help(machine, group):
+def test_group_without_command_prints_its_help(machine, group):
     result = machine(*group)
 
     assert result.exit_code == Exit.WRONG
@@ -25,14 +25,14 @@ def test_a_group_without_a_command_prints_its_help(machine, group):
 
 
 @pytest.mark.parametrize("command", [("graph",), ("run",), ("dry-run",), ("plan", "diff", LONG)])
-def test_a_name_that_no_file_can_have_is_no_plan(machine, command):
+def test_impossible_file_name_is_no_plan(machine, command):
     result = machine(*command, LONG)
 
     assert result.exit_code == Exit.WRONG
     assert "error CFG012: the plan aaa" in result.stderr
 
 
-def test_a_policy_is_not_written_to_a_name_that_no_file_can_have(machine):
+def test_policy_init_refuses_impossible_file_name(machine):
     result = machine("policy", "init", "-o", LONG)
 
     assert result.exit_code == Exit.WRONG
@@ -50,7 +50,7 @@ def test_a_policy_is_not_written_to_a_name_that_no_file_can_have(machine):
         f"--max-calls={'9' * 5_000}",
     ],
 )
-def test_a_limit_is_a_finite_number(machine, option):
+def test_limit_is_finite_number(machine, option):
     machine.write("p.ltp", PLAN)
     result = machine("run", "p.ltp", option)
 
@@ -66,7 +66,7 @@ def test_non_finite_numbers_are_refused(machine, command):
 
 
 @pytest.mark.parametrize("command", [("run", "p.ltp"), ("runs",), ("labels", "list"), ("runs", "verify")])
-def test_the_root_is_no_journal(machine, command):
+def test_root_folder_is_no_journal(machine, command):
     machine.write("p.ltp", PLAN)
     result = machine(*command, "--journal", "/")
 
@@ -74,7 +74,7 @@ def test_the_root_is_no_journal(machine, command):
     assert "error JRN010: the journal / cannot be used: it is a folder" in result.stderr
 
 
-def test_runs_are_not_exported_to_a_place_without_a_name(machine):
+def test_export_without_file_name_is_refused(machine):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
 
@@ -82,7 +82,7 @@ def test_runs_are_not_exported_to_a_place_without_a_name(machine):
 
 
 @pytest.mark.parametrize("command", [("run", "p.ltp"), ("runs",), ("show", "last")])
-def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command):
+def test_pipe_or_device_is_no_journal_and_is_unchanged(machine, command):
     machine.write("p.ltp", PLAN)
     pipe = machine.folder / "pipe"
     os.mkfifo(pipe)
@@ -94,7 +94,7 @@ def test_a_pipe_or_a_device_is_no_journal_and_stays_what_it_is(machine, command)
 
 
 @pytest.mark.parametrize("command", [("runs", "export"), ("runs", "salvage"), ("report", "last")])
-def test_output_can_be_a_pipe_or_a_device(machine, command):
+def test_output_can_be_pipe_or_device(machine, command):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
     pipe = machine.folder / "pipe"
@@ -112,7 +112,7 @@ def test_output_can_be_a_pipe_or_a_device(machine, command):
     "error",
     [OSError(errno.EMFILE, "Too many open files", "re2.py"), ImportError("libre2.so: Too many open files")],
 )
-def test_too_many_open_files_is_a_diagnostic(machine, monkeypatch, error):
+def test_too_many_open_files_is_diagnostic(machine, monkeypatch, error):
     def refuse(*_given, **_named):
         raise error
 
@@ -123,8 +123,8 @@ def test_too_many_open_files_is_a_diagnostic(machine, monkeypatch, error):
     assert "error CFG022: too many open files: no more than " in result.stderr
 
 
-def test_with_any_small_number_of_files_a_run_goes_well_or_says_that_they_are_too_few(machine):
-    """A journal needs some; SQLite does not say for what reason it cannot open one."""
+def test_run_with_few_file_descriptors_succeeds_or_reports_them(machine):
+    """A journal needs some; SQLite does not report why it cannot open one."""
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
     for most in range(8, 15):
@@ -133,7 +133,7 @@ def test_with_any_small_number_of_files_a_run_goes_well_or_says_that_they_are_to
 
 
 @pytest.mark.parametrize("command", [("check", "p.ltp"), ("run", "p.ltp"), ("doctor",), ("tools",)])
-def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
+def test_deleted_working_directory_is_named(machine, monkeypatch, command):
     gone = machine.folder / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -145,9 +145,7 @@ def test_a_working_folder_that_is_gone_is_named(machine, monkeypatch, command):
 
 
 @pytest.mark.parametrize("command", [("runs",), ("inbox",), ("labels", "list"), ("runs", "verify")])
-def test_a_default_journal_that_cannot_be_looked_at_is_an_error_and_not_an_empty_one(
-    machine, monkeypatch, command
-):
+def test_unreadable_default_journal_is_error(machine, monkeypatch, command):
     monkeypatch.setenv("CALLSHEET_JOURNAL", f"{LONG}/journal.db")
     result = machine(*command)
 
@@ -155,7 +153,7 @@ def test_a_default_journal_that_cannot_be_looked_at_is_an_error_and_not_an_empty
     assert "error JRN0" in result.stderr
 
 
-def test_folders_that_cannot_be_looked_at_are_told(machine, monkeypatch):
+def test_unreadable_folders_are_reported(machine, monkeypatch):
     machine.write("p.ltp", PLAN)
     monkeypatch.setenv("CALLSHEET_MODELS", LONG)
 
@@ -168,7 +166,7 @@ def test_folders_that_cannot_be_looked_at_are_told(machine, monkeypatch):
     "line",
     [("tail", "last", "--from"), ("runs", "--limit"), ("search", "last", "hi", "--limit")],
 )
-def test_a_number_beyond_all_events_and_runs_is_only_a_large_one(machine, line):
+def test_out_of_range_number_is_accepted(machine, line):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp")
 

@@ -51,8 +51,8 @@ def settings(machine: Any, text: str) -> None:
     [("ask", 4, "", 1), ("fail", 0, "not: ", 1), ("retry", 0, "paid receipt", 2)],
 )
 @pytest.mark.parametrize("place", ["option", "configuration"])
-def test_a_policy_decides_about_a_declared_tool(machine, place, policy, status, said, calls):
-    """`retry` holds for tools whose effect somebody has declared, as this one's."""
+def test_declared_policy_decides(machine, place, policy, status, said, calls):
+    """`retry` applies to tools with a declared effect, such as this one."""
     if place == "configuration":
         settings(machine, f'on_in_doubt = "{policy}"\n')
     done = run(machine, *(("--on-in-doubt", policy) if place == "option" else ()))
@@ -61,14 +61,14 @@ def test_a_policy_decides_about_a_declared_tool(machine, place, policy, status, 
     assert paid(machine) == calls
 
 
-def test_the_option_takes_the_place_of_the_configuration(machine):
+def test_option_overrides_configuration(machine):
     settings(machine, 'on_in_doubt = "retry"\n')
     assert run(machine, "--on-in-doubt", "fail").stdout.startswith("not: ")
     assert paid(machine) == 1
 
 
 @pytest.mark.parametrize("text", ['on_in_doubt = "perhaps"\n', "on_in_doubt = 3\n"])
-def test_a_policy_that_is_none_is_a_mistake_with_its_place(machine, text):
+def test_invalid_policy_is_error_with_position(machine, text):
     settings(machine, text)
     done = run(machine)
     assert done.exit_code == 2
@@ -78,7 +78,7 @@ def test_a_policy_that_is_none_is_a_mistake_with_its_place(machine, text):
     assert run(machine, "--on-in-doubt", "perhaps").exit_code == 2
 
 
-def test_a_policy_of_a_servers_tool_that_is_none_is_a_mistake_with_its_place(machine):
+def test_invalid_policy_of_server_tool_is_error_with_position(machine):
     rule = {"pay": {"effect": "unsafe", "on_in_doubt": "maybe"}}
     server = {"command": sys.executable, "callsheet": {"effects": rule}}
     config = machine.write("mcp.json", json.dumps({"mcpServers": {"till": server}}))
@@ -96,7 +96,7 @@ async def pay(log: str) -> str:
 
 
 def noted(log: Path) -> int:
-    """Write a call down, and give how many there are now."""
+    """Record a call and return the number of calls."""
     with log.open("a") as file:
         file.write("paid\n")
     return log.read_text().count("paid")
@@ -106,7 +106,7 @@ def noted(log: Path) -> int:
     ("policy", "status", "calls"),
     [("ask", RunStatus.IN_DOUBT, 1), ("fail", RunStatus.DONE, 1), ("retry", RunStatus.DONE, 2)],
 )
-async def test_a_runtime_has_a_policy_too(tmp_path: Path, policy: Any, status: RunStatus, calls: int) -> None:
+async def test_runtime_takes_policy(tmp_path: Path, policy: Any, status: RunStatus, calls: int) -> None:
     log = tmp_path / "log"
     runtime = Runtime([pay], journal=tmp_path / "j.db", on_in_doubt=policy)
     result = await runtime.run("\n".join(PLAN), {"log": str(log)}, run_id="r")
@@ -116,7 +116,7 @@ async def test_a_runtime_has_a_policy_too(tmp_path: Path, policy: Any, status: R
         assert result.response.startswith("not: it is not known whether the call took place")
 
 
-def test_a_policy_of_a_runtime_or_a_function_that_is_none_is_said_at_once() -> None:
+def test_invalid_policy_of_runtime_or_function_raises_at_once() -> None:
     with pytest.raises(ValueError, match="perhaps"):
         Runtime(on_in_doubt="perhaps")  # type: ignore[arg-type]
     with pytest.raises((CallsheetError, ValueError), match="perhaps"):
@@ -129,10 +129,10 @@ def test_a_policy_of_a_runtime_or_a_function_that_is_none_is_said_at_once() -> N
 @pytest.mark.parametrize(
     ("policy", "status", "calls"), [("retry", RunStatus.IN_DOUBT, 1), ("fail", RunStatus.DONE, 1)]
 )
-async def test_a_policy_to_retry_holds_for_no_tool_that_nobody_has_declared(
+async def test_retry_policy_excludes_undeclared_tools(
     tmp_path: Path, policy: Any, status: RunStatus, calls: int
 ) -> None:
-    """A server whose tool has no declared effect: its first answer comes too late."""
+    """A server whose tool has no declared effect; its first answer is late."""
     servers = {
         "odd": {
             "command": sys.executable,

@@ -13,7 +13,7 @@ OURS = (
 
 @pytest.fixture
 def waiting(machine: Machine) -> Machine:
-    """A machine with a run `r` that waits for a person and is under a policy."""
+    """A machine with a run `r` under a policy that waits for a person."""
     machine.write("ours.toml", OURS + 'returns = "T/pub"\n')
     plan = machine.plan(
         "S1: @ADD (a=1) > $n", 'S2: @ASK_HUMAN ("go on?") > $a', "S3: @ADD (a=$n) > $m", "S4: @RESPOND ($m)"
@@ -24,12 +24,12 @@ def waiting(machine: Machine) -> Machine:
     return machine
 
 
-def test_the_policy_of_the_start_may_be_named(waiting: Machine) -> None:
+def test_original_policy_may_be_named(waiting: Machine) -> None:
     result = waiting("resume", "r", "--policy", "ours.toml")
     assert (result.exit_code, result.stdout) == (0, "3\n"), result.stderr
 
 
-def test_another_policy_is_shown_and_used_once_it_is_accepted(waiting: Machine) -> None:
+def test_different_policy_is_shown_and_used_after_acceptance(waiting: Machine) -> None:
     waiting.write("ours.toml", OURS + 'returns = "U/priv"\n')
     result = waiting("resume", "r", "--policy", "ours.toml")
     assert result.exit_code == 2
@@ -40,7 +40,7 @@ def test_another_policy_is_shown_and_used_once_it_is_accepted(waiting: Machine) 
     assert "the policy changes: tools.ADD.returns: T/pub → U/priv" in result.stderr
 
 
-def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine) -> None:
+def test_policy_that_refuses_remaining_steps_exits_with_3(waiting: Machine) -> None:
     waiting.write("ours.toml", 'schema = 1\nname = "ours"\nextends = "workspace"\n')
     result = waiting("resume", "r", "--policy", "ours.toml", "--accept-changed-policy")
     assert result.exit_code == 3
@@ -48,7 +48,7 @@ def test_a_policy_that_refuses_the_remaining_steps_exits_with_3(waiting: Machine
     assert waiting("resume", "r").stdout == "3\n"
 
 
-def test_acceptance_without_a_policy_is_a_mistake(machine: Machine) -> None:
+def test_acceptance_without_policy_is_usage_error(machine: Machine) -> None:
     result = machine("resume", "r", "--accept-changed-policy")
     assert result.exit_code == 2
     assert "--accept-changed-policy needs --policy" in result.stderr

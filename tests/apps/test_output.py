@@ -13,7 +13,7 @@ from apps.conftest import Machine
 from callsheet.apps.cli.output import print_json
 
 
-def test_long_lists_are_printed_with_an_item_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_lists_have_one_item_per_line(capsys: pytest.CaptureFixture[str]) -> None:
     told = {
         "a": {"b": [1, "two\nlines"]},
         "many": [{"n": n, "text": "\x9b\n"} for n in range(1_001)],
@@ -27,14 +27,14 @@ def test_long_lists_are_printed_with_an_item_on_each_line(capsys: pytest.Capture
     assert '\n  "a": {\n    "b": [\n      1,' in text
 
 
-def test_characters_missing_in_the_encoding_are_escaped(machine: Machine) -> None:
+def test_unencodable_characters_are_escaped(machine: Machine) -> None:
     plan = machine.plan('S1: @RESPOND ("\u2192", $b)')
     said = machine.shell("check", plan, prefix="import sys; sys.stdout.reconfigure(encoding='latin-1')")
     assert (said.returncode, said.stderr) == (0, "")
     assert '@RESPOND ("\\u2192", $b)' in said.stdout
 
 
-def test_a_name_of_a_file_makes_no_lines_of_its_own(machine: Machine) -> None:
+def test_newline_in_file_name_is_escaped(machine: Machine) -> None:
     name = machine.plan('S1: @RESPOND ("x")', name="a\nb.ltp: ok, 9 steps\n\x1b[2J.ltp")
     for line in (("check", name), ("verify", "--policy", "open", name)):
         said = machine(*line)
@@ -42,7 +42,7 @@ def test_a_name_of_a_file_makes_no_lines_of_its_own(machine: Machine) -> None:
         assert "\x1b" not in said.stdout
 
 
-def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(machine: Machine) -> None:
+def test_undecodable_file_name_is_shown(machine: Machine) -> None:
     name = os.fsdecode(b"plan\xff.ltp")
     (machine.folder / name).write_text('PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n', encoding="utf-8")
     said = machine.shell("check", name)
@@ -51,14 +51,14 @@ def test_a_name_of_a_file_that_is_no_text_is_shown_all_the_same(machine: Machine
 
 @pytest.mark.parametrize("line", [("graph", "plan.ltp"), ("run", "plan.ltp"), ("show", "last"), ("top",)])
 @pytest.mark.parametrize("closed", ["stdout", "stderr", "stdin"])
-def test_a_stream_that_is_closed_is_no_terminal(machine: Machine, line: tuple[str, ...], closed: str) -> None:
+def test_closed_stream_is_no_terminal(machine: Machine, line: tuple[str, ...], closed: str) -> None:
     machine("run", machine.plan('S1: @RESPOND ("x")'))
     said = machine.shell(*line, prefix=f"import sys; sys.{closed} = None", stdin=subprocess.DEVNULL)
     assert (said.returncode, "bug" in said.stderr) == (0, False)
 
 
 @pytest.mark.parametrize("line", ["report last -o -", "runs export last -o -"])
-def test_a_document_for_standard_output_needs_one_that_takes_it(machine: Machine, line: str) -> None:
+def test_document_needs_writable_stdout(machine: Machine, line: str) -> None:
     assert machine("run", machine.plan('S1: @RESPOND ("x")')).exit_code == 0
     command = f'"{sys.executable}" -m callsheet {line}'
     for where, status, said in ((">/dev/full", 1, "CFG018"), (">&-", 0, ""), ("| true", 0, "")):

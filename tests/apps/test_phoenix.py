@@ -7,7 +7,6 @@ arize-phoenix` in an environment of its own) to run this.
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from tests.network import free_port
 from tests.scripted_models import Scripted
 
 from callsheet import Runtime, tool
@@ -36,7 +36,7 @@ S6: @RESPOND ($d)"""
 
 @pytest.fixture(scope="module")
 def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    ports = [_free_port(), _free_port()]
+    ports = [free_port(), free_port()]
     folder = tmp_path_factory.mktemp("phoenix")
     own = {"PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": str(ports[0]), "PHOENIX_GRPC_PORT": str(ports[1])}
     own |= {"PHOENIX_WORKING_DIR": str(folder), "PHOENIX_TELEMETRY_ENABLED": "false"}
@@ -59,12 +59,6 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.wait(60)
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 @tool(effect="read")
 def look_up(name: str) -> list[str]:
     return [name, name]
@@ -81,9 +75,7 @@ def shown(url: str, trace: str) -> list[dict[str, Any]]:
     return []
 
 
-def test_phoenix_shows_the_tree_with_its_kinds_and_a_second_time_adds_nothing(
-    phoenix: str, tmp_path: Path
-) -> None:
+def test_phoenix_shows_tree_and_repeated_export_adds_nothing(phoenix: str, tmp_path: Path) -> None:
     turns = ["short", '{"tool": "look_up", "args": {"name": "b"}}', '{"finish": "done"}']
     runtime = Runtime([look_up], model=Scripted(turns), journal=tmp_path / "runs.db")
     runtime.run_sync(PLAN, run_id="r")

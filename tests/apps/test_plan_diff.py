@@ -21,7 +21,7 @@ def two(machine):
     return machine
 
 
-def test_the_differences_are_printed(two):
+def test_differences_are_printed(two):
     result = two("plan", "diff", "a.ltp", "b.ltp")
     assert result.exit_code == 0
     assert result.stdout == (
@@ -29,18 +29,18 @@ def test_the_differences_are_printed(two):
     )
 
 
-def test_plans_where_runs_are_compared_are_led_here(two):
+def test_plans_given_to_runs_diff_are_redirected_here(two):
     result = two("diff", "a.ltp", "b.ltp")
     assert result.exit_code == 2
     assert "callsheet plan diff a.ltp b.ltp" in result.stderr
 
 
-def test_with_exit_code_a_difference_is_1_and_none_is_0(two):
+def test_exit_code_is_1_for_difference_and_0_otherwise(two):
     assert two("plan", "diff", "--exit-code", "a.ltp", "b.ltp").exit_code == 1
     assert two("plan", "diff", "--exit-code", "a.ltp", "a.ltp").exit_code == 0
 
 
-def test_two_spellings_of_one_plan_are_the_same_plan(two):
+def test_plan_in_two_syntaxes_is_same_plan(two):
     result = two("plan", "diff", "--exit-code", "a.ltp", "a.micro")
     assert result.exit_code == 0
     assert result.stdout == (
@@ -49,7 +49,7 @@ def test_two_spellings_of_one_plan_are_the_same_plan(two):
     assert two("plan", "diff", "a.ltp", "a.ltp").stdout.endswith("same plan, 2 steps\n")
 
 
-def test_one_of_the_two_plans_may_come_from_standard_input(two):
+def test_one_plan_may_be_stdin(two):
     assert "1 changed" in two("plan", "diff", "-", "b.ltp", stdin=MICRO).stdout
     assert "1 changed" in two("plan", "diff", "b.ltp", "-", stdin=OLD).stdout
     refused = two("plan", "diff", "-", "-", stdin=OLD)
@@ -57,7 +57,7 @@ def test_one_of_the_two_plans_may_come_from_standard_input(two):
     assert "CFG010" in refused.stderr
 
 
-def test_a_plan_with_errors_is_named_with_its_place(two):
+def test_plan_with_errors_is_named_with_position(two):
     two.write("c.micro", "respnd x\n")
     result = two("plan", "diff", "a.ltp", "c.micro")
     assert result.exit_code == 2
@@ -65,7 +65,7 @@ def test_a_plan_with_errors_is_named_with_its_place(two):
     assert two("plan", "diff", "a.ltp", "gone.ltp").exit_code == 2
 
 
-def test_as_json(two):
+def test_diff_as_json(two):
     said = two.json("plan", "diff", "a.ltp", "b.ltp")
     assert (said["same"], said["old"]["plan"], said["new"]["steps"]) == (False, "a.ltp", 2)
     counts = {"added": 0, "removed": 0, "changed": 1, "moved": 0, "renamed": 0, "unchanged": 1}
@@ -81,7 +81,7 @@ def test_as_json(two):
     ]
 
 
-def test_colours_stand_only_where_they_are_wanted(two):
+def test_colours_are_used_only_on_request(two):
     assert "\x1b[" not in two("plan", "diff", "a.ltp", "b.ltp").stdout
     assert '\x1b[32m"https://b"\x1b[0m' in two("plan", "diff", "--color", "always", "a.ltp", "b.ltp").stdout
 
@@ -92,14 +92,14 @@ def test_plan_diff_imports_no_heavy_modules(two):
     assert not {"mcp", "asyncio", "sqlite3", "pydantic", "rich"} & set(done.stderr.split())
 
 
-def test_an_unknown_command_of_the_group_gives_the_nearest(two):
+def test_unknown_subcommand_suggests_nearest(two):
     result = two("plan", "dif", "a.ltp", "b.ltp")
     assert (result.exit_code, "did you mean diff?" in result.stderr) == (2, True)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_git_diff_shows_plans_by_step(two):
-    """The configuration that `docs/cli.md` gives."""
+    """Uses the configuration from `docs/cli.md`."""
 
     def git(*line: str) -> str:
         user = ["-c", "user.name=A", "-c", "user.email=a@example.com"]

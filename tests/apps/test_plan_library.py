@@ -37,7 +37,7 @@ FAILING = {
 
 @pytest.fixture
 def home(machine):
-    """A machine whose model is a function that answers with a file's text, and notes what it was asked."""
+    """A machine whose model is a function that returns the text of a file and records its requests."""
     machine.write(
         "model.py",
         "import json, pathlib\n"
@@ -55,7 +55,7 @@ def create(home, *more):
     )
 
 
-def test_a_goal_becomes_a_kept_plan_that_runs(home):
+def test_goal_becomes_stored_plan_that_runs(home):
     made = create(home)
     assert (made["id"], made["title"], made["goal"]) == ("add-numbers", "Add numbers", "add one and two")
     asked = "\n".join(m["content"] for m in json.loads((home.folder / "asked.json").read_text()))
@@ -77,7 +77,7 @@ def test_a_goal_becomes_a_kept_plan_that_runs(home):
         (json.dumps({"steps": [{"index": "1"}]}), "DAG010", ""),
     ],
 )
-def test_an_answer_that_is_no_plan_is_refused_and_nothing_is_kept(home, answer, code, said):
+def test_invalid_answer_is_refused_and_nothing_is_stored(home, answer, code, said):
     home.write("answer.txt", answer)
     refused = create(home)
     assert refused["diagnostics"][0]["code"] == code
@@ -85,7 +85,7 @@ def test_an_answer_that_is_no_plan_is_refused_and_nothing_is_kept(home, answer, 
     assert home.json("plan", "list") == []
 
 
-def test_a_model_s_words_do_not_drive_the_terminal(home):
+def test_control_characters_of_model_are_escaped(home):
     home.write("answer.txt", json.dumps({**PLAN, "title": "Add\x1b[2J\x07 numbers"}))
     said = home("plan", "create", "g", "--model", "model.py:ask", "--tools", "tools.py")
     assert said.exit_code == 0
@@ -93,7 +93,7 @@ def test_a_model_s_words_do_not_drive_the_terminal(home):
     assert "\x07" not in home("plan", "list").output
 
 
-def test_without_a_model_the_way_out_is_said(home):
+def test_missing_model_error_names_remedy(home):
     result = home("plan", "create", "x")
     assert result.exit_code == 2
     assert "error PLN011: no model is configured" in result.stderr
@@ -104,12 +104,12 @@ def test_without_a_model_the_way_out_is_said(home):
     assert "read_file(path: string" in prompt.stdout
 
 
-def test_an_answer_that_was_got_by_hand_is_kept_from_standard_input(home):
+def test_answer_from_stdin_is_stored(home):
     answer = (home.folder / "answer.txt").read_text()
     assert home.json("plan", "save", "-", stdin=answer)["id"] == "add-numbers"
 
 
-def test_a_model_that_fails_is_told_without_a_traceback(home):
+def test_model_failure_has_no_traceback(home):
     home.write("model.py", "def ask(messages):\n    raise RuntimeError('no power')\n")
     assert create(home)["diagnostics"][0]["message"].endswith("RuntimeError: no power")
     assert home.json("plan", "create", "x", "--model", "model.py:none")["diagnostics"][0]["code"] == "PLN011"
@@ -137,12 +137,12 @@ class _Endpoint(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args):
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def endpoint(home, monkeypatch):
-    """A configured endpoint, on this machine."""
+    """A configured endpoint on this machine."""
     _Endpoint.seen.clear()
     server = HTTPServer(("127.0.0.1", 0), _Endpoint)
     thread = threading.Thread(target=server.serve_forever)
@@ -157,7 +157,7 @@ def endpoint(home, monkeypatch):
     server.server_close()
 
 
-def test_a_configured_endpoint_is_asked(home, endpoint):
+def test_configured_endpoint_is_asked(home, endpoint):
     made = home.json("plan", "create", "add", "--tools", "tools.py")
     assert made["id"] == "add-numbers"
     (asked,) = endpoint.seen
@@ -165,7 +165,7 @@ def test_a_configured_endpoint_is_asked(home, endpoint):
     assert asked["messages"][1]["content"].startswith("Goal:\nadd")
 
 
-def test_an_endpoint_that_refuses_is_told_and_the_key_is_not(home, endpoint, monkeypatch):
+def test_endpoint_refusal_is_shown_without_key(home, endpoint, monkeypatch):
     monkeypatch.setenv("MY_KEY", "wr0ng")
     said = home("plan", "create", "add", "--tools", "tools.py")
     assert said.exit_code == 2
@@ -176,13 +176,13 @@ def test_an_endpoint_that_refuses_is_told_and_the_key_is_not(home, endpoint, mon
     assert "MY_KEY with its key is not set" in home("plan", "create", "add", "--tools", "tools.py").stderr
 
 
-def test_an_endpoint_that_is_not_there_is_told(home, monkeypatch):
+def test_unreachable_endpoint_is_reported(home, monkeypatch):
     home.write("config.toml", '[model]\nurl = "http://127.0.0.1:9/v1"\nname = "x"\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", str(home.folder / "config.toml"))
     assert home.json("plan", "create", "add")["diagnostics"][0]["code"] == "MDL006"
 
 
-def test_plans_of_every_spelling_are_kept_listed_and_shown(home):
+def test_plans_in_every_syntax_are_stored_listed_and_shown(home):
     home.write("hi.ltp", LTP)
     home.write("tea.micro", 'search "tea" > hits\nrespond hits\n')
     home.write("add.yaml", f"title: {PLAN['title']}\nsteps: {json.dumps(PLAN['steps'])}\n")
@@ -202,7 +202,7 @@ def test_plans_of_every_spelling_are_kept_listed_and_shown(home):
     assert "add-numbers  dag" in home("plan", "list").stdout
 
 
-def test_a_plan_is_renamed_deleted_and_never_overwritten_unasked(home):
+def test_plan_is_renamed_deleted_and_not_overwritten_by_default(home):
     home.write("p.json", json.dumps({**PLAN, "id": "one"}))
     assert home("plan", "save", "p.json").exit_code == 0
     assert home.json("plan", "save", "p.json")["diagnostics"][0]["code"] == "PLN003"
@@ -215,12 +215,12 @@ def test_a_plan_is_renamed_deleted_and_never_overwritten_unasked(home):
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "A", "a/b", ""])
 @pytest.mark.parametrize("command", [("show",), ("run",), ("resume",), ("delete",), ("rename",)])
-def test_no_command_takes_an_id_that_leads_elsewhere(home, command, name):
+def test_commands_refuse_ids_that_leave_folder(home, command, name):
     more = ("new",) if command == ("rename",) else ()
     assert home.json("plan", *command, name, *more)["diagnostics"][0]["code"] == "PLN001"
 
 
-def test_the_folder_is_set_by_an_option_or_by_the_environment(home, monkeypatch):
+def test_folder_is_set_by_option_or_environment(home, monkeypatch):
     home.write("p.json", json.dumps({**PLAN, "id": "one"}))
     home("plan", "save", "p.json", "--plans", "team")
     assert (home.folder / "team" / "one.json").exists()
@@ -228,7 +228,7 @@ def test_the_folder_is_set_by_an_option_or_by_the_environment(home, monkeypatch)
     assert [p["id"] for p in home.json("plan", "list")] == ["one"]
 
 
-def test_the_newest_run_of_a_plan_is_resumed_by_the_plans_id(home):
+def test_newest_run_is_resumed_by_plan_id(home):
     steps = [
         {**STEP, "index": "1"},
         {
@@ -252,7 +252,7 @@ def test_the_newest_run_of_a_plan_is_resumed_by_the_plans_id(home):
     assert home.json("plan", "resume", "look-later")["status"] == "done"
 
 
-def test_a_run_of_a_plan_that_has_changed_goes_on_only_where_that_is_accepted(home):
+def test_run_of_changed_plan_resumes_only_if_accepted(home):
     late = {**STEP, "index": "1", "tool": "read_file", "args": {"path": "late.txt"}}
     plan = {"id": "look", "title": "Look", "steps": [{**late, "result_variable": "text"}]}
     home.write("p.json", json.dumps(plan))
@@ -312,14 +312,14 @@ def test_steps_completed_by_another_program_are_not_run_again(home):
 
 
 @pytest.mark.parametrize("more", [("--dry-run",), ("--no-journal",), ("--engine", "temporal")])
-def test_a_state_file_needs_a_run_that_is_recorded_here(home, more):
+def test_state_file_needs_recorded_local_run(home, more):
     home.write("p.json", json.dumps({**PLAN, "id": "one"}))
     home.write("state.json", "{}")
     result = home("run", "p.json", "--state", "state.json", *more)
     assert (result.exit_code, "--state" in result.stderr) == (2, True)
 
 
-def test_a_failed_plan_gets_new_steps_of_the_model(home):
+def test_failed_plan_gets_new_steps_from_model(home):
     home.write("p.json", json.dumps(FAILING))
     home("plan", "save", "p.json")
     again = {"steps": [{**STEP, "index": "1", "args": {"a": "${sum}", "b": 4}, "result_variable": "total"}]}
@@ -343,14 +343,14 @@ def test_a_failed_plan_gets_new_steps_of_the_model(home):
     assert home("runs", "verify").exit_code == 0
 
 
-def test_replan_without_a_model_is_refused_before_anything_runs(home):
+def test_replan_without_model_is_refused_before_anything_runs(home):
     home.write("p.json", json.dumps(FAILING))
     said = home.json("run", "p.json", "--tools", "tools.py", "--replan", "1")
     assert said["diagnostics"][0]["code"] == "PLN011"
     assert home.json("runs") == []
 
 
-def test_a_run_resumed_with_replan_asks_the_model_it_was_started_with(home):
+def test_run_resumed_with_replan_uses_its_original_model(home):
     home.write("p.json", json.dumps(FAILING))
     again = {"steps": [{**STEP, "index": "1", "args": {"a": "${sum}", "b": 4}, "result_variable": "total"}]}
     home.write("answer.txt", json.dumps(again))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.apps.conftest import Machine
 
 
-def test_init_writes_a_policy_that_can_be_read_with_each_tool_at_its_strictest(with_server: Machine) -> None:
+def test_init_writes_valid_policy_with_strictest_tool_settings(with_server: Machine) -> None:
     result = with_server("policy", "init", "--tools", "tools.py")
     assert result.exit_code == 1, "one of the configured servers cannot be started"
     policy = load_policy("policy.toml")
@@ -25,7 +25,7 @@ def test_init_writes_a_policy_that_can_be_read_with_each_tool_at_its_strictest(w
     assert "READ_FILE" not in policy.tools, "the shipped policies know the built-in tools"
 
 
-def test_an_argument_that_may_say_who_is_reached_is_suggested(machine: Machine) -> None:
+def test_recipient_argument_is_suggested(machine: Machine) -> None:
     machine.write(
         "mail.py",
         "import callsheet\n@callsheet.tool\ndef send(to: str, body: str) -> str:\n    return to\n",
@@ -50,7 +50,7 @@ def test_tool_descriptions_stay_inside_their_comment(machine: Machine) -> None:
     assert "\\u200b" in text
 
 
-def test_init_writes_over_nothing_unasked(machine: Machine) -> None:
+def test_init_does_not_overwrite(machine: Machine) -> None:
     machine.write("policy.toml", "mine")
     result = machine("policy", "init")
     assert result.exit_code == 2
@@ -66,7 +66,7 @@ def test_init_prints_to_standard_output(machine: Machine) -> None:
     assert not (machine.folder / "policy.toml").exists()
 
 
-def test_check_tells_every_mistake_with_its_place(machine: Machine) -> None:
+def test_check_reports_every_error_with_position(machine: Machine) -> None:
     machine.write("p.toml", "schema = 1\n[budgets]\nmax_step = 3\nmax_calls = -1\n")
     result = machine("policy", "check", "p.toml", "strict")
     assert result.exit_code == 2
@@ -78,7 +78,7 @@ def test_check_tells_every_mistake_with_its_place(machine: Machine) -> None:
     assert [row["code"] for row in told["diagnostics"]] == ["POL002", "POL003"]
 
 
-def test_check_tries_the_predicate_of_every_rule(machine: Machine) -> None:
+def test_check_evaluates_predicate_of_every_rule(machine: Machine) -> None:
     rule = '[[rule]]\ntool = "@{}"\nwhen = "{}"\nthen = "refuse"\n'
     rules = rule.format("PAY", "args.n >") + rule.format("SEND", "n > 1") + rule.format("FINE", "args.n > 1")
     machine.write("p.toml", f"schema = 1\n{rules}")
@@ -102,12 +102,12 @@ def test_check_shows_each_predicate_at_its_own_rule(machine: Machine) -> None:
     ]
 
 
-def test_show_prints_a_shipped_policy(machine: Machine) -> None:
+def test_show_prints_shipped_policy(machine: Machine) -> None:
     assert tomllib.loads(machine("policy", "show", "open").stdout)["name"] == "open"
     assert machine("policy", "show", "opn").exit_code == 2
 
 
-def test_no_plan_writes_the_files_that_decide_what_the_next_one_may_do(
+def test_plans_cannot_write_files_that_configure_later_runs(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.write("ours.toml", 'schema = 1\nextends = "workspace"\n')

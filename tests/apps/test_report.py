@@ -11,7 +11,7 @@ def done_run(machine, *lines, run_id="r1"):
     machine("run", plan, "--tools", machine.tools, "--var", "n=41", "--run-id", run_id)
 
 
-def test_a_run_is_one_file_that_has_all_of_it(machine):
+def test_report_is_one_file_with_whole_run(machine):
     done_run(machine)
     result = machine("report", "r1", "-o", "run.html")
     assert result.exit_code == 0, result.output
@@ -25,7 +25,7 @@ def test_a_run_is_one_file_that_has_all_of_it(machine):
     assert "42" in data["values"]
 
 
-def test_the_file_is_named_after_the_run_and_is_the_users_own(machine):
+def test_file_is_named_after_run_and_private(machine):
     done_run(machine)
     machine("report", "last")
     path = machine.folder / "r1.html"
@@ -33,20 +33,20 @@ def test_the_file_is_named_after_the_run_and_is_the_users_own(machine):
     assert [file.name for file in machine.folder.glob(".r1*")] == []
 
 
-def test_the_same_run_gives_the_same_bytes(machine):
+def test_report_is_deterministic(machine):
     done_run(machine)
     machine("report", "r1", "-o", "a.html")
     machine("report", "r1", "-o", "b.html")
     assert (machine.folder / "a.html").read_bytes() == (machine.folder / "b.html").read_bytes()
 
 
-def test_a_report_can_be_written_to_standard_output(machine):
+def test_report_is_written_to_stdout(machine):
     done_run(machine)
     assert machine("report", "r1", "-o", "-").stdout.startswith("<!doctype html>")
     assert machine("report", "r1", "-o", "-", "--json").exit_code == 2
 
 
-def test_the_preview_says_what_would_be_told_and_writes_nothing(machine):
+def test_preview_lists_content_and_writes_nothing(machine):
     done_run(machine)
     result = machine("report", "r1", "--preview-redaction")
     assert "$sum" in result.stdout
@@ -57,7 +57,7 @@ def test_the_preview_says_what_would_be_told_and_writes_nothing(machine):
     assert not list(machine.folder.glob("*.html"))
 
 
-def test_a_report_beside_another_run_and_as_json(machine):
+def test_report_with_comparison_and_as_json(machine):
     done_run(machine)
     done_run(machine, "S1: @ADD (a=2, b=$n) > $sum", "S2: @RESPOND ($sum)", run_id="r2")
     told = machine.json("report", "r1", "--diff", "r2", "-o", "d.html")
@@ -66,20 +66,20 @@ def test_a_report_beside_another_run_and_as_json(machine):
     assert '"other":{"id":"r2"' in (machine.folder / "d.html").read_text()
 
 
-def test_a_file_that_cannot_be_written_is_said(machine):
+def test_unwritable_file_is_reported(machine):
     done_run(machine)
     result = machine("report", "r1", "-o", "no/such/folder.html")
     assert result.exit_code == 2
     assert "CFG014" in result.stderr
 
 
-def test_an_unknown_run_is_said(machine):
+def test_unknown_run_is_reported(machine):
     done_run(machine)
     assert "JRN002" in machine("report", "r9").stderr
 
 
 def data_of(machine, run: str) -> dict:
-    """The data in the report of a run, whatever its exit status."""
+    """The data in the report of a run with any exit status."""
     machine("report", run, "-o", "x.html")
     page = (machine.folder / "x.html").read_text()
     return json.loads(page.split('id="callsheet-data">', 1)[1].split("</script>", 1)[0])
@@ -89,7 +89,7 @@ def rows_of(table: dict) -> list[dict]:
     return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
 
 
-def test_a_run_that_waits_tells_what_it_is_asked(machine):
+def test_waiting_run_shows_its_question(machine):
     plan = machine.plan('S1: @NOTE ("hello $n") > $note', "S2: @RESPOND ($note)")
     line = ("--tools", machine.tools, "--var", "n=Ada", "--run-id", "r1", "--approve", "note")
     assert machine("run", plan, *line).exit_code == 4
@@ -101,7 +101,7 @@ def test_a_run_that_waits_tells_what_it_is_asked(machine):
     assert [visit["outcome"] for visit in rows_of(data["visits"])] == ["open"]
 
 
-def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
+def test_dead_run_shows_calls_that_may_have_happened(machine):
     plan = machine.plan('S1: @DIE (marker="m") > $alive', "S2: @RESPOND ($alive)")
     machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1")
     data = data_of(machine, "r1")
@@ -110,7 +110,7 @@ def test_a_run_whose_process_died_tells_what_may_have_taken_place(machine):
     assert [visit["end"] for visit in rows_of(data["visits"])] == [0]
 
 
-def test_a_value_edited_in_a_fork_is_a_fact(machine):
+def test_value_edited_in_fork_is_fact(machine):
     done_run(machine)
     machine("fork", "r1", "--at", "3", "--set", "sum=7", "--run-id", "r2", "--yes")
     data = data_of(machine, "r2")
@@ -120,7 +120,7 @@ def test_a_value_edited_in_a_fork_is_a_fact(machine):
     assert (edit["name"], data["values"][edit["value"]], fact["basis"]) == ("sum", "7", "a person said so")
 
 
-def test_a_journal_that_was_changed_is_told_of_in_the_report(machine):
+def test_modified_journal_is_reported(machine):
     done_run(machine)
     with sqlite3.connect(machine.journal) as db:
         db.execute("UPDATE events SET ts = ts + 1 WHERE type = 'ok'")

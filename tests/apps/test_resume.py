@@ -26,13 +26,13 @@ def notes(machine):
     return (machine.folder / "notes.txt").read_text().split()
 
 
-def test_a_killed_run_is_shown_as_interrupted(killed):
+def test_killed_run_is_shown_as_interrupted(killed):
     assert killed.json("runs")[0]["status"] == "interrupted"
     assert [r["run_id"] for r in killed.json("runs", "--status", "interrupted")] == ["r"]
     assert killed.json("runs", "--status", "running") == []
 
 
-def test_an_unfinished_write_waits_for_a_decision(killed):
+def test_unfinished_write_waits_for_decision(killed):
     result = killed("resume", "r")
     assert result.exit_code == 4
     assert "S2.0.1  @DIE (marker=died)  started " in result.stderr
@@ -42,7 +42,7 @@ def test_an_unfinished_write_waits_for_a_decision(killed):
     assert killed("resume", "r").exit_code == 4
 
 
-def test_the_doubt_as_json_names_the_call(killed):
+def test_doubt_json_names_call(killed):
     found = killed.json("resume", "last")
     assert found["status"] == "in_doubt"
     (call,) = found["in_doubt"]
@@ -66,7 +66,7 @@ def test_the_doubt_as_json_names_the_call(killed):
         ("fail", "one/it is not known whether the call took place; it was decided to fail it/three"),
     ],
 )
-def test_a_decision_lets_the_run_go_on_and_nothing_is_done_twice(killed, decision, answer):
+def test_decided_run_continues_and_repeats_nothing(killed, decision, answer):
     result = killed("resume", "r", "--in-doubt", decision, "--progress", "none")
     assert result.exit_code == 0
     assert result.stdout == answer + "\n"
@@ -87,7 +87,7 @@ def flaky() -> str:
 """
 
 
-def test_a_call_that_only_reads_is_made_again_unasked(machine):
+def test_read_only_call_is_repeated_automatically(machine):
     machine.write("ro.py", FLAKY)
     plan = machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "ro.py", "--run-id", "r")
@@ -96,7 +96,7 @@ def test_a_call_that_only_reads_is_made_again_unasked(machine):
     assert "resuming," in result.stderr
 
 
-def test_a_run_that_goes_on_names_the_step_that_is_under_way(machine):
+def test_resumed_run_names_step_in_progress(machine):
     machine.write("ro.py", FLAKY)
     machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
     lines = machine("resume", "last").stderr.splitlines()
@@ -104,14 +104,14 @@ def test_a_run_that_goes_on_names_the_step_that_is_under_way(machine):
     assert lines[2].split()[:2] == ["S1", "ok"]
 
 
-def test_a_program_is_told_which_steps_are_under_way_when_a_run_goes_on(machine):
+def test_resumed_run_json_names_steps_in_progress(machine):
     machine.write("ro.py", FLAKY)
     machine.shell("run", machine.plan("S1: @FLAKY () > $a", "S2: @RESPOND ($a)"), "--tools", "ro.py")
     begin = json.loads(machine("resume", "last", "--progress", "json").stderr.splitlines()[0])
     assert (begin["event"], begin["done_before"], begin["under_way"]) == ("begin", 0, ["S1"])
 
 
-def test_steps_after_a_decision_are_printed_like_those_of_a_run(machine):
+def test_steps_after_decision_are_printed_like_those_of_run(machine):
     plan = machine.plan('S1: @NOTE (line="one") > $a', 'S2: @DIE (marker="died") > $b', "S3: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r")
     lines = machine("resume", "r", "--in-doubt", "skip").stderr.splitlines()
@@ -121,7 +121,7 @@ def test_steps_after_a_decision_are_printed_like_those_of_a_run(machine):
     assert "resuming," not in machine("resume", "r").stderr
 
 
-def test_a_finished_run_gives_its_answer_again(killed):
+def test_resuming_finished_run_prints_its_answer(killed):
     first = killed("resume", "r", "--in-doubt", "skip")
     again = killed("resume", "r")
     assert again.stdout == first.stdout
@@ -129,7 +129,7 @@ def test_a_finished_run_gives_its_answer_again(killed):
     assert notes(killed) == ["one", "three"]
 
 
-def test_tools_that_changed_are_refused_until_accepted(killed):
+def test_changed_tools_are_refused_until_accepted(killed):
     tools = killed.folder / "tools.py"
     tools.write_text(tools.read_text().replace("def die(marker: str)", "def die(marker: str, more: int = 1)"))
     result = killed("resume", "r", "--in-doubt", "retry")
@@ -140,7 +140,7 @@ def test_tools_that_changed_are_refused_until_accepted(killed):
     assert done.stdout == "one/alive/three\n"
 
 
-def test_a_tool_that_is_gone_is_refused_and_nothing_runs(killed):
+def test_missing_tool_is_refused_and_nothing_runs(killed):
     tools = killed.folder / "tools.py"
     tools.write_text(tools.read_text().replace("def note(", "def other("))
     result = killed("resume", "r", "--in-doubt", "skip")
@@ -152,7 +152,7 @@ def test_a_tool_that_is_gone_is_refused_and_nothing_runs(killed):
 
 
 @pytest.mark.parametrize("command", [("resume", "r", "--in-doubt", "retry"), ("rerun", "r", "--from", "S2")])
-def test_a_run_whose_files_were_moved_is_told_where_they_are(killed, command):
+def test_moved_files_are_given_by_options(killed, command):
     there = killed.folder / "there"
     (there / "notes").mkdir(parents=True)
     (killed.folder / "tools.py").rename(there / "tools.py")
@@ -165,7 +165,7 @@ def test_a_run_whose_files_were_moved_is_told_where_they_are(killed, command):
     assert done.stdout == "one/alive/three\n"
 
 
-def test_a_run_goes_on_in_the_workspace_that_is_named(machine):
+def test_run_continues_in_named_workspace(machine):
     plan = machine.plan(
         'S1: @WRITE_FILE (path="a.txt", content="a")',
         'S2: @ASK_HUMAN ("ready?")',
@@ -179,7 +179,7 @@ def test_a_run_goes_on_in_the_workspace_that_is_named(machine):
     assert machine("resume", "r", "--workspace", "two").stdout == "a\n"
 
 
-def test_a_run_under_a_policy_keeps_its_workspace(machine):
+def test_run_under_policy_keeps_workspace(machine):
     plan = machine.plan('S1: @ASK_HUMAN ("ready?")', 'S2: @RESPOND ("done")')
     assert machine("run", plan, "--policy", "workspace", "--run-id", "r").exit_code == 4
     machine("approve", "r")
@@ -188,13 +188,13 @@ def test_a_run_under_a_policy_keeps_its_workspace(machine):
     assert "a run under a policy keeps its workspace" in refused.stderr
 
 
-def test_an_unknown_run_gives_the_nearest(killed):
+def test_unknown_run_suggests_nearest(killed):
     result = killed("resume", "q")
     assert result.exit_code == 2
     assert "JRN002" in result.stderr
 
 
-def test_a_run_that_a_process_carries_on_is_refused(machine, wait_for):
+def test_run_owned_by_process_is_refused(machine, wait_for):
     plan = machine.plan('S1: @LOOK (path="here", wait=20) > $a', "S2: @RESPOND ($a)")
     with machine.spawn("run", plan, "--tools", "tools.py", "--run-id", "r") as process:
         wait_for(machine.folder / "here")
@@ -207,15 +207,15 @@ def test_a_run_that_a_process_carries_on_is_refused(machine, wait_for):
     assert status == "running"
 
 
-def test_the_commands_name_a_journal_that_was_named(machine):
+def test_suggested_commands_include_journal_option(machine):
     plan = machine.plan('S1: @DIE (marker="died") > $b', "S2: @RESPOND ($b)")
     machine.shell("run", plan, "--tools", "tools.py", "--run-id", "r", "--journal", "my journal.db")
     result = machine("resume", "r", "--journal", "my journal.db")
     assert "callsheet resume r --journal 'my journal.db' --in-doubt retry" in result.stderr
 
 
-def test_a_plan_file_that_was_changed_meanwhile_changes_nothing(machine):
-    """The journal keeps the plan that the run was started with."""
+def test_changed_plan_file_has_no_effect(machine):
+    """The journal keeps the original plan."""
     plan = machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("as it was") > $b', "S3: @RESPOND ($b)")
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r").exit_code == 4
     machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("changed") > $b', "S3: @RESPOND ($b)")
@@ -226,7 +226,7 @@ def test_a_plan_file_that_was_changed_meanwhile_changes_nothing(machine):
 
 
 @pytest.mark.parametrize("stage", ["plain", "live"])
-def test_a_resumed_run_tells_no_step_of_its_new_plan_as_that_of_the_old_one(machine, stage):
+def test_resumed_run_does_not_mix_steps_of_old_and_new_plan(machine, stage):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $c", 'S3: @RE-PLAN ("once more")')
     new = 'S1: @ADD (a=5) > $b\\nS2: @ASK_HUMAN (prompt="Go on?") > $c\\nS3: @RESPOND ("$b $c")'
     machine.write("again.py", f"def ask(messages):\n    return '{new}'\n")

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 
-def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machine):
+def test_answer_is_on_stdout_and_steps_on_stderr(machine):
     plan = machine.plan(
         "S1: @ADD (a=1) > $a",
         "S2: ?IF ($a > 5) THEN @ADD (a=5) > $b",
@@ -35,7 +35,7 @@ def test_the_answer_is_on_standard_output_and_the_steps_on_standard_error(machin
     ]
 
 
-def test_json_is_one_object_and_says_everything(machine):
+def test_json_is_one_complete_object(machine):
     plan = machine.plan('S1: @CHAT (text="hi") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan, "--tools", machine.tools, "--json", "--run-id", "r1")
     assert result.stderr == "chatter hi\n"
@@ -79,7 +79,7 @@ def test_progress_as_json_lines(machine):
     assert rows[2]["preview"] == "2"
 
 
-def test_progress_live_draws_the_steps(machine):
+def test_progress_live_draws_steps(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
     result = machine("run", plan, "--tools", machine.tools, "--progress", "live")
     assert result.exit_code == 0
@@ -88,7 +88,7 @@ def test_progress_live_draws_the_steps(machine):
 
 
 @pytest.mark.parametrize("stage", ["plain", "live"])
-def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(machine, stage):
+def test_progress_of_new_plan_excludes_old_steps(machine, stage):
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @RE-PLAN ("once more")', 'S3: @RESPOND ("never")')
     machine.write("again.py", "def ask(messages):\n    return 'S1: @ADD (a=5) > $b\\nS2: @RESPOND ($b)'\n")
     line = ("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--progress", stage)
@@ -101,8 +101,8 @@ def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(machine, stage):
     assert "once more" not in told
 
 
-def test_show_tells_what_the_steps_of_a_new_plan_did(machine):
-    """They may have the ids of older steps, which did something else."""
+def test_show_lists_steps_of_new_plan(machine):
+    """They may reuse ids of older steps that did something else."""
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: RE-PLAN ("once more")')
     machine.write("again.py", "def ask(messages):\n    return 'S1: @ADD (a=5) > $b\\nS2: @RESPOND ($b)'\n")
     machine("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--run-id", "anew")
@@ -112,7 +112,7 @@ def test_show_tells_what_the_steps_of_a_new_plan_did(machine):
     assert [line[:14] for line in times if line.startswith("S1")] == ["S1  @ADD (a=1)", "S1  @ADD (a=5)"]
 
 
-def test_a_plan_on_standard_input_runs(machine):
+def test_plan_from_stdin_runs(machine):
     result = machine("run", "-", "--progress", "none", stdin='PLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
     assert result.stdout == "x\n"
     assert machine.json("runs")[0]["plan"] == "<stdin>"
@@ -136,7 +136,7 @@ def test_variables_are_json_or_text(machine):
 
 
 @pytest.mark.parametrize("given", ["city", "=x", "1a=x", "a b=x", "ä=1"])
-def test_a_bad_variable_is_one_clear_message(machine, given):
+def test_invalid_variable_is_one_message(machine, given):
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--var", given)
     assert result.exit_code == 2
     assert result.stderr.startswith("error CFG011: ")
@@ -144,11 +144,11 @@ def test_a_bad_variable_is_one_clear_message(machine, given):
     assert not machine.journal.exists()
 
 
-def test_a_variable_given_twice_is_refused(machine):
+def test_repeated_variable_is_refused(machine):
     assert machine("run", "-", "--var", "a=1", "--var", "a=2", stdin="").exit_code == 2
 
 
-def test_a_failed_plan_has_status_1_and_says_where(machine):
+def test_failed_plan_exits_with_1_and_names_step(machine):
     plan = machine.plan('S1: @FAIL (text="no luck") > $a ON_FAIL TERMINATE ("gave up: $a")')
     result = machine("run", plan, "--tools", machine.tools)
     assert result.exit_code == 1
@@ -157,14 +157,14 @@ def test_a_failed_plan_has_status_1_and_says_where(machine):
     assert machine.json("runs")[0]["status"] == "failed"
 
 
-def test_a_terminated_plan_is_not_a_failed_one(machine):
+def test_terminated_plan_is_not_failed(machine):
     result = machine("run", machine.plan('S1: TERMINATE ("enough")'), "--progress", "none")
     assert result.exit_code == 0
     assert result.stdout == "enough\n"
     assert "TERMINATE at S1" in result.stderr
 
 
-def test_the_step_budget_holds(machine):
+def test_step_budget_applies(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 0) THEN GOTO S1", "S3: @RESPOND ($a)")
     result = machine("run", plan, "--tools", machine.tools, "--max-steps", "20", "--progress", "none")
     assert result.exit_code == 1
@@ -172,7 +172,7 @@ def test_the_step_budget_holds(machine):
     assert "the plan failed at S1" in result.stderr
 
 
-def test_a_plan_with_errors_is_refused_before_anything_runs(machine):
+def test_plan_with_errors_is_refused_before_run(machine):
     plan = machine.plan('S1: @NOTE (line="x") > $a', "S2: @FETCH_PGE (url=$a) > $b", "S3: @RESPOND ($b)")
     result = machine("run", plan, "--tools", machine.tools)
     assert result.exit_code == 2
@@ -181,7 +181,7 @@ def test_a_plan_with_errors_is_refused_before_anything_runs(machine):
     assert machine.json("runs") == []
 
 
-def test_a_text_that_does_not_parse_is_refused(machine):
+def test_unparsable_text_is_refused(machine):
     found = machine.json("run", "-", stdin="S1: @READ_FILE (path=)\nS2: @READ_FILE (path=)\n")
     assert found["ok"] is False
     assert [d["line"] for d in found["diagnostics"] if d["severity"] == "error"] == [1, 2]
@@ -189,7 +189,7 @@ def test_a_text_that_does_not_parse_is_refused(machine):
 
 @pytest.mark.parametrize("command", ["run", "dry-run", "check"])
 def test_all_lines_with_errors_are_reported_together(machine, command):
-    """Those that cannot be read do not hide what is wrong with the others."""
+    """Unreadable lines do not hide errors in other lines."""
     plan = machine.plan(
         "S1: @READ_FILE (path=)",
         "S2: @READ_FLE (path=1)",
@@ -202,14 +202,14 @@ def test_all_lines_with_errors_are_reported_together(machine, command):
     assert len(lines) == 5
 
 
-def test_a_missing_model_fails_the_step_and_was_foretold(machine):
+def test_missing_model_fails_step_after_warning(machine):
     plan = machine.plan('S1: @LLM_SUMMARIZE ("x") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan)
     assert "warning RUN010" in result.stderr
     assert "this run has none" in result.stdout
 
 
-def test_a_run_id_is_used_once(machine):
+def test_run_id_is_used_once(machine):
     plan = machine.plan('S1: @RESPOND ("x")')
     assert machine("run", plan, "--run-id", "mine").exit_code == 0
     result = machine("run", plan, "--run-id", "mine")
@@ -218,14 +218,14 @@ def test_a_run_id_is_used_once(machine):
     assert "JRN001" in machine("run", plan, "--run-id", "../x").stderr
 
 
-def test_without_a_journal_nothing_is_recorded(machine):
+def test_nothing_is_recorded_without_journal(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--no-journal", "--json")
     assert json.loads(result.stdout)["journal"] is None
     assert json.loads(result.stdout)["run_id"] is None
     assert not machine.journal.exists()
 
 
-def test_the_workspace_bounds_the_file_tools(machine):
+def test_file_tools_stay_in_workspace(machine):
     machine.write("ws/a.txt", "inside")
     plan = machine.plan(
         'S1: @READ_FILE (path="a.txt") > $a', 'S2: @READ_FILE (path="../tools.py") > $b', "S3: @RESPOND ($a)"
@@ -245,7 +245,7 @@ def read_file(path: str) -> str:
 """
 
 
-def test_a_python_tool_takes_the_place_of_a_built_in_one(machine):
+def test_python_tool_overrides_builtin(machine):
     machine.write("own.py", OWN)
     plan = machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)")
     assert machine.json("run", plan, "--tools", "own.py")["response"] == "mine"
@@ -255,7 +255,7 @@ def test_a_python_tool_takes_the_place_of_a_built_in_one(machine):
     ("text", "code"),
     [(None, "CFG100"), ("def f(:\n", "CFG101"), ("1/0\n", "CFG102"), ("x = 1\n", "CFG103")],
 )
-def test_a_wrong_tools_file_is_one_clear_message(machine, text, code):
+def test_invalid_tools_file_is_one_message(machine, text, code):
     if text is not None:
         machine.write("bad.py", text)
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--tools", "bad.py")
@@ -267,7 +267,7 @@ def test_a_wrong_tools_file_is_one_clear_message(machine, text, code):
 # ---------------------------------------------------------------- servers
 
 
-def test_a_missing_server_is_one_clear_message(machine):
+def test_missing_server_is_one_message(machine):
     machine.write("mcp.json", '{"mcpServers": {"git": {"command": "no-such-program"}}}')
     plan = machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)")
     result = machine("run", plan, "--mcp-config", "mcp.json")
@@ -287,7 +287,7 @@ def test_a_missing_server_is_one_clear_message(machine):
         ('{"mcpServers": {"a": {"command": "${NOPE_X}"}}}', "CFG113"),
     ],
 )
-def test_a_wrong_configuration_is_one_clear_message(machine, text, code):
+def test_invalid_configuration_is_one_message(machine, text, code):
     if text is not None:
         machine.write("mcp.json", text)
     plan = machine.plan("S1: @GIT_LOG () > $a", "S2: @RESPOND ($a)")
@@ -297,14 +297,14 @@ def test_a_wrong_configuration_is_one_clear_message(machine, text, code):
     assert code in result.stderr
 
 
-def test_a_simple_plan_never_looks_at_a_configuration(machine):
+def test_configuration_is_not_read_for_simple_plan(machine):
     machine.write(".mcp.json", "{ broken")
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--progress", "none")
     assert result.exit_code == 0
     assert "mcp" not in result.stderr
 
 
-def test_a_discovered_server_is_used_where_a_tool_is_missing_and_named(with_server):
+def test_discovered_server_provides_missing_tool_and_is_named(with_server):
     plan = with_server.plan('S1: @GREET (name="Ada") > $a', "S2: @RESPOND ($a)")
     result = with_server("run", plan, "--progress", "none")
     assert result.stdout == "greet Ada\n"
@@ -319,7 +319,7 @@ def test_qualified_names_start_only_their_servers(with_server):
     assert "broken" not in result.stderr
 
 
-def test_a_server_does_not_take_over_a_local_name(with_server):
+def test_server_does_not_override_local_name(with_server):
     with_server.write("f.txt", "local")
     plan = with_server.plan(
         'S1: @READ_FILE (path="f.txt") > $a', 'S2: @GREET (name="x") > $b', 'S3: @RESPOND ("$a $b")'
@@ -327,7 +327,7 @@ def test_a_server_does_not_take_over_a_local_name(with_server):
     assert with_server.json("run", plan)["response"] == "local greet x"
 
 
-def test_a_name_that_two_servers_offer_has_to_be_qualified(with_server):
+def test_name_of_two_servers_must_be_qualified(with_server):
 
     hall = {"command": sys.executable, "args": [str(with_server.folder / "server.py")]}
     with_server.write(".mcp.json", json.dumps({"mcpServers": {"hall": hall, "yard": hall}}))
@@ -338,8 +338,8 @@ def test_a_name_that_two_servers_offer_has_to_be_qualified(with_server):
     assert "write @HALL__GREET or @YARD__GREET" in result.stderr
 
 
-def test_a_name_of_two_servers_is_not_that_of_one_while_the_other_is_away(with_server):
-    """Who writes @GREET for one server sends nothing to another that offers it too and happens to be up."""
+def test_name_of_two_servers_is_ambiguous_while_one_is_down(with_server):
+    """A call intended for one server must not reach another that offers the same name and is up."""
     program = with_server.folder / "yard.py"
     program.write_text((with_server.folder / "server.py").read_text())
     hall, yard = (
@@ -358,7 +358,7 @@ def test_a_name_of_two_servers_is_not_that_of_one_while_the_other_is_away(with_s
     assert with_server("run", qualified, "--progress", "none").stdout == "greet x\n"
 
 
-def test_resume_opens_the_discovered_server_again(with_server):
+def test_resume_opens_discovered_server_again(with_server):
     marker = with_server.folder / "m"
     plan = with_server.plan(
         f'S1: @DIE (marker="{marker}") > $a', 'S2: @GREET (name="x") > $b', "S3: @RESPOND ($b)"
@@ -375,7 +375,7 @@ def test_resume_opens_the_discovered_server_again(with_server):
 # ---------------------------------------------------------------- a disk that is full, Ctrl-C
 
 
-def test_a_journal_that_cannot_be_made_is_one_clear_message(machine):
+def test_uncreatable_journal_is_one_message(machine):
     machine.write("file", "x")
     result = machine("run", machine.plan('S1: @RESPOND ("x")'), "--journal", "file/journal.db")
     assert result.exit_code == 1
@@ -383,7 +383,7 @@ def test_a_journal_that_cannot_be_made_is_one_clear_message(machine):
     assert "JRN008" in machine("run", machine.plan('S1: @RESPOND ("x")'), "--journal", "file").stderr
 
 
-def test_a_full_disk_is_one_clear_message(machine):
+def test_full_disk_is_one_message(machine):
     steps = [f"S{n}: @BULK (size=20000) > $a{n}" for n in range(1, 12)]
     plan = machine.plan(*steps, 'S99: @RESPOND ("done")')
     limit = """import resource, signal
@@ -400,7 +400,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))"""
     assert (again.returncode, again.stdout) == (0, "done\n"), again.stderr
 
 
-def test_ctrl_c_leaves_a_run_that_can_be_resumed(machine, wait_for):
+def test_ctrl_c_leaves_resumable_run(machine, wait_for):
     plan = machine.plan(
         "S1: @ADD (a=1) > $a", 'S2: @LOOK (path="here", wait=300) > $b', 'S3: @RESPOND ("$a $b")'
     )
@@ -418,7 +418,7 @@ def test_ctrl_c_leaves_a_run_that_can_be_resumed(machine, wait_for):
     assert (done.exit_code, done.stdout) == (0, "2 seen\n")
 
 
-def test_steps_that_failed_without_ending_the_plan_are_named_at_the_end(machine):
+def test_steps_that_failed_without_ending_plan_are_named_at_end(machine):
     plan = machine.plan(
         'S1: @FAIL (text="no") > $a',
         'S2: @FAIL (text="no") ON_FAIL GOTO S3',
@@ -433,7 +433,7 @@ def test_steps_that_failed_without_ending_the_plan_are_named_at_the_end(machine)
     assert line in machine("resume", "last").stderr
 
 
-def test_a_step_that_fails_and_then_succeeds_is_not_named(machine):
+def test_step_that_succeeds_on_retry_is_not_named(machine):
     plan = machine.plan(
         'S1: ?IF ($n != 1) THEN @FAIL (text="no")',
         "S2: ?IF ($n == 1) THEN @RESPOND ($n)",

@@ -30,7 +30,7 @@ def test_explain_schedule_prints_what_each_step_waits_for(machine):
     assert unknown in result.stderr
 
 
-def test_it_says_it_to_programs_too(machine):
+def test_explain_schedule_prints_json(machine):
     said = machine.json(
         "explain-schedule", machine.plan(*STEPS), "--tools", machine.tools, "--approve", "ADD"
     )
@@ -39,7 +39,7 @@ def test_it_says_it_to_programs_too(machine):
     assert said["steps"][1]["why"] == "a person is asked first"
 
 
-def test_the_readme_says_what_it_says_of_the_example():
+def test_readme_quotes_schedule_of_example():
     from click.testing import CliRunner
 
     from callsheet.apps.cli.main import main
@@ -53,7 +53,7 @@ def test_the_readme_says_what_it_says_of_the_example():
     assert text[text.index("PLAN_START") :] in readme
 
 
-def test_the_schedule_is_auto_unless_it_is_said(machine):
+def test_schedule_is_auto_by_default(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b", "S3: @RESPOND ($a, $b)")
     for name, options, early in (("r1", (), 1), ("r2", ("--schedule", "sequential"), 0)):
         assert machine("run", plan, "--tools", machine.tools, "--run-id", name, *options).stdout == "2 3\n"
@@ -64,7 +64,7 @@ def test_the_schedule_is_auto_unless_it_is_said(machine):
         assert [step["calls"] for step in told["steps"]] == [1, 1, 0]
 
 
-def test_the_configuration_says_the_schedule(machine, monkeypatch):
+def test_configuration_sets_schedule(machine, monkeypatch):
     config = machine.folder / "config.toml"
     monkeypatch.setenv("CALLSHEET_CONFIG", str(config))
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b")
@@ -78,7 +78,7 @@ def test_the_configuration_says_the_schedule(machine, monkeypatch):
     assert "limits.schedule must be one of sequential, auto" in machine("run", plan).stderr
 
 
-def test_concurrency_is_said_for_all_or_for_a_tool(machine):
+def test_concurrency_is_set_for_all_or_one_tool(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $b")
     options = ("--max-concurrency", "7", "--max-concurrency", "add=2", "--run-id", "r1")
     assert machine("run", plan, "--tools", machine.tools, *options).exit_code == 0
@@ -88,8 +88,8 @@ def test_concurrency_is_said_for_all_or_for_a_tool(machine):
     assert (wrong.exit_code, "0 is not in the range x>=1" in wrong.stderr) == (2, True)
 
 
-def test_a_killed_run_goes_on_with_what_had_arrived_early(machine):
-    """S2 has answered before its turn when S3 ends the process; it is not called again."""
+def test_killed_run_keeps_early_results(machine):
+    """S2 has answered early when S3 kills the process; it is not called again."""
     plan = machine.plan(
         'S1: @LOOK (path="one", wait=0.3) > $a',
         'S2: @LOOK (path="two") > $b',

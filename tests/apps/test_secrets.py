@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.apps.conftest import Machine
+from tests.written import all_bytes
 
 PLAN = 'S1: @CHAT ("login $token") > $s\nS2: @FAIL ("no $token") > $f ON_FAIL GOTO S3\nS3: @RESPOND ("fine")'
 TOKEN = "Kq9-canary-4711/xyz"
@@ -17,11 +17,7 @@ def plan(machine: Machine) -> str:
     return machine.plan(*PLAN.splitlines())
 
 
-def all_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
-
-
-def test_a_secret_comes_from_the_environment_a_file_or_standard_input(
+def test_secret_comes_from_environment_file_or_stdin(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
@@ -39,7 +35,7 @@ def test_a_secret_comes_from_the_environment_a_file_or_standard_input(
     assert TOKEN.encode() not in all_bytes(machine.folder)
 
 
-def test_a_run_that_waits_tells_its_variables_so_far_and_no_secret(
+def test_waiting_run_prints_variables_without_secrets(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
@@ -51,7 +47,7 @@ def test_a_run_that_waits_tells_its_variables_so_far_and_no_secret(
     assert json.loads(done.stdout)["variables"]["n"] == 42
 
 
-def test_events_are_shown_without_their_boxes(
+def test_events_are_shown_without_sealed_envelopes(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
@@ -73,7 +69,7 @@ def test_events_are_shown_without_their_boxes(
         (["token=env:TOKEN", "token=env:TOKEN"], "given twice"),
     ],
 )
-def test_a_secret_that_cannot_be_had_is_refused(
+def test_unavailable_secret_is_refused(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
@@ -85,14 +81,16 @@ def test_a_secret_that_cannot_be_had_is_refused(
     assert said in done.stderr
 
 
-def test_a_name_is_given_by_one_option(machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_and_secret_of_same_name_are_refused(
+    machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)
     done = machine("run", plan, "--tools", machine.tools, "--var", "token=x", "--secret", "token=env:TOKEN")
     assert done.exit_code == 2
     assert "given twice" in done.stderr
 
 
-def test_of_a_short_secret_it_is_said_that_it_is_not_found_again(
+def test_short_secret_warns_that_it_is_not_searched_for(
     machine: Machine, plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIN", "123")
@@ -101,7 +99,7 @@ def test_of_a_short_secret_it_is_said_that_it_is_not_found_again(
     assert "SEC006" in done.stderr
 
 
-def test_a_dry_run_needs_no_secret_and_tells_none(machine: Machine, plan: str) -> None:
+def test_dry_run_needs_and_shows_no_secret(machine: Machine, plan: str) -> None:
     done = machine("run", plan, "--tools", machine.tools, "--dry-run", "--secret", "token=env:NOT_THERE")
     assert done.exit_code == 0, done.output
     assert "[secret]" in done.output
@@ -116,7 +114,7 @@ LOOKS = (
 
 
 @pytest.mark.parametrize("has_key", [True, False])
-def test_where_a_secret_has_decided_steps_they_are_told_as_they_went_or_a_warning_says_that_they_are_not(
+def test_steps_decided_by_secret_are_shown_or_warned_about(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, has_key: bool
 ) -> None:
     monkeypatch.setenv("TOKEN", TOKEN)

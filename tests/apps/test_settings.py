@@ -25,11 +25,11 @@ network = true
 """
 
 
-def test_without_a_file_the_defaults_hold(machine):
+def test_defaults_apply_without_file(machine):
     assert load_settings() == Settings()
 
 
-def test_a_file_changes_what_it_names(machine, monkeypatch):
+def test_file_overrides_named_settings(machine, monkeypatch):
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", GOOD))
     assert load_settings() == Settings(
         fetch=FetchSettings(allow_private_hosts=("intra.example",), timeout=5.0),
@@ -58,7 +58,7 @@ def test_a_file_changes_what_it_names(machine, monkeypatch):
         ('store = "a\\u0000b"\n', "1:1", "store contains a null character"),
     ],
 )
-def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, place, said):
+def test_invalid_file_is_one_message(machine, monkeypatch, text, place, said):
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", text))
     result = machine("tools")
     assert result.exit_code == 2
@@ -75,7 +75,7 @@ def test_a_wrong_file_is_one_clear_message(machine, monkeypatch, text, place, sa
         "x = 'hush-hush",
     ],
 )
-def test_the_place_of_what_is_wrong_shows_no_value(machine, monkeypatch, text):
+def test_error_position_shows_no_value(machine, monkeypatch, text):
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", text))
     for more in ((), ("--json",)):
         result = machine("tools", *more)
@@ -83,7 +83,7 @@ def test_the_place_of_what_is_wrong_shows_no_value(machine, monkeypatch, text):
         assert "hush" not in result.output
 
 
-def test_the_file_names_the_shared_store_where_the_environment_does_not(machine, monkeypatch):
+def test_file_names_shared_store_unless_environment_does(machine, monkeypatch):
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("config.toml", 'store = "from.the.file"\n'))
     monkeypatch.delenv("CALLSHEET_PLANS", raising=False)
     monkeypatch.delenv("CALLSHEET_STORE", raising=False)
@@ -94,13 +94,13 @@ def test_the_file_names_the_shared_store_where_the_environment_does_not(machine,
     assert "of.the.environment" in machine("plan", "list").stderr
 
 
-def test_a_file_that_was_named_must_be_there(machine, monkeypatch):
+def test_named_file_must_exist(machine, monkeypatch):
     monkeypatch.setenv("CALLSHEET_CONFIG", "absent.toml")
     with pytest.raises(CallsheetError, match="CFG016"):
         load_settings()
 
 
-def test_a_setup_survives_its_note(machine):
+def test_setup_round_trips_through_journal(machine):
     settings = read_settings({"fetch": {"allow_private_hosts": ["a"]}, "execution": {"timeout": 3}}, "test")
     setup = Setup(
         workspace=Path("/w"),
@@ -114,12 +114,12 @@ def test_a_setup_survives_its_note(machine):
 
 
 @pytest.mark.parametrize("launch", [{}, {"setup": {}}, {"setup": 3}])
-def test_a_run_of_another_face_is_refused(launch):
+def test_run_of_another_interface_is_refused(launch):
     with pytest.raises(CallsheetError, match=r"CFG017: .* no command of callsheet started it$"):
         Setup.from_note(launch)
 
 
-def test_the_table_of_the_model_is_read_whole_and_kept_with_a_run(tmp_path):
+def test_model_table_is_read_completely_and_stored_with_run(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text(
         '[model]\nmodel = "openai:gpt-5-mini"\nkey_env = "K"\ntimeout = 5\nretries = 0\nmax_tokens = 99\n'
@@ -145,7 +145,7 @@ def test_the_table_of_the_model_is_read_whole_and_kept_with_a_run(tmp_path):
         ('prices = { input = "1" }', "model.prices.input must be a number"),
     ],
 )
-def test_a_wrong_table_of_the_model_is_told(tmp_path, line, said):
+def test_invalid_model_table_is_reported(tmp_path, line, said):
     file = tmp_path / "config.toml"
     file.write_text(f"[model]\n{line}\n")
     with pytest.raises(CallsheetError, match="CFG016") as raised:

@@ -34,7 +34,7 @@ def loaded(machine, *line, stdin=None):
     return set(done.stderr.split("MODULES", 1)[1].split())
 
 
-def test_help_loads_click_and_no_layer_below_the_faces(machine):
+def test_help_loads_only_click_and_applications(machine):
     modules = loaded(machine, "--help")
     assert not HEAVY & modules
     assert not [m for m in modules if m.startswith(LAYERS)]
@@ -54,19 +54,19 @@ def test_help_loads_click_and_no_layer_below_the_faces(machine):
         ("resume", "--help"),
     ],
 )
-def test_commands_that_only_read_a_plan_import_no_heavy_modules(machine, line):
+def test_plan_commands_import_no_heavy_modules(machine, line):
     machine.plan('S1: @READ_FILE (path="a") > $a', "S2: @RESPOND ($a)", name="p.ltp")
     assert not HEAVY & loaded(machine, *line)
 
 
-def test_a_run_of_local_tools_loads_no_server_client(machine):
+def test_run_with_local_tools_loads_no_server_client(machine):
     plan = machine.plan('S1: @RESPOND ("x")')
     assert not {"mcp", "httpx2", "pydantic", "rich"} & loaded(
         machine, "run", plan, "--tools", "tools.py", "--progress", "none"
     )
 
 
-def test_ctrl_c_while_the_command_line_loads_prints_nothing(tmp_path):
+def test_ctrl_c_during_import_prints_nothing(tmp_path):
     (tmp_path / "click.py").write_text(
         "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
     )

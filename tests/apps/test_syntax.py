@@ -9,32 +9,32 @@ LTP = '# ltp: 1\nPLAN_START\nS1: @ADD (1, 2) > $n:int\nS2: @RESPOND ("The sum is
 TOOLS = ("--tools", "tools.py")
 
 
-def test_a_micro_plan_runs(machine):
+def test_micro_plan_runs(machine):
     machine.write("p.micro", MICRO)
     result = machine("run", "p.micro", *TOOLS)
     assert (result.exit_code, result.stdout) == (0, "The sum is 3\n")
 
 
 @pytest.mark.parametrize("name", ["p.micro", "P.MICRO", "p.txt", "p"])
-def test_check_and_graph_read_it_by_its_suffix_or_its_look(machine, name):
+def test_check_and_graph_detect_syntax_by_suffix_or_content(machine, name):
     machine.write(name, MICRO)
     assert machine("check", name, *TOOLS).stdout == f"{name}: ok, 2 steps\n"
     assert "@ADD (1, 2) > $n:int" in machine("graph", name).stdout
 
 
-def test_standard_input_is_looked_at(machine):
+def test_stdin_syntax_is_detected(machine):
     assert machine("run", "-", *TOOLS, stdin=MICRO).stdout == "The sum is 3\n"
     assert machine("run", "-", *TOOLS, stdin=LTP).stdout == "The sum is 3\n"
 
 
-def test_the_spelling_can_be_forced(machine):
+def test_syntax_can_be_forced(machine):
     machine.write("p.ltp", MICRO)
     assert machine("check", "p.ltp", *TOOLS).exit_code == 2
     assert machine("check", "p.ltp", *TOOLS, "--syntax", "micro").exit_code == 0
     assert machine("graph", "p.ltp", "--syntax", "micro").exit_code == 0
 
 
-def test_an_error_keeps_its_place_and_its_caret(machine):
+def test_error_keeps_position_and_caret(machine):
     machine.write("p.micro", "@add 1 2 > n\nrespnd n\n")
     result = machine("check", "p.micro", *TOOLS)
     assert "p.micro:2:1: error MIC012" in result.stdout
@@ -43,13 +43,13 @@ def test_an_error_keeps_its_place_and_its_caret(machine):
     assert (found["code"], found["line"], found["column"]) == ("MIC012", 2, 1)
 
 
-def test_a_text_with_errors_says_how_it_was_read(machine):
+def test_errors_name_detected_syntax(machine):
     result = machine("check", "-", "--no-tools", stdin='search "a" > hits\nrespnd hits\n')
     assert "hint CFG020: this was read as Micro-CLI" in result.stdout
     assert "--syntax ltp reads it as LTP text" in result.stdout
 
 
-def test_a_suffix_that_the_text_belies_is_named(machine):
+def test_suffix_contradicting_content_is_named(machine):
     machine.write("p.ltp", MICRO)
     assert "its text looks like Micro-CLI" in machine("check", "p.ltp").stdout
     machine.write("q.micro", "PLAN_START\nS1: @ADD (a=1\nPLAN_END\n")
@@ -57,7 +57,7 @@ def test_a_suffix_that_the_text_belies_is_named(machine):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "fmt", "graph"])
-def test_a_text_that_is_no_plan_is_called_that(machine, command):
+def test_text_without_plan_is_reported(machine, command):
     result = machine(command, "-", stdin="\n  Book a table for two.\n")
     assert result.exit_code == 2
     assert "<stdin>:2:3: error CFG019: this text is neither LTP text nor Micro-CLI" in result.output
@@ -66,11 +66,11 @@ def test_a_text_that_is_no_plan_is_called_that(machine, command):
     assert "MIC0" not in result.output
 
 
-def test_an_empty_text_is_called_empty(machine):
+def test_empty_text_is_reported(machine):
     assert "this text is empty" in machine("check", "-", stdin="").stdout
 
 
-def test_a_bare_word_that_only_the_command_line_sets_is_warned_about(machine):
+def test_bare_word_set_only_by_command_line_is_warning(machine):
     machine.write("p.micro", "respond city\n")
     result = machine("run", "p.micro", "--var", "city=Oslo")
     assert result.stdout == "Oslo\n"
@@ -82,21 +82,21 @@ def test_a_bare_word_that_only_the_command_line_sets_is_warned_about(machine):
 # ---------------------------------------------------------------- fmt
 
 
-def test_fmt_keeps_the_spelling_of_a_file(machine):
+def test_fmt_keeps_syntax_of_file(machine):
     machine.write("p.micro", "@ADD  1   2 >n:int\nrespond n")
     assert machine("fmt", "p.micro").exit_code == 0
     assert (machine.folder / "p.micro").read_text() == "@ADD 1 2 > n:int\nrespond $n\n"
     assert machine("fmt", "--check", "p.micro").exit_code == 0
 
 
-def test_fmt_loses_no_prose_around_commands(machine):
+def test_fmt_keeps_prose_around_commands(machine):
     machine.write("p.micro", "Here is the plan.\n\n" + MICRO)
     result = machine("fmt", "p.micro")
     assert result.exit_code == 2
     assert "MIC102" in result.stderr
 
 
-def test_fmt_converts_and_writes_no_file(machine):
+def test_fmt_to_prints_and_writes_no_file(machine):
     machine.write("p.micro", MICRO)
     result = machine("fmt", "--to", "ltp", "p.micro")
     assert (result.exit_code, result.stdout) == (0, LTP)
@@ -105,7 +105,7 @@ def test_fmt_converts_and_writes_no_file(machine):
     assert back.stdout == '@ADD 1 2 > n:int\nrespond "The sum is" $n\n'
 
 
-def test_fmt_refuses_what_the_other_spelling_cannot_say_and_names_the_place(machine):
+def test_fmt_to_refuses_inexpressible_steps_with_position(machine):
     machine.write("p.ltp", LTP.replace("S2:", "LAST:"))
     result = machine("fmt", "--to", "micro", "p.ltp")
     assert (result.exit_code, result.stdout) == (2, "")
@@ -115,7 +115,7 @@ def test_fmt_refuses_what_the_other_spelling_cannot_say_and_names_the_place(mach
     assert (found["code"], found["line"], found["step"]) == ("MIC070", 4, "LAST")
 
 
-def test_fmt_to_takes_one_plan_and_no_other_way_of_printing(machine):
+def test_fmt_to_excludes_other_output_options(machine):
     machine.write("p.micro", MICRO)
     for more in (["p.micro"], ["--check"], ["--diff"]):
         result = machine("fmt", "--to", "ltp", "p.micro", *more)

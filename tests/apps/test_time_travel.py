@@ -51,7 +51,7 @@ def test_side_effects_are_listed_and_need_confirmation(machine):
     assert [run["run_id"] for run in machine.json("runs")] == ["r1"]
 
 
-def test_a_rerun_reuses_what_came_before_and_makes_the_rest_again(machine):
+def test_rerun_reuses_earlier_steps_and_repeats_rest(machine):
     done_run(machine)
     result = machine("rerun", "r1", "--from", "S3", "--yes", "--run-id", "r2")
     assert (result.exit_code, result.stdout.strip()) == (0, "12 17 kept")
@@ -66,7 +66,7 @@ def test_a_rerun_reuses_what_came_before_and_makes_the_rest_again(machine):
     assert (row["parent"], row["forked_at"]) == ("r1", machine.json("show", "r2")["from"]["event"])
 
 
-def test_a_variable_that_is_set_takes_the_place_of_the_result(machine):
+def test_set_variable_replaces_result(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")
     result = machine("fork", "r1", "--at", at, "--set", "a=0", "--by", "ann", "--run-id", "r2")
@@ -84,14 +84,14 @@ def test_a_variable_that_is_set_takes_the_place_of_the_result(machine):
     assert machine("runs", "verify").exit_code == 0
 
 
-def test_inputs_are_edited_at_the_first_event(machine):
+def test_inputs_are_edited_at_first_event(machine):
     done_run(machine)
     result = machine("fork", "r1", "--at", "1", "--set", "n=40", "--run-id", "r2", "--yes")
     assert result.stdout.strip() == "51 17 kept"
     assert machine.json("show", "r2")["variables"]["n"] == 40
 
 
-def test_an_edit_amid_a_loop_holds_for_what_begins_after_it(machine):
+def test_edit_within_loop_applies_to_later_items(machine):
     lines = (
         'S1: ?FOREACH ($i IN [1, 2]) THEN @NOTE (line="$i $n") > $a',
         'S2: @RESPOND ("$a.0, $a.1, $n")',
@@ -102,7 +102,7 @@ def test_an_edit_amid_a_loop_holds_for_what_begins_after_it(machine):
     assert result.stdout.strip() == "1 1, 2 x, x"
 
 
-def test_an_argument_and_a_step_are_edited_before_they_begin(machine):
+def test_argument_and_step_are_edited_before_they_start(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")
     result = machine("fork", "r1", "--at", at, "--args", "S2.b=20", "--run-id", "r2", "--yes")
@@ -115,14 +115,14 @@ def test_an_argument_and_a_step_are_edited_before_they_begin(machine):
     assert (result.exit_code, "CHK040" in result.stderr) == (2, True)
 
 
-def test_a_text_that_is_given_as_an_argument_is_data(machine):
+def test_text_argument_is_data(machine):
     done_run(machine, 'S1: @NOTE (line="one") > $a', 'S2: @NOTE (line="two") > $b', "S3: @RESPOND ($b)")
     at = event_of(machine, "r1", "S1.0.1")
     result = machine("fork", "r1", "--at", at, "--args", "S2.line=$a stays", "--run-id", "r2", "--yes")
     assert result.stdout.strip() == "$a stays"
 
 
-def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
+def test_impossible_edits_are_refused_with_hint(machine):
     done_run(machine)
     begun = event_of(machine, "r1", "S2.0.1", "intent")
     last = machine.json("show", "r1")["events"]
@@ -142,7 +142,7 @@ def test_edits_that_cannot_be_are_refused_with_a_way_out(machine):
         assert hint in result.stderr
 
 
-def test_a_call_that_was_under_way_keeps_the_outcome_that_the_parent_had_for_it(machine):
+def test_call_in_flight_keeps_outcome_of_parent(machine):
     done_run(machine)
     left = event_of(machine, "r1", "S3.0.1", "intent")
     result = machine("fork", "r1", "--at", left, "--run-id", "r2")
@@ -150,7 +150,7 @@ def test_a_call_that_was_under_way_keeps_the_outcome_that_the_parent_had_for_it(
     assert notes(machine) == ["17 kept"]
 
 
-def test_a_call_that_was_in_doubt_at_the_point_is_in_doubt_in_the_fork(machine):
+def test_call_in_doubt_at_point_is_in_doubt_in_fork(machine):
     plan = machine.plan('S1: @DIE (marker="m") > $a', "S2: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1")
     result = machine("fork", "r1", "--at", "2", "--run-id", "r2")
@@ -162,7 +162,7 @@ def test_a_call_that_was_in_doubt_at_the_point_is_in_doubt_in_the_fork(machine):
     assert machine("resume", "r2", "--in-doubt", "value=7").stdout.strip() == "7"
 
 
-def test_a_fork_is_whole_without_its_parent(machine):
+def test_fork_is_complete_without_parent(machine):
     lines = ("S1: @BULK (size=200000) > $a", 'S2: @NOTE (line="x") > $b', "S3: @RESPOND ($b)")
     done_run(machine, *lines)
     at = event_of(machine, "r1", "S1.0.1")
@@ -179,7 +179,7 @@ def test_a_fork_is_whole_without_its_parent(machine):
     assert machine("rerun", "r2", "--from", "S3", "--journal", "other.db").stdout.strip() == "x"
 
 
-def test_sealed_values_stay_sealed_in_a_fork(machine, monkeypatch):
+def test_sealed_values_stay_sealed_in_fork(machine, monkeypatch):
     lines = ("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="$a ${word}") > $b', "S3: @RESPOND ($b)")
     monkeypatch.setenv("WORD", "opensesame")
     result = machine(
@@ -222,8 +222,8 @@ destructive = false
 """
 
 
-def test_a_fork_is_under_the_policy_of_its_parent(machine):
-    """An edited value is vouched for, as an input is; an edited step is proved as a plan is."""
+def test_fork_keeps_policy_of_parent(machine):
+    """An edited value is trusted like an input; an edited step is proved like a plan."""
     policy = machine.write("policy.toml", POLICY)
     lines = (
         'S1: @LOOK (path="seen") > $where',
@@ -263,7 +263,7 @@ destructive = false
 """
 
 
-def test_an_edited_plan_is_proved_with_the_labels_that_earlier_runs_left(machine):
+def test_edited_plan_is_proved_with_stored_labels(machine):
     policy = machine.write("policy.toml", FILES)
     for name in ("docs", "box"):
         (machine.folder / name).mkdir()
@@ -284,7 +284,7 @@ def test_an_edited_plan_is_proved_with_the_labels_that_earlier_runs_left(machine
     assert machine("fork", "r1", *given, 'S2=@READ_FILE (path="docs/a.txt") > $b').exit_code == 0
 
 
-def test_a_comparison_says_where_values_part_and_on_demand_what_became_slower(machine):
+def test_comparison_shows_divergence_and_slowdown_on_request(machine):
     lines = ("S1: @ADD (a=$n) > $a", "S2: ?FOREACH ($i IN [1, $n]) THEN @ADD (a=$i) > $b")
     for run, given in (("r1", "n=1"), ("r2", "n=2")):
         done_run(machine, *lines, run_id=run, given=(given,))

@@ -26,7 +26,7 @@ _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Screen:
-    """A program on a terminal of its own, 90 columns wide."""
+    """A program on a terminal that is 90 columns wide."""
 
     def __init__(self, *line: str, term: str = "xterm") -> None:
         self.child, self._terminal = pty.fork()
@@ -38,18 +38,18 @@ class Screen:
         self.shown = b""
 
     def until(self, text: str) -> None:
-        """Read on until a text was shown."""
+        """Read until a text is shown."""
         deadline = time.monotonic() + 60
         while text.encode() not in self.plain():
             assert time.monotonic() < deadline, self.plain().decode()
             self.read()
 
     def plain(self) -> bytes:
-        """What was shown, without what moves the cursor and colours."""
+        """The output without control sequences."""
         return _CONTROL.sub(b"", self.shown)
 
     def read(self) -> bool:
-        """Read what there is; whether there may be more."""
+        """Read available output; return whether more may follow."""
         if not select.select([self._terminal], [], [], 0.3)[0]:
             return True
         try:
@@ -60,7 +60,7 @@ class Screen:
         return bool(data)
 
     def ends(self) -> int:
-        """The exit status, when it has ended."""
+        """The exit status after the program has ended."""
         while self.read():
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
@@ -78,7 +78,7 @@ def screen(*line: str, term: str = "xterm") -> Iterator[Screen]:
         shown.close()
 
 
-def test_a_run_of_another_process_is_watched_to_its_end(machine, wait_for):
+def test_run_of_another_process_is_watched_to_end(machine, wait_for):
     plan = machine.plan(*PLAN)
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
@@ -91,7 +91,7 @@ def test_a_run_of_another_process_is_watched_to_its_end(machine, wait_for):
     assert "$a = 2" in top.plain().decode()
 
 
-def test_ctrl_c_ends_the_watching_and_not_the_run(machine, wait_for):
+def test_ctrl_c_ends_watching_only(machine, wait_for):
     plan = machine.plan(*PLAN)
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(machine, wait_for):
         assert run.wait(60) == 0
 
 
-def test_a_run_that_waits_for_people_is_said_to(machine):
+def test_waiting_run_is_reported(machine):
     plan = machine.plan('S1: @ASK_HUMAN (prompt="go?") > $a', "S2: @RESPOND ($a)")
     machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     with screen("top", "r1") as top:
@@ -112,7 +112,7 @@ def test_a_run_that_waits_for_people_is_said_to(machine):
         assert top.ends() == 4
 
 
-def test_where_there_is_no_terminal_it_is_a_line_for_each_thing(machine):
+def test_without_terminal_events_are_lines(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
     machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     told = machine("top", "r1")
@@ -122,14 +122,14 @@ def test_where_there_is_no_terminal_it_is_a_line_for_each_thing(machine):
     assert [(row["event"], row["step"]) for row in rows][-1] == ("ended", "S2")
 
 
-def test_a_failed_run_gives_its_exit_status(machine):
+def test_exit_status_is_that_of_failed_run(machine):
     plan = machine.plan('S1: @FAIL (text="no") > $a ON_FAIL TERMINATE ("over")')
     machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     assert machine("top", "r1").exit_code == 1
     assert machine("top", "nobody").exit_code == 2
 
 
-def test_run_shows_the_same_picture_on_a_terminal(machine):
+def test_run_shows_same_view_on_terminal(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
     with screen("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         run.until("done · 2 steps: 2 done")
@@ -137,7 +137,7 @@ def test_run_shows_the_same_picture_on_a_terminal(machine):
     assert "$a = 2" in run.plain().decode()
 
 
-def test_a_terminal_that_cannot_redraw_gets_a_line_for_each_event(machine):
+def test_terminal_that_cannot_redraw_gets_line_for_each_event(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @RESPOND ($a)")
     with screen("run", plan, "--tools", machine.tools, term="dumb") as dumb:
         dumb.until("S1    started  @ADD (a=1)")

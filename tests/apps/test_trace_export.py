@@ -20,13 +20,8 @@ def collector() -> Iterator[Collector]:
     made.close()
 
 
-def run(machine, *lines, code=0):
-    plan = machine.plan(*lines)
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r1").exit_code == code
-
-
-def test_a_run_arrives_as_a_tree_and_a_second_time_adds_nothing(machine, collector):
-    run(machine, *PLAN)
+def test_run_is_exported_as_tree_and_repeat_adds_nothing(machine, collector):
+    machine.run(*PLAN)
     said = machine("trace", "export", "last", "--otlp", collector.url)
     assert said.exit_code == 0
     assert f"sent   to {collector.url}" in said.stdout
@@ -47,8 +42,8 @@ def test_a_run_arrives_as_a_tree_and_a_second_time_adds_nothing(machine, collect
     assert (collector.spans, collector.metrics) == before
 
 
-def test_values_leave_only_where_they_are_asked_for(machine, collector):
-    run(machine, 'S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
+def test_values_are_exported_only_on_request(machine, collector):
+    machine.run('S1: @CHAT (text="hush-hush") > $a', "S2: @RESPOND ($a)")
     machine("trace", "export", "r1", "--otlp", collector.url, "--file", "quiet.json")
     assert "hush-hush" not in repr(collector.spans)
     assert "hush-hush" not in (machine.folder / "quiet.json").read_text()
@@ -56,8 +51,8 @@ def test_values_leave_only_where_they_are_asked_for(machine, collector):
     assert "hush-hush" in (machine.folder / "loud.json").read_text()
 
 
-def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine):
-    run(machine, *PLAN)
+def test_file_has_line_per_signal_and_is_deterministic(machine):
+    machine.run(*PLAN)
     texts = []
     for _ in range(2):
         assert machine("trace", "export", "r1", "--file", "out.json").exit_code == 0
@@ -67,8 +62,8 @@ def test_the_file_holds_a_line_for_each_signal_and_is_the_same_each_time(machine
     assert [*map(set, lines)] == [{"resourceSpans"}, {"resourceLogs"}, {"resourceMetrics"}]
 
 
-def test_an_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
-    run(machine, *PLAN)
+def test_unreachable_collector_is_reported_and_no_span_is_lost(machine, collector):
+    machine.run(*PLAN)
     collector.close()
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
     assert refused.exit_code == 1
@@ -77,7 +72,7 @@ def test_an_unreachable_collector_is_reported_and_no_span_is_lost(machine, colle
 
 
 def test_invalid_collectors_and_headers_are_refused(machine):
-    run(machine, *PLAN)
+    machine.run(*PLAN)
     assert "TRC003" in machine("trace", "export", "r1", "--otlp", "localhost:4318").stderr
     header = machine("trace", "export", "r1", "--otlp", "http://localhost:1", "--header", "a=b")
     assert (header.exit_code, "TRC004" in header.stderr) == (2, True)
@@ -86,8 +81,8 @@ def test_invalid_collectors_and_headers_are_refused(machine):
     assert "CFG014" in machine("trace", "export", "r1", "--file", "nowhere/x.json").stderr
 
 
-def test_a_journal_that_was_changed_is_not_given_away(machine, collector):
-    run(machine, *PLAN)
+def test_modified_journal_is_not_exported(machine, collector):
+    machine.run(*PLAN)
     with sqlite3.connect(machine.journal) as connection:
         connection.execute("UPDATE events SET body = ? WHERE type = 'ok'", (b'{"value":7}',))
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
@@ -95,7 +90,7 @@ def test_a_journal_that_was_changed_is_not_given_away(machine, collector):
     assert "CHAIN BROKEN" in refused.stderr
 
 
-def test_provenance_is_read_by_the_library_of_prov(machine):
+def test_provenance_is_read_by_prov_library(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 1) THEN @ADD (a=5) > $b", 'S3: @RESPOND ("$b")')
     assert machine("run", plan, "--tools", machine.tools, "--run-id", "r2").exit_code == 0
     assert machine("trace", "export", "r2", "--prov", "p.json").exit_code == 0
@@ -123,7 +118,7 @@ def test_provenance_is_read_by_the_library_of_prov(machine):
 # ---------------------------------------------------------------- while it goes on
 
 
-def test_a_run_is_sent_while_it_goes_on(machine, collector):
+def test_run_is_exported_while_running(machine, collector):
     plan = machine.plan(*PLAN)
     said = machine("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
     assert (said.exit_code, said.stdout) == (0, "b=3\n")
@@ -133,7 +128,7 @@ def test_a_run_is_sent_while_it_goes_on(machine, collector):
     assert "trace" not in quiet.stderr
 
 
-def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_told(machine, collector):
+def test_run_without_collector_succeeds_and_prints_export_command(machine, collector):
     collector.close()
     plan = machine.plan(*PLAN)
     line = ("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
@@ -142,7 +137,7 @@ def test_without_the_collector_the_run_is_as_it_is_and_the_way_to_send_it_is_tol
     assert f"send its trace with: callsheet trace export r1 --otlp {collector.url}\n" in said.stderr
 
 
-def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine, collector, monkeypatch):
+def test_configuration_names_collector_and_resumed_run_keeps_it(machine, collector, monkeypatch):
     config = machine.write("c.toml", f'[otel]\nurl = "{collector.url}"\nheaders = {{ a = "env:AUTH" }}\n')
     monkeypatch.setenv("CALLSHEET_CONFIG", str(machine.folder / config))
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @ASK_HUMAN ("ok?") > $b', "S3: @RESPOND ($a)")
@@ -160,7 +155,7 @@ def test_the_configuration_names_a_collector_and_a_resumed_run_keeps_it(machine,
     assert "s3cret" not in repr(list(machine.json("show", "r1", "--events")))
 
 
-def test_invalid_export_options_are_refused_before_the_run(machine):
+def test_invalid_export_options_are_refused_before_run(machine):
     plan = machine.plan(*PLAN)
     wrong = machine("run", plan, "--tools", machine.tools, "--otlp", "localhost:1")
     assert (wrong.exit_code, "TRC003" in wrong.stderr) == (2, True)

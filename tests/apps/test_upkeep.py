@@ -39,7 +39,7 @@ def blob_files(machine: Machine) -> list[Path]:
 # ---------------------------------------------------------------- verify, heads
 
 
-def test_runs_alone_still_lists(machine):
+def test_runs_without_subcommand_lists(machine):
     run(machine, "one")
     assert [row["run_id"] for row in machine.json("runs")] == ["one"]
     assert machine("runs", "--limit", "1").stdout.startswith("one ")
@@ -56,7 +56,7 @@ def test_all_runs_are_verified(machine):
     assert (said["ok"], [r["run_id"] for r in said["runs"]]) == (True, ["two"])
 
 
-def test_the_first_bad_event_is_named(machine):
+def test_first_bad_event_is_named(machine):
     run(machine, "one")
     run(machine, "two")
     change(
@@ -74,7 +74,7 @@ def test_the_first_bad_event_is_named(machine):
     assert machine("runs", "verify", "two").exit_code == 0
 
 
-def test_heads_are_anchored_and_proved(machine):
+def test_heads_are_recorded_and_verified(machine):
     run(machine, "one")
     printed = machine("runs", "heads", "--anchor", "heads.jsonl").stdout.split()
     (noted,) = [json.loads(line) for line in Path("heads.jsonl").read_text().splitlines()]
@@ -87,8 +87,8 @@ def test_heads_are_anchored_and_proved(machine):
     assert "3 anchors, all found" in result.stderr
 
 
-def test_a_chain_that_was_made_anew_breaks_its_anchor(machine):
-    """Every event verifies; only the anchor shows that it is another history."""
+def test_rewritten_chain_contradicts_recorded_head(machine):
+    """Every event verifies; only the recorded head shows that the history is different."""
     run(machine, "one")
     machine("runs", "heads", "--anchor", "heads.jsonl")
     machine.journal.unlink()
@@ -101,7 +101,7 @@ def test_a_chain_that_was_made_anew_breaks_its_anchor(machine):
 
 
 @pytest.mark.parametrize("text", ["", "no json\n", "{}\n", '{"run": 1}\n', "\xff"])
-def test_an_anchor_file_that_is_none_is_refused(machine, text):
+def test_invalid_heads_file_is_refused(machine, text):
     run(machine, "one")
     Path("heads.jsonl").write_bytes(text.encode("latin-1"))
     result = machine("runs", "verify", "--anchor", "heads.jsonl")
@@ -114,7 +114,7 @@ def test_an_anchor_file_that_is_none_is_refused(machine, text):
 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """By how many days the clock of journals is ahead, in its first place."""
+    """The number of days, in its first item, by which the clock of journals is ahead."""
     opened, days = Journal.open.__func__, [0.0]  # type: ignore[attr-defined]
 
     def open_ahead(cls: type[Journal], path: Path, durability: Durability, **more: Any) -> Journal:
@@ -124,7 +124,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return days
 
 
-def test_values_then_runs_go_when_their_time_is_over(machine, ahead):
+def test_values_and_then_runs_expire(machine, ahead):
     run(machine, "big", *LARGE)
     run(machine, "bad", 'S1: @FAIL (text="x") > $a ON_FAIL TERMINATE ("no")')
     size = machine.journal.stat().st_size
@@ -157,9 +157,7 @@ def test_values_then_runs_go_when_their_time_is_over(machine, ahead):
 
 
 @pytest.mark.parametrize(("status", "days"), [("done", 30), ("failed", 90), ("cancelled", 90)])
-def test_by_default_values_are_kept_for_the_days_of_their_status_and_runs_twice_as_long(
-    machine, ahead, status, days
-):
+def test_default_retention_depends_on_status(machine, ahead, status, days):
     run(machine, "big", *LARGE)
     change(machine, f"UPDATE runs SET status = '{status}' WHERE run_id = 'big'")
     for day, values, runs in (
@@ -184,7 +182,7 @@ def test_pruning_keeps_values_that_other_runs_use(machine):
     assert machine("show", "third").exit_code == 0
 
 
-def test_a_run_that_has_not_ended_is_never_touched(machine):
+def test_unended_run_is_never_pruned(machine):
     machine.write("marker", "")
     Path("marker").unlink()
     plan = machine.plan(
@@ -199,7 +197,7 @@ def test_a_run_that_has_not_ended_is_never_touched(machine):
     assert machine("resume", "open", "--in-doubt", "skip").exit_code == 0
 
 
-def test_leftovers_that_nothing_names_are_collected_when_they_are_old(machine):
+def test_old_orphaned_files_are_removed(machine):
     run(machine, "one")
     folder = Path(f"{machine.journal}.blobs") / "ab"
     folder.mkdir(parents=True)
@@ -213,7 +211,7 @@ def test_leftovers_that_nothing_names_are_collected_when_they_are_old(machine):
 
 
 @pytest.mark.parametrize("text", ["soon", "-1d", "3 months", ""])
-def test_an_age_that_is_none_is_a_usage_error(machine, text):
+def test_invalid_age_is_usage_error(machine, text):
     run(machine, "one")
     assert machine("runs", "prune", "--done", text).exit_code == 2
     assert [row["run_id"] for row in machine.json("runs")] == ["one"]
@@ -226,7 +224,7 @@ def other(machine: Machine) -> tuple[str, str]:
     return ("--journal", str(machine.folder / "other" / "journal.db"))
 
 
-def test_a_run_comes_back_from_its_export_as_it_was(machine):
+def test_exported_run_is_imported_unchanged(machine):
     run(machine, "big", *LARGE)
     run(machine, "one")
     before = machine.json("show", "big", "--events")
@@ -243,7 +241,7 @@ def test_a_run_comes_back_from_its_export_as_it_was(machine):
     assert Path("runs.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-def test_an_unfinished_run_is_resumed_elsewhere(machine):
+def test_unfinished_run_is_resumed_elsewhere(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", 'S2: @DIE (marker="marker") > $b', 'S3: @RESPOND ("$a $b")')
     assert machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r").returncode == -signal.SIGKILL
     exported = machine.shell("runs", "export", "r", "-o", "-")
@@ -256,7 +254,7 @@ def test_an_unfinished_run_is_resumed_elsewhere(machine):
     assert machine.json("runs")[0]["status"] == "interrupted"
 
 
-def test_a_run_that_is_there_is_not_imported_again(machine):
+def test_existing_run_is_not_imported(machine):
     run(machine, "one")
     machine("runs", "export", "-o", "runs.jsonl")
     result = machine("runs", "import", "runs.jsonl")
@@ -271,7 +269,7 @@ def lines_of(machine: Machine) -> list[bytes]:
     return Path("runs.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def test_every_line_that_is_missing_changed_or_moved_is_found(machine):
+def test_missing_changed_or_moved_lines_are_found(machine):
     lines = lines_of(machine)
     bad = [lines[:n] for n in range(len(lines))]
     bad += [lines[:n] + lines[n + 1 :] for n in range(len(lines))]
@@ -293,7 +291,7 @@ def test_every_line_that_is_missing_changed_or_moved_is_found(machine):
 
 
 def test_hostile_lines_write_nowhere(machine):
-    """A name that would be a path, and an id that would be one, are refused."""
+    """A name or an id that would be a path is refused."""
     lines = lines_of(machine)
     for old, new in ((b'"sha256":"', b'"sha256":"../../../x'), (b'"run_id":"one"', b'"run_id":"../one"')):
         Path("bad.jsonl").write_bytes(b"".join(lines).replace(old, new))
@@ -303,7 +301,7 @@ def test_hostile_lines_write_nowhere(machine):
     assert not list(machine.folder.rglob("x*"))
 
 
-def test_a_damaged_run_is_not_exported(machine):
+def test_damaged_run_is_not_exported(machine):
     run(machine, "one")
     change(machine, "UPDATE events SET ts = ts + 1 WHERE type = 'ok'")
     result = machine("runs", "export", "-o", "runs.jsonl")
@@ -316,7 +314,7 @@ def test_a_damaged_run_is_not_exported(machine):
 # ---------------------------------------------------------------- salvage
 
 
-def test_the_intact_part_of_a_damaged_run_is_salvaged_and_resumes(machine):
+def test_intact_part_of_damaged_run_is_salvaged_and_resumes(machine):
     run(machine, "one", "S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b", 'S3: @RESPOND ("$b")')
     run(machine, "two")
     change(
@@ -333,7 +331,7 @@ def test_the_intact_part_of_a_damaged_run_is_salvaged_and_resumes(machine):
     assert machine.json("show", "two", *other(machine))["status"] == "done"
 
 
-def test_a_page_of_rubbish_loses_no_more_than_what_comes_after_it(machine):
+def test_corrupt_page_loses_only_later_events(machine):
     steps = [f"S{n}: @BULK (size={3000 + n}) > $v{n}" for n in range(1, 30)]
     run(machine, "one", *steps)
     data = bytearray(machine.journal.read_bytes())

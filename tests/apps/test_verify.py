@@ -18,7 +18,7 @@ FINE = (
 )
 
 
-def test_a_plan_that_leaks_is_refused_with_the_way_of_the_data(machine):
+def test_leaking_plan_is_refused_with_data_path(machine):
     result = machine("verify", machine.plan(*LEAK), "--policy", "workspace")
     assert result.exit_code == 3
     assert "plan.ltp:5:22: error POL103" in result.stdout
@@ -27,14 +27,14 @@ def test_a_plan_that_leaks_is_refused_with_the_way_of_the_data(machine):
     assert "refused by workspace, for 1 reason" in result.stdout
 
 
-def test_a_harmless_plan_is_proved_and_what_the_run_sees_to_is_told(machine):
+def test_harmless_plan_is_proved_with_obligations(machine):
     result = machine("verify", machine.plan(*FINE), "--policy", "workspace")
     assert result.exit_code == 0, result.stdout
     assert "proved against workspace, 3 steps" in result.stdout
     assert "S2: ssrf-guard" in result.stdout
 
 
-def test_an_entry_for_a_tool_of_a_server_that_was_not_asked_is_told_of(machine):
+def test_entry_of_server_not_asked_is_reported(machine):
     machine.write(
         "p.toml", 'schema = 1\nextends = "workspace"\n[tools."mcp:mail/send-note"]\negress = false\n'
     )
@@ -47,7 +47,7 @@ def test_an_entry_for_a_tool_of_a_server_that_was_not_asked_is_told_of(machine):
     assert "describe it in the policy, under tools: @SEND_LETTER" in other.stdout
 
 
-def test_a_named_server_that_cannot_be_opened_is_told_of_beside_its_entry(machine):
+def test_server_that_failed_to_open_is_reported_with_entry(machine):
     machine.write(
         "p.toml", 'schema = 1\nextends = "workspace"\n[tools."mcp:mail/send-note"]\negress = false\n'
     )
@@ -60,7 +60,7 @@ def test_a_named_server_that_cannot_be_opened_is_told_of_beside_its_entry(machin
     assert "--mcp-config" not in told.stdout
 
 
-def test_json_tells_the_same(machine):
+def test_json_has_same_content(machine):
     told = json.loads(machine("verify", machine.plan(*LEAK), "--policy", "workspace", "--json").stdout)
     (plan,) = told["plans"]
     (violation,) = plan["violations"]
@@ -70,14 +70,14 @@ def test_json_tells_the_same(machine):
     assert [row["code"] for row in told["diagnostics"] if row["severity"] == "error"] == ["POL103"]
 
 
-def test_inputs_have_the_label_of_the_policy(machine):
+def test_inputs_have_label_of_policy(machine):
     plan = machine.plan('S1: @WEB_SEARCH (query="$who") > $r', "S2: @RESPOND ($r)")
     assert machine("verify", plan, "--policy", "workspace", "--var", "who=Ada").exit_code == 0
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[defaults]\ninputs = "T/priv"\n')
     assert machine("verify", plan, "--policy", "p.toml", "--var", "who=Ada").exit_code == 3
 
 
-def test_a_yes_that_is_needed_is_asked_for_unless_nobody_can_be_asked(machine):
+def test_needed_approval_is_obligation_unless_nobody_can_be_asked(machine):
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[tools."@NOTE"]\negress = false\n')
     line = ("--policy", "p.toml", "--tools", "tools.py")
     plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
@@ -90,7 +90,7 @@ def test_a_yes_that_is_needed_is_asked_for_unless_nobody_can_be_asked(machine):
     assert machine("verify", plan, *line, "--unattended", "--approved", "S1").exit_code == 0
 
 
-def test_an_error_of_the_plan_itself_is_no_refusal(machine):
+def test_plan_error_is_no_refusal(machine):
     result = machine(
         "verify", machine.plan(*FINE[1:], FINE[0].replace("path", "pth")), "--policy", "workspace"
     )
@@ -98,12 +98,12 @@ def test_an_error_of_the_plan_itself_is_no_refusal(machine):
     assert "CHK041" in result.stdout
 
 
-def test_a_text_that_is_no_plan_is_told_as_check_tells_it(machine):
+def test_text_without_plan_is_reported_as_by_check(machine):
     machine.write("bad.ltp", 'PLAN_START\nS1 @HOST_EXEC (command="id")\nPLAN_END\n')
     assert machine("verify", "bad.ltp", "--policy", "workspace").exit_code == 2
 
 
-def test_a_plan_that_cannot_be_read_keeps_no_other_from_being_proved(machine):
+def test_unreadable_plan_does_not_prevent_other_proofs(machine):
     plan = machine.plan('S1: @RESPOND ("a")')
     said = machine.json("verify", "nowhere.ltp", ".", plan, "--policy", "workspace")
     assert [row["ok"] for row in said["plans"]] == [False, False, True]
@@ -112,14 +112,14 @@ def test_a_plan_that_cannot_be_read_keeps_no_other_from_being_proved(machine):
     assert machine("verify", "nowhere.ltp", plan, "--policy", "workspace").exit_code == 2
 
 
-def test_a_policy_that_is_wrong_stops_before_any_plan(machine):
+def test_invalid_policy_stops_before_any_plan(machine):
     machine.write("p.toml", "schema = 1\n[budgts]\n")
     result = machine("verify", machine.plan(*FINE), "--policy", "p.toml")
     assert result.exit_code == 2
     assert "p.toml:2:2: error POL002" in result.stderr
 
 
-def test_explain_policy_tells_each_steps_labels_and_why(machine):
+def test_explain_policy_shows_labels_of_each_step_with_reasons(machine):
     result = machine("explain-policy", machine.plan(*LEAK), "--policy", "workspace")
     assert result.exit_code == 3
     lines = [line.strip() for line in result.stdout.splitlines()]
@@ -128,7 +128,7 @@ def test_explain_policy_tells_each_steps_labels_and_why(machine):
     assert any(line.startswith("✗ POL103") for line in lines)
 
 
-def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
+def test_explain_policy_shows_steps_needing_approval(machine):
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[tools."@NOTE"]\negress = false\n')
     plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
     told = machine("explain-policy", plan, "--policy", "p.toml", "--tools", "tools.py").stdout
@@ -137,7 +137,7 @@ def test_explain_policy_tells_which_steps_a_person_is_asked_about(machine):
     ]
 
 
-def test_explain_policy_tells_what_is_wrong_with_the_plan_as_a_whole(machine):
+def test_explain_policy_reports_errors_of_whole_plan(machine):
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[budgets]\nmax_steps = 2\n')
     for shape in ("text", "mermaid"):
         told = machine("explain-policy", machine.plan(*FINE), "--policy", "p.toml", "--format", shape)
@@ -146,7 +146,7 @@ def test_explain_policy_tells_what_is_wrong_with_the_plan_as_a_whole(machine):
         assert "help: split it into two plans, or raise the limit: [budgets] max_steps" in told.stderr
 
 
-def test_explain_policy_as_data_is_not_fine_where_the_plan_cannot_run(machine):
+def test_explain_policy_json_is_not_ok_for_invalid_plan(machine):
     told = machine(
         "explain-policy", machine.plan("S1: @READ_FILE (path='a', n=1) > $a"), "--policy", "open", "--json"
     )
@@ -156,7 +156,7 @@ def test_explain_policy_as_data_is_not_fine_where_the_plan_cannot_run(machine):
     assert {row["code"] for row in data["diagnostics"]} == {"CHK041"}
 
 
-def test_explain_policy_as_data_and_as_a_picture(machine):
+def test_explain_policy_as_json_and_diagram(machine):
     plan = machine.plan(*FINE)
     told = machine.json("explain-policy", plan, "--policy", "workspace")
     assert [step["gives"] for step in told["steps"][:2]] == ["U/priv", "U/pub"]
@@ -169,8 +169,8 @@ def test_explain_policy_as_data_and_as_a_picture(machine):
     assert "class S3 both" in drawn, "an answer has the colour of what it shows"
 
 
-def test_the_picture_of_a_json_plan_tells_of_each_step_in_its_own_node(machine):
-    """Nodes stand by level, whatever the order of the steps."""
+def test_diagram_of_json_plan_annotates_nodes(machine):
+    """Nodes are arranged by level for any order of the steps."""
     steps = [
         {
             "index": "c",
@@ -190,7 +190,7 @@ def test_the_picture_of_a_json_plan_tells_of_each_step_in_its_own_node(machine):
     assert "class step_2 refused\n" in drawn
 
 
-def test_the_picture_tells_which_steps_a_person_is_asked_about_and_what_the_letters_mean(machine):
+def test_diagram_shows_steps_needing_approval_and_legend(machine):
     machine.write("p.toml", 'schema = 1\nextends = "workspace"\n[tools."@NOTE"]\negress = false\n')
     plan = machine.plan('S1: @NOTE (line="x")', 'S2: @RESPOND ("done")')
     told = ("--policy", "p.toml", "--tools", "tools.py", "--format", "mermaid")
@@ -202,7 +202,7 @@ def test_the_picture_tells_which_steps_a_person_is_asked_about_and_what_the_lett
 # ---------------------------------------------------------------- runs under a policy
 
 
-def test_a_refused_plan_is_not_run(machine):
+def test_refused_plan_is_not_run(machine):
     machine.write("notes.txt", "private")
     result = machine("run", machine.plan(*LEAK), "--policy", "workspace")
     assert result.exit_code == 3
@@ -210,20 +210,20 @@ def test_a_refused_plan_is_not_run(machine):
     assert not machine.json("runs")
 
 
-def test_a_proved_plan_runs_and_its_policy_is_in_the_journal(machine):
+def test_proved_plan_runs_with_policy_in_journal(machine):
     machine.write("notes.txt", "private")
     plan = machine.plan('S1: @READ_FILE (path="notes.txt") > $a', "S2: @RESPOND ($a)")
     result = machine("run", plan, "--policy", "workspace", "--run-id", "r1")
     assert (result.exit_code, result.stdout.strip()) == (0, "private")
 
 
-def test_the_configuration_names_the_policy_of_all_runs(machine):
+def test_configuration_names_policy_of_all_runs(machine):
     machine.write("home/config/callsheet/config.toml", 'policy = "workspace"\n')
     assert machine("run", machine.plan(*LEAK)).exit_code == 3
     assert machine("run", machine.plan('S1: @RESPOND ("hi")')).exit_code == 0
 
 
-def test_a_call_that_needs_a_yes_waits_for_it_and_then_is_made_once(machine):
+def test_call_needing_approval_is_made_once_after_it(machine):
     machine.write(
         "p.toml",
         'schema = 1\nextends = "workspace"\n'
@@ -261,7 +261,7 @@ def test_runtime_refusals_are_not_caught_by_on_fail(machine):
     assert "caught" not in result.stdout
 
 
-def test_steps_are_approved_only_under_a_policy(machine):
+def test_steps_are_approved_only_under_policy(machine):
     result = machine("run", machine.plan('S1: @RESPOND ("hi")'), "--approved", "S1")
     assert result.exit_code == 2
     assert "--approved needs --policy" in result.stderr
@@ -271,7 +271,7 @@ def test_steps_are_approved_only_under_a_policy(machine):
         assert "has no step 'S22'; did you mean S2" in wrong.stderr
 
 
-def test_code_that_may_reach_the_network_is_not_run_on_a_proof_that_it_does_not(machine):
+def test_code_that_may_reach_network_refutes_isolation_proof(machine):
     plan = machine.plan('S1: @EXEC_CODE (code="print(1)", language="python") > $o', "S2: @RESPOND ($o)")
     result = machine("run", plan, "--policy", "workspace", "--allow-unsandboxed")
     assert result.exit_code == 3
@@ -280,7 +280,7 @@ def test_code_that_may_reach_the_network_is_not_run_on_a_proof_that_it_does_not(
     assert machine("run", plan, "--policy", "p.toml", "--allow-unsandboxed").exit_code == 0
 
 
-def test_under_open_what_tools_give_of_which_it_says_nothing_is_public_and_each_call_is_asked_about(machine):
+def test_open_policy_treats_undeclared_results_as_public_and_asks_for_each_call(machine):
     plan = machine.plan("S1: @ADD (a=1) > $n", 'S2: @WEB_SEARCH (query="$n") > $r', "S3: @RESPOND ($r)")
     result = machine("verify", plan, "--policy", "open", "--tools", "tools.py")
     assert result.exit_code == 0, result.stdout
@@ -289,7 +289,7 @@ def test_under_open_what_tools_give_of_which_it_says_nothing_is_public_and_each_
     assert machine("verify", secret, "--policy", "open", "--approved", "S1").exit_code == 3
 
 
-def test_labels_of_files_from_earlier_runs_count_in_the_proof(machine):
+def test_labels_of_files_from_earlier_runs_count_in_proof(machine):
     machine.write("notes.txt", "private\n")
     machine.write("docs/old.md", "public\n")
     keeps = ('S1: @READ_FILE (path="notes.txt") > $a', 'S2: @WRITE_FILE (path="docs/new.md", content=$a)')

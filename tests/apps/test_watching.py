@@ -26,7 +26,7 @@ def done_run(machine, *lines, run_id="r1"):
 # ---------------------------------------------------------------- playback
 
 
-def test_playback_tells_the_run_and_calls_nothing(machine):
+def test_playback_prints_run_and_makes_no_calls(machine):
     done_run(machine)
     (machine.folder / machine.tools).unlink()
     text = machine("playback", "r1").stdout
@@ -45,7 +45,7 @@ def test_playback_tells_the_run_and_calls_nothing(machine):
     assert (machine.folder / "notes.txt").read_text() == "17 kept\n"
 
 
-def test_playback_begins_and_ends_at_events(machine):
+def test_playback_starts_and_ends_at_events(machine):
     done_run(machine)
     whole = [json.loads(line) for line in machine("playback", "r1", "--json").stdout.splitlines()]
     part = machine("playback", "r1", "--json", "--from", "3", "--to", "7").stdout.splitlines()
@@ -59,7 +59,7 @@ def test_playback_begins_and_ends_at_events(machine):
     assert (refused.exit_code, "JRN041" in refused.stderr) == (2, True)
 
 
-def test_playback_goes_on_at_a_key_on_a_terminal(machine):
+def test_playback_advances_on_key_press(machine):
     done_run(machine)
     child, terminal = pty.fork()
     if child == 0:
@@ -91,14 +91,14 @@ def test_playback_goes_on_at_a_key_on_a_terminal(machine):
 # ---------------------------------------------------------------- tail
 
 
-def test_tail_prints_the_events_of_a_run(machine):
+def test_tail_prints_events_of_run(machine):
     done_run(machine)
     assert machine("tail", "r1").stdout == machine("show", "r1", "--events").stdout
     lines = machine("tail", "r1", "--from", "4", "--json").stdout.splitlines()
     assert [json.loads(line) for line in lines] == machine.json("show", "r1", "--events")[3:]
 
 
-def test_tail_follows_a_run_of_another_process_to_its_end(machine, wait_for):
+def test_tail_follows_run_of_another_process_to_end(machine, wait_for):
     plan = machine.plan('S1: @LOOK (path="begun", wait=1.0) > $a', "S2: @RESPOND ($a)")
     with machine.spawn("run", plan, "--tools", machine.tools, "--run-id", "r1") as run:
         wait_for(machine.folder / "begun")
@@ -109,7 +109,7 @@ def test_tail_follows_a_run_of_another_process_to_its_end(machine, wait_for):
     assert "ended: done" in followed.stderr
 
 
-def test_tail_says_that_the_process_of_a_run_has_died(machine):
+def test_tail_reports_dead_process(machine):
     plan = machine.plan('S1: @DIE (marker="m") > $a', "S2: @RESPOND ($a)")
     machine.shell("run", plan, "--tools", machine.tools, "--run-id", "r1", "--durability", "off")
     followed = machine("tail", "r1", "--follow")
@@ -118,7 +118,7 @@ def test_tail_says_that_the_process_of_a_run_has_died(machine):
     assert followed.stdout.splitlines()[-1].split()[2] == "intent"
 
 
-def test_tail_stops_where_a_run_waits_for_people(machine):
+def test_tail_stops_where_run_waits_for_people(machine):
     plan = machine.plan('S1: @ASK_HUMAN (prompt="go?") > $a', "S2: @RESPOND ($a)")
     machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     followed = machine("tail", "r1", "--follow")
@@ -128,7 +128,7 @@ def test_tail_stops_where_a_run_waits_for_people(machine):
 # ---------------------------------------------------------------- search
 
 
-def test_search_finds_a_text_wherever_the_run_has_it(machine):
+def test_search_finds_text_everywhere_in_run(machine):
     done_run(machine)
     found = machine.json("search", "r1", "17")
     assert found["left_off"] == 0
@@ -146,7 +146,7 @@ def test_search_finds_a_text_wherever_the_run_has_it(machine):
     ]
 
 
-def test_search_takes_patterns_in_time_that_grows_with_the_text(machine):
+def test_search_takes_linear_time_for_patterns(machine):
     done_run(machine)
     assert len(machine.json("search", "r1", "/^1[0-9] KEPT/", "-i")["matches"]) == 2
     refused = machine("search", "r1", r"/(a)\1/")
@@ -155,7 +155,7 @@ def test_search_takes_patterns_in_time_that_grows_with_the_text(machine):
     assert machine("search", "r2", "/(x+x+)+y/").exit_code == 1  # a back-tracking matcher would never end
 
 
-def test_search_looks_through_all_runs_and_says_what_it_left_off(machine):
+def test_search_covers_all_runs_and_reports_truncation(machine):
     for number in range(3):
         done_run(machine, run_id=f"r{number}")
     result = machine("search", "--all", "kept", "--limit", "4")
@@ -165,7 +165,7 @@ def test_search_looks_through_all_runs_and_says_what_it_left_off(machine):
     assert machine("search", "--all", "nowhere").exit_code == 1
 
 
-def test_search_finds_errors_answers_and_what_was_edited(machine):
+def test_search_finds_errors_answers_and_edits(machine):
     lines = (
         'S1: @ASK_HUMAN (prompt="which town?") > $a',
         'S2: @FAIL (text="no $a") > $b',

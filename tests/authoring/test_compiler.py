@@ -67,7 +67,7 @@ def drafted(model: Scripted, goal: str = GOAL, context: str = "", options: Optio
 # ---------------------------------------------------------------- one question
 
 
-def test_a_good_answer_takes_one_call_and_becomes_a_text_for_people() -> None:
+def test_valid_answer_takes_one_request_and_is_formatted() -> None:
     draft = drafted(Scripted([GOOD]))
     assert draft.plan is not None
     assert draft.source.text == (
@@ -95,13 +95,13 @@ def test_a_good_answer_takes_one_call_and_becomes_a_text_for_people() -> None:
         "# ltp: 1\n# title: Something else\n# id: other\nPLAN_START\n{}\nPLAN_END\n",
     ],
 )
-def test_fences_and_prose_around_a_plan_are_read_past(around: str) -> None:
+def test_fences_and_prose_around_plan_are_ignored(around: str) -> None:
     plain, draft = drafted(Scripted([GOOD])), drafted(Scripted([around.replace("{}", GOOD)]))
     assert draft.source.text == plain.source.text
     assert draft.accounting.calls == 1
 
 
-def test_an_answer_in_the_shorthand_is_a_plan_as_well() -> None:
+def test_answer_in_shorthand_is_plan() -> None:
     draft = drafted(
         Scripted(['read_file "notes.md" > notes\nsend_mail "ann@example.com" $notes\nrespond "Sent."'])
     )
@@ -109,7 +109,7 @@ def test_an_answer_in_the_shorthand_is_a_plan_as_well() -> None:
     assert 'S1: @READ_FILE ("notes.md") > $notes' in draft.source.text
 
 
-def test_a_plan_without_an_answer_gets_what_its_last_call_gave() -> None:
+def test_plan_without_respond_answers_with_last_result() -> None:
     draft = drafted(Scripted(['S1: @read_file (path="notes.md") > $v1']))
     assert draft.source.text.splitlines()[-2] == "S2: @RESPOND ($file)"
     assert draft.accounting.calls == 1
@@ -128,7 +128,7 @@ def test_a_plan_without_an_answer_gets_what_its_last_call_gave() -> None:
         ),
     ],
 )
-def test_an_answer_tells_what_was_looked_up_and_nothing_else_uses(lines: list[str], answer: str) -> None:
+def test_answer_includes_unused_lookups(lines: list[str], answer: str) -> None:
     text = "\n".join(f"S{number}: {line}" for number, line in enumerate(lines, 1)).replace("'", '"')
     plan = with_whole_answer(parse(text.replace("?IF ($v1)", "?IF (NOT_EMPTY($v1))")).require())
     assert format_plan(plan).splitlines()[-2] == f"S{len(lines)}: @RESPOND ({answer})"
@@ -150,7 +150,7 @@ def test_an_answer_tells_what_was_looked_up_and_nothing_else_uses(lines: list[st
         ("Ask the Wizard of Oz", '"the wizard of oz"', '"the Wizard of Oz"'),
     ],
 )
-def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -> None:
+def test_names_keep_spelling_of_goal(goal: str, given: str, spelled: str) -> None:
     plan = as_spelled(parse(f"S1: @SEND_MAIL (to={given}) > $v1").require(), goal)
     assert format_plan(plan).splitlines()[2] == f"S1: @SEND_MAIL (to={spelled}) > $v1"
 
@@ -167,12 +167,12 @@ def test_names_are_spelled_as_in_the_goal(goal: str, given: str, spelled: str) -
         ("Register Paul Onu as a reader", 'text="Paul"', 'text="Paul"'),
     ],
 )
-def test_names_are_whole_where_the_goal_says_them_so(goal: str, given: str, spelled: str) -> None:
+def test_names_are_complete_as_in_goal(goal: str, given: str, spelled: str) -> None:
     plan = as_spelled(parse(f"S1: @CALL ({given}) > $v1").require(), goal)
     assert format_plan(plan).splitlines()[2] == f"S1: @CALL ({spelled}) > $v1"
 
 
-def test_a_choice_of_a_tool_keeps_its_own_spelling() -> None:
+def test_tool_choice_keeps_its_spelling() -> None:
     schema = {"type": "object", "properties": {"level": {"enum": ["high", "low"]}}, "required": ["level"]}
     page = ToolSpec("PAGE", "page", "Page somebody.", schema)
     tools = {"PAGE": ToolSignature.from_schema(page.parameters)}
@@ -187,7 +187,7 @@ def test_a_choice_of_a_tool_keeps_its_own_spelling() -> None:
     assert draft.accounting.calls == 1
 
 
-def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> None:
+def test_conditions_and_failures_are_offered_where_goal_may_mean_them() -> None:
     plain, deciding = Scripted([GOOD], accepts=[Syntax.LARK]), Scripted([GOOD], accepts=[Syntax.LARK])
     drafted(plain, "Read a.txt")
     drafted(deciding, "Read a.txt; if it is empty, try b.txt in parallel")
@@ -199,7 +199,7 @@ def test_conditions_and_failures_are_offered_where_the_goal_may_mean_some() -> N
         assert word in other.text
 
 
-def test_the_same_goal_and_answers_give_the_same_text() -> None:
+def test_compilation_is_deterministic() -> None:
     one, two = drafted(Scripted([WRONG, GOOD])), drafted(Scripted([WRONG, GOOD]))
     assert one.source.text == two.source.text
     model, again = Scripted([GOOD]), Scripted([GOOD])
@@ -211,7 +211,7 @@ def test_the_same_goal_and_answers_give_the_same_text() -> None:
 # ---------------------------------------------------------------- one repair
 
 
-def test_a_wrong_plan_is_asked_for_once_more_with_what_is_wrong() -> None:
+def test_invalid_plan_is_requested_once_more_with_errors() -> None:
     model = Scripted([WRONG, GOOD])
     draft = drafted(model)
     assert draft.plan is not None
@@ -224,7 +224,7 @@ def test_a_wrong_plan_is_asked_for_once_more_with_what_is_wrong() -> None:
     assert (usage.input_tokens, usage.output_tokens, usage.cost, usage.seconds) == (200, 20, 1.0, 4.0)
 
 
-def test_a_plan_that_stays_wrong_is_given_back_with_all_that_is_wrong() -> None:
+def test_plan_invalid_after_repair_is_returned_with_all_errors() -> None:
     still = WRONG.replace("notes.md", "other.md")
     model = Scripted([WRONG, still, GOOD])
     draft = drafted(model)
@@ -235,7 +235,7 @@ def test_a_plan_that_stays_wrong_is_given_back_with_all_that_is_wrong() -> None:
     assert len(model.asked) == 2
 
 
-def test_without_repairs_a_model_is_asked_once() -> None:
+def test_without_repairs_model_is_asked_once() -> None:
     model = Scripted([WRONG, GOOD])
     draft = drafted(model, options=Options(repairs=False))
     assert (draft.plan, len(model.asked), draft.accounting.repaired) == (None, 1, False)
@@ -254,21 +254,21 @@ def test_policy_objections_are_repaired_like_errors() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "   \n", ModelFailed(Failure.EMPTY, "nothing")])
-def test_an_empty_answer_is_asked_for_again_without_an_empty_turn(answer: Answer) -> None:
+def test_empty_answer_is_repeated_without_empty_turn(answer: Answer) -> None:
     model = Scripted([answer, GOOD])
     assert drafted(model).plan is not None
     assert all(message["content"].strip() for message in model.asked[1])
     assert [d.code for d in drafted(Scripted([answer])).errors] == ["CMP005"]
 
 
-def test_an_answer_of_prose_alone_holds_no_plan() -> None:
+def test_answer_of_prose_has_no_plan() -> None:
     draft = drafted(Scripted(["I am sorry, but I cannot do that."]))
     assert draft.errors[0].code == "CMP006"
     assert "I am sorry" in draft.errors[0].message
     assert draft.accounting.calls == 2
 
 
-def test_an_answer_that_was_cut_off_is_no_plan_even_where_its_lines_are() -> None:
+def test_truncated_answer_is_no_plan_even_if_it_parses() -> None:
     cut = Completion(GOOD.splitlines()[0], Usage(1, 1), Stop.LENGTH)
     model = Scripted([cut, GOOD])
     assert drafted(model).plan is not None
@@ -276,7 +276,7 @@ def test_an_answer_that_was_cut_off_is_no_plan_even_where_its_lines_are() -> Non
     assert drafted(Scripted([cut])).errors[0].code == "CMP008"
 
 
-def test_forty_thousand_words_of_noise_are_cut_before_they_are_shown_again() -> None:
+def test_long_noise_is_truncated_in_repair_request() -> None:
     noise = "S1: @noise " * 40_000
     model = Scripted([noise, GOOD])
     assert drafted(model).plan is not None
@@ -284,7 +284,7 @@ def test_forty_thousand_words_of_noise_are_cut_before_they_are_shown_again() -> 
 
 
 @pytest.mark.parametrize("kind", [k for k in Failure if k not in (Failure.EMPTY, Failure.CONSTRAINT)])
-def test_a_model_that_cannot_be_asked_is_told_as_it_is_and_not_asked_again(kind: Failure) -> None:
+def test_model_failure_is_reported_and_not_retried(kind: Failure) -> None:
     model = Scripted([ModelFailed(kind, "no answer"), GOOD])
     draft = drafted(model)
     assert draft.plan is None
@@ -293,14 +293,14 @@ def test_a_model_that_cannot_be_asked_is_told_as_it_is_and_not_asked_again(kind:
     assert len(model.asked) == 1
 
 
-def test_a_first_answer_is_kept_where_the_repair_gets_none() -> None:
+def test_first_answer_is_kept_if_repair_fails() -> None:
     draft = drafted(Scripted([WRONG, ModelFailed(Failure.TIMEOUT, "too late")]))
     assert draft.answer == WRONG
     assert draft.errors[0].code in ("CMP007", "CHK040")
     assert draft.accounting.repaired is False
 
 
-def test_a_cost_that_is_not_known_is_not_a_cost_of_nothing() -> None:
+def test_unknown_cost_is_not_zero() -> None:
     unpriced = Completion(WRONG, Usage(1, 1))
     assert drafted(Scripted([unpriced, GOOD])).accounting.usage.cost is None
 
@@ -308,7 +308,7 @@ def test_a_cost_that_is_not_known_is_not_a_cost_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("goal", "code"), [("", "CMP002"), (" \n", "CMP002"), ("x" * (MAX_GOAL + 1), "CMP003")]
 )
-def test_a_goal_that_is_none_asks_nobody(goal: str, code: str) -> None:
+def test_invalid_goal_makes_no_request(goal: str, code: str) -> None:
     model = Scripted([GOOD])
     assert [d.code for d in drafted(model, goal).errors] == [code]
     assert model.asked == []
@@ -318,7 +318,7 @@ def test_a_goal_that_is_none_asks_nobody(goal: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("syntax", [Syntax.LARK, Syntax.GBNF])
-def test_a_model_that_takes_a_grammar_is_held_to_one_of_the_tools_it_is_told(syntax: Syntax) -> None:
+def test_grammar_model_is_constrained_to_listed_tools(syntax: Syntax) -> None:
     model = Scripted([GOOD], accepts=[syntax])
     draft = drafted(model)
     assert draft.plan is not None
@@ -329,7 +329,7 @@ def test_a_model_that_takes_a_grammar_is_held_to_one_of_the_tools_it_is_told(syn
     assert Fact("answer held", f"to {syntax}") in draft.accounting.remarks
 
 
-def test_a_constraint_that_is_refused_is_left_out_and_that_is_told() -> None:
+def test_refused_constraint_is_dropped_with_note() -> None:
     model = Scripted([ModelFailed(Failure.CONSTRAINT, "unknown field"), GOOD], accepts=[Syntax.LARK])
     draft = drafted(model)
     assert draft.plan is not None
@@ -338,7 +338,7 @@ def test_a_constraint_that_is_refused_is_left_out_and_that_is_told() -> None:
     assert any(isinstance(r, Fact) and "refused" in r.text for r in draft.accounting.remarks)
 
 
-def test_the_same_goal_tools_and_answers_give_the_same_text_and_the_same_questions() -> None:
+def test_compilation_and_requests_are_deterministic() -> None:
     models = [Scripted([WRONG, GOOD], accepts=[Syntax.LARK]) for _ in range(2)]
     one, other = (drafted(model).plan for model in models)
     assert one is not None
@@ -348,8 +348,8 @@ def test_the_same_goal_tools_and_answers_give_the_same_text_and_the_same_questio
     assert models[0].constraints == models[1].constraints
 
 
-def test_a_plan_that_its_grammar_does_not_allow_is_used_and_told() -> None:
-    """It passes the checks, so it is as good as any; but its server holds nothing to grammars."""
+def test_plan_outside_grammar_is_used_with_note() -> None:
+    """It passes the checks and is used, but its server ignores grammars."""
     loose = GOOD.replace("S3: @respond", "S3: respond")
     draft = drafted(Scripted([loose], accepts=[Syntax.LARK]), options=Options(second_look=False))
     assert draft.plan is not None
@@ -357,13 +357,13 @@ def test_a_plan_that_its_grammar_does_not_allow_is_used_and_told() -> None:
     assert Fact("answer held", "to nothing: it is none that lark allows") in draft.accounting.remarks
 
 
-def test_an_answer_that_was_cut_off_is_not_held_against_its_grammar() -> None:
+def test_truncated_answer_is_not_checked_against_grammar() -> None:
     cut = Completion(GOOD[:60], stop=Stop.LENGTH, constrained=True)
     draft = drafted(Scripted([cut, cut], accepts=[Syntax.LARK]))
     assert "MDL030" not in {d.code for d in draft.diagnostics}
 
 
-def test_a_constraint_may_be_left_unused() -> None:
+def test_constraint_may_be_disabled() -> None:
     model = Scripted([GOOD], accepts=[Syntax.LARK])
     assert drafted(model, options=Options(constrained=False)).plan is not None
     assert model.constraints == [None]
@@ -372,8 +372,8 @@ def test_a_constraint_may_be_left_unused() -> None:
 # ---------------------------------------------------------------- the prompt
 
 
-def test_the_version_of_the_prompt_changes_with_its_text() -> None:
-    """Where this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
+def test_prompt_version_changes_with_text() -> None:
+    """If this fails, a text was changed: raise CARD_VERSION, then put the new pair here."""
     asked = prompt_for(Request("g", TOOLS, "c", {"v": "a text"}))
     wrong = [Diagnostic("CHK040", Severity.ERROR, "no tool", help="use one", step="S1")]
     again = repair(asked.messages, "a", wrong), reminded(asked.messages, ["b"])
@@ -381,20 +381,20 @@ def test_the_version_of_the_prompt_changes_with_its_text() -> None:
     assert (CARD_VERSION, hashlib.sha256(told.encode()).hexdigest()[:12]) == (2, "6c415249cafd")
 
 
-def test_the_card_and_the_longest_example_are_at_most_350_tokens() -> None:
+def test_card_and_longest_example_are_at_most_350_tokens() -> None:
     longest = max(estimate_tokens(e.goal) + estimate_tokens(e.plan) for e in EXAMPLES)
     assert estimate_tokens(CARD) + longest <= 350
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_is_a_plan_without_findings_that_its_goal_would_be_told(example: tuple[str, str]) -> None:
+def test_examples_have_no_findings_for_their_goal(example: tuple[str, str]) -> None:
     goal, text = example
     plan = parse(text).require()
     assert [d for d in check(plan) if d.code != "CHK040"] == []
     assert example_for(goal) == example
 
 
-def test_the_card_and_the_tools_come_first_and_the_goal_last() -> None:
+def test_card_and_tools_come_first_and_goal_last() -> None:
     one, other = (
         prompt_for(Request(goal, TOOLS)).messages for goal in (GOAL, "Send a mail to bob@example.com")
     )
@@ -447,7 +447,7 @@ def test_goals_and_contexts_cannot_close_their_delimiters(goal: str, context: st
 
 @given(HOSTILE.filter(str.strip))
 @settings(max_examples=50)
-def test_the_plan_of_any_goal_parses_and_contains_the_goal(goal: str) -> None:
+def test_plan_of_any_goal_parses_and_contains_goal(goal: str) -> None:
     draft = drafted(Scripted([GOOD]), goal)
     assert draft.plan is not None
     assert [s.id for s in draft.plan.steps] == ["S1", "S2", "S3"]
@@ -455,20 +455,20 @@ def test_the_plan_of_any_goal_parses_and_contains_the_goal(goal: str) -> None:
 
 
 @given(st.text(max_size=2_000))
-def test_marks_hold_any_text(text: str) -> None:
+def test_delimiters_hold_any_text(text: str) -> None:
     held = marked("goal", text)
     name = held[1 : held.index(">")]
     assert held == f"<{name}>\n{text}\n</{name}>"
     assert re.search(rf"<[\s/\\]*{name}(?!_\d)", text, re.IGNORECASE) is None
 
 
-def test_a_long_context_is_cut_and_that_is_told() -> None:
+def test_long_context_is_truncated_with_note() -> None:
     asked = prompt_for(Request(GOAL, TOOLS, "x" * (MAX_CONTEXT + 1)))
     assert asked.remarks == (Cut("the context in the prompt", MAX_CONTEXT, MAX_CONTEXT + 1, "characters"),)
     assert len(asked.messages[-1]["content"]) < MAX_CONTEXT + 500
 
 
-def test_of_given_variables_only_what_is_said_of_them_is_told() -> None:
+def test_only_descriptions_of_given_variables_are_sent() -> None:
     last = prompt_for(Request(GOAL, TOOLS, given={"notes": "a text of 7 characters"})).messages[-1]["content"]
     assert "$notes: a text of 7 characters" in last
 
@@ -490,13 +490,13 @@ MANY = tuple(
         ("Use create-song for it", ["CREATE_SONG"]),
     ],
 )
-def test_the_tools_that_a_goal_speaks_of_are_told(goal: str, named: list[str]) -> None:
+def test_relevant_tools_are_listed(goal: str, named: list[str]) -> None:
     chosen = [offer.name for offer in catalogue_for(goal, MANY).offers]
     assert set(named) <= set(chosen)
     assert len(chosen) <= FEW_TOOLS + 2
 
 
-def test_a_tool_that_a_goal_names_is_told_whatever_the_bounds_say() -> None:
+def test_tool_named_by_goal_is_listed_beyond_bounds() -> None:
     goal = "list_invoice, show_song and delete_light"
     chosen = catalogue_for(goal, MANY, max_tools=1, max_tokens=1)
     names = {offer.name for offer in chosen.offers if offer.parameters is not None}
@@ -506,7 +506,7 @@ def test_a_tool_that_a_goal_names_is_told_whatever_the_bounds_say() -> None:
 
 @given(st.text(max_size=200), st.integers(1, 50), st.integers(1, 3_000))
 @settings(max_examples=60)
-def test_the_bounds_hold_for_every_goal_that_names_no_tool(goal: str, tools: int, tokens: int) -> None:
+def test_bounds_apply_to_goals_that_name_no_tool(goal: str, tools: int, tokens: int) -> None:
     chosen = catalogue_for(goal, MANY, max_tools=tools, max_tokens=tokens)
     told = [offer for offer in chosen.offers if offer.parameters is not None]
     if not any(offer.name.lower() in goal.lower() for offer in told):
@@ -516,7 +516,7 @@ def test_the_bounds_hold_for_every_goal_that_names_no_tool(goal: str, tools: int
     assert bool(chosen.remarks) == (len(told) < len(MANY))
 
 
-def test_a_goal_whose_words_no_tool_has_is_told_tools_all_the_same() -> None:
+def test_goal_without_matching_tool_lists_tools() -> None:
     chosen = catalogue_for("Lösche bitte Zimmer zwölf", MANY)
     assert len([offer for offer in chosen.offers if offer.parameters is not None]) == FEW_TOOLS
 
@@ -534,11 +534,11 @@ def test_a_goal_whose_words_no_tool_has_is_told_tools_all_the_same() -> None:
         ("What is 17 % of 2340?", "CALC"),
     ],
 )
-def test_an_operation_is_told_where_a_goal_speaks_of_what_it_does(goal: str, operation: str) -> None:
+def test_operation_is_listed_where_goal_describes_it(goal: str, operation: str) -> None:
     assert operation in catalogue_for(goal, TOOLS).operations
 
 
-def test_an_operation_takes_no_tool_s_place() -> None:
+def test_operation_does_not_displace_tool() -> None:
     chosen = catalogue_for("Summarize report.md and mail the summary", (*MANY, *TOOLS))
     assert {"READ_FILE", "SEND_MAIL", "LLM_SUMMARIZE"} <= {offer.name for offer in chosen.offers}
 
@@ -547,7 +547,7 @@ def test_an_operation_takes_no_tool_s_place() -> None:
 
 
 def faults(plan: Plan) -> list[tuple[str, str | None]]:
-    """What is wrong with a plan; a loop variable may be called v1 like another, which its new name ends."""
+    """The errors of a plan; a loop variable may be called v1 like another until it is renamed."""
     return [(d.code, d.step) for d in check(plan) if d.code != "CHK005"]
 
 
@@ -568,7 +568,7 @@ PLANS = st.lists(
 
 
 @given(PLANS)
-def test_telling_names_change_nothing_but_names(lines: list[str]) -> None:
+def test_renaming_variables_changes_only_names(lines: list[str]) -> None:
     steps = ['@read_file (path="a") > $v1', *lines]
     text = "\n".join(
         f"S{n}: {line.replace('{n}', str(n)).replace('{{', '{').replace('}}', '}')}"
@@ -583,7 +583,7 @@ def test_telling_names_change_nothing_but_names(lines: list[str]) -> None:
     assert with_telling_names(named) == named
 
 
-def test_names_that_mean_something_else_are_not_taken() -> None:
+def test_names_with_other_meaning_are_not_used() -> None:
     plan = parse("S1: @READ_FILE (path=$file) > $v1\nS2: @RESPOND ($v1)").require()
     assert "S1: @READ_FILE (path=$file) > $file_2" in format_plan(with_telling_names(plan, {"file"}))
 
@@ -611,7 +611,7 @@ FLAT = {
 }
 
 
-def test_a_model_that_takes_a_schema_alone_answers_in_flat_json() -> None:
+def test_schema_only_model_answers_in_flat_json() -> None:
     model = Scripted([json.dumps(FLAT)], accepts=[Syntax.JSON_SCHEMA])
     draft = drafted(model)
     assert draft.source.text == drafted(Scripted([GOOD])).source.text
@@ -620,7 +620,7 @@ def test_a_model_that_takes_a_schema_alone_answers_in_flat_json() -> None:
     assert "one JSON object" in model.asked[0][-1]["content"]
 
 
-def test_a_wrong_flat_plan_is_repaired_in_flat_json() -> None:
+def test_invalid_flat_plan_is_repaired_in_flat_json() -> None:
     wrong = json.dumps(FLAT).replace('"path"', '"file"')
     model = Scripted([wrong, json.dumps(FLAT)], accepts=[Syntax.JSON_SCHEMA])
     draft = drafted(model)
@@ -629,7 +629,7 @@ def test_a_wrong_flat_plan_is_repaired_in_flat_json() -> None:
     assert "@READ_FILE lacks its argument path" in model.asked[1][-1]["content"]
 
 
-def test_a_model_that_leaves_the_schema_out_is_asked_for_lines_in_the_repair() -> None:
+def test_model_ignoring_schema_is_asked_for_lines_in_repair() -> None:
     left_out = Completion("Sure: {}", Usage(1, 1), constrained=False)
     model = Scripted([left_out, GOOD], accepts=[Syntax.JSON_SCHEMA])
     draft = drafted(model)
@@ -651,7 +651,7 @@ STUTTER = "\n".join(
 )
 
 
-def test_a_block_of_calls_that_is_repeated_is_kept_once() -> None:
+def test_repeated_block_of_calls_is_kept_once() -> None:
     draft = drafted(Scripted([STUTTER]), "Read a and b and mail both to x")
     assert draft.source.text.splitlines()[3:-1] == [
         'S1: @READ_FILE (path="a") > $file',
@@ -680,7 +680,7 @@ def test_a_block_of_calls_that_is_repeated_is_kept_once() -> None:
         ),
     ],
 )
-def test_calls_that_a_goal_repeats_or_that_stand_apart_are_kept(goal: str, text: str) -> None:
+def test_repeated_calls_are_kept_if_goal_repeats_them_or_not_adjacent(goal: str, text: str) -> None:
     draft = drafted(Scripted([text]), goal)
     assert draft.plan is not None
     assert len(draft.plan.steps) == len(text.splitlines())

@@ -47,7 +47,7 @@ def doubts(goal: str, *lines: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("goal", ALL.values(), ids=list(ALL))
-def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
+def test_correct_plans_raise_no_doubts(goal) -> None:
     specs = (ToolSpec(canonical_tool_name(t.name), t.name, t.description, t.parameters) for t in goal.tools)
     catalogue = catalogue_for(goal.goal, specs)
     about = {offer.name: offer.line for offer in catalogue.offers if offer.parameters is not None}
@@ -133,7 +133,7 @@ def test_nothing_speaks_against_the_plans_that_reach_a_goal(goal) -> None:
         ),
     ],
 )
-def test_parts_of_the_goal_missing_in_the_plan_are_doubts(goal: str, lines: list[str], doubt: str) -> None:
+def test_parts_of_goal_missing_in_plan_are_doubts(goal: str, lines: list[str], doubt: str) -> None:
     assert doubt in doubts(goal, *lines)
 
 
@@ -154,7 +154,7 @@ def drafted(model: Scripted, options: Options | None = None) -> Draft:
     return asyncio.run(compile_goal(Request(GOAL, SPECS), model, checked, options))
 
 
-def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> None:
+def test_small_model_is_asked_again_with_missing_parts() -> None:
     model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     draft = drafted(model)
     assert draft.plan is not None
@@ -166,7 +166,7 @@ def test_a_small_model_is_asked_once_more_with_what_its_plan_leaves_out() -> Non
 
 
 @pytest.mark.parametrize("second", [DOUBTFUL, WORSE, "S1: @nothing", ""])
-def test_the_first_plan_stays_where_the_second_is_no_better(second: str) -> None:
+def test_first_plan_is_kept_unless_second_is_better(second: str) -> None:
     draft = drafted(Scripted([DOUBTFUL, second], accepts=[Syntax.LARK]))
     assert draft.plan is not None
     assert 'message_id="m17"' in draft.source.text
@@ -182,7 +182,7 @@ ON = (
 )
 
 
-def test_the_second_answer_to_a_plan_that_is_off_course_can_only_keep_to_it() -> None:
+def test_second_answer_is_constrained_to_course() -> None:
     model = Scripted([OFF, ON], accepts=[Syntax.LARK])
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     assert "the second plan is taken" in str(draft.accounting.remarks)
@@ -194,7 +194,7 @@ def test_the_second_answer_to_a_plan_that_is_off_course_can_only_keep_to_it() ->
     assert (second.takes(OFF), second.takes(ON)) == (False, True)
 
 
-def test_a_plan_that_is_taken_with_doubts_is_told_with_them() -> None:
+def test_plan_with_doubts_is_returned_with_them() -> None:
     model = Scripted([OFF, OFF], accepts=[Syntax.LARK])
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     (told_of,) = [
@@ -214,7 +214,7 @@ def test_a_plan_that_is_taken_with_doubts_is_told_with_them() -> None:
         ("Read the mail m17 and frobnicate the quux", None),
     ],
 )
-def test_a_course_is_known_where_each_part_of_a_goal_finds_its_tools(goal: str, legs: str | None) -> None:
+def test_course_is_known_where_each_part_of_goal_has_tools(goal: str, legs: str | None) -> None:
     catalogue = told(goal)
     course = course_of(catalogue.parts, {offer.name: offer.line for offer in catalogue.offers})
     assert (legs is not None) == bool(course)
@@ -223,7 +223,7 @@ def test_a_course_is_known_where_each_part_of_a_goal_finds_its_tools(goal: str, 
     )
 
 
-def test_the_data_of_a_goal_leaves_its_course_open() -> None:
+def test_data_in_goal_leaves_course_open() -> None:
     model = Scripted([OFF], accepts=[Syntax.LARK])
     asyncio.run(compile_goal(Request(EVERY, SPECS, "They are the issues 3 and 4."), model, lambda _: ()))
     assert not any("the steps are" in message["content"] for asked in model.asked for message in asked)
@@ -245,21 +245,19 @@ READERS = (
         ("Find the reader Tomas Vrba and list his loans", False),
     ],
 )
-def test_a_tool_that_gives_an_id_comes_before_what_needs_it_and_the_goal_does_not_say(
-    goal: str, *, has_giver: bool
-) -> None:
+def test_tool_returning_id_precedes_tool_that_needs_it(goal: str, *, has_giver: bool) -> None:
     parts = catalogue_for(goal, READERS).parts
     assert (("reader_id", ("FIND_READER",)) in parts) == has_giver
 
 
-def test_who_takes_no_grammar_is_not_asked_twice_nor_who_may_not_repair() -> None:
+def test_no_second_request_without_grammar_or_repairs() -> None:
     assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
     once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
     assert drafted(once, Options(repairs=False)).accounting.calls == 1
     assert drafted(once, Options(second_look=False)).accounting.calls == 1
 
 
-def test_names_from_the_context_are_not_doubted() -> None:
+def test_names_from_context_raise_no_doubt() -> None:
     goal, line = "Describe the table", 'S1: @DESCRIBE_TABLE (table="tickets") > $c'
     about = {offer.name: offer.line for offer in told(goal).offers}
     plan, parts = parse(line).require(), told(goal).parts
@@ -268,7 +266,7 @@ def test_names_from_the_context_are_not_doubted() -> None:
 
 
 @pytest.mark.parametrize("repeated", ["a", "-", "*", "a.", "a/", "#a ", '"a" ', "12 ", "a@", "if a "])
-def test_the_longest_goals_are_looked_at_in_no_time(repeated: str) -> None:
+def test_doubts_about_long_goals_take_bounded_time(repeated: str) -> None:
     goal = (repeated * MAX_GOAL)[:MAX_GOAL]
     plan = parse('S1: @READ_FILE (path="a") > $v1').require()
 

@@ -22,14 +22,14 @@ SECRETS = st.recursive(
 
 
 @given(SECRETS)
-def test_the_description_of_a_value_does_not_contain_the_value(value: Any) -> None:
+def test_value_description_excludes_value(value: Any) -> None:
     said = about(value)
     assert "SECRET" not in said
     assert len(said) < 300
 
 
 @given(st.text(max_size=300))
-def test_of_a_failure_one_of_few_words_is_told(error: str) -> None:
+def test_failure_is_described_by_kind_only(error: str) -> None:
     assert failure_kind(f"{error}") in {
         "took too long",
         "limited for now",
@@ -55,18 +55,18 @@ def test_of_a_failure_one_of_few_words_is_told(error: str) -> None:
         ("RuntimeError: boom", "failed"),
     ],
 )
-def test_a_failure_is_told_by_its_kind(error: str, kind: str) -> None:
+def test_failure_kinds_are_recognized(error: str, kind: str) -> None:
     assert failure_kind(error) == kind
 
 
-def test_values_are_told_where_that_is_allowed_by_name_or_by_a_function() -> None:
+def test_values_are_sent_if_allowed_by_name_or_function() -> None:
     values = {"a": "hush", "b": [1, 2]}
     assert described(values)[0] == {"a": "a text of 4 characters", "b": "a list of 2"}
     assert described(values, {"a"})[0] == {"a": '"hush"', "b": "a list of 2"}
     assert described(values, lambda name: name == "b")[0] == {"a": "a text of 4 characters", "b": "[1, 2]"}
 
 
-def test_a_long_value_is_cut_and_that_is_told() -> None:
+def test_long_value_is_truncated_with_mark() -> None:
     words, cuts = described({"a": "x" * (MAX_VALUE + 1)}, {"a"})
     assert len(words["a"]) < MAX_VALUE + 100
     assert cuts == (Cut("$a in the prompt", MAX_VALUE, len(json.dumps("x" * (MAX_VALUE + 1))), "characters"),)

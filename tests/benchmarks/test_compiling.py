@@ -23,7 +23,7 @@ EVERY = ALL | FURTHER | HELD_OUT
 
 
 def by_goal(beginning: str) -> Goal:
-    """The one goal whose text begins so."""
+    """The only goal that begins with this text."""
     (goal,) = (goal for goal in goals() if goal.goal.startswith(beginning))
     return goal
 
@@ -32,14 +32,14 @@ def verdict(goal: Goal, *lines: str) -> Score:
     return score(goal, "\n".join(lines))
 
 
-def test_there_are_sixty_goals_over_catalogues_of_five_to_sixty_tools() -> None:
+def test_sixty_goals_have_catalogues_of_five_to_sixty_tools() -> None:
     assert len(ALL) == 60
     sizes = {goal.catalogue: len(tools_of(goal.catalogue)) for goal in ALL.values()}
     assert sorted(sizes.values()) == [5, 10, 20, 40, 60]
     assert {"chain6", "condition", "foreach", "parallel", "on_fail"} <= {goal.kind for goal in ALL.values()}
 
 
-def test_the_goals_that_are_held_out_share_no_tool_with_the_others() -> None:
+def test_held_out_goals_share_no_tool_with_others() -> None:
     assert (len(FURTHER), len(HELD_OUT)) == (30, 20)
     of_goals, of_further, theirs = (
         {tool.name for goal in some.values() for tool in goal.tools} for some in (ALL, FURTHER, HELD_OUT)
@@ -50,7 +50,7 @@ def test_the_goals_that_are_held_out_share_no_tool_with_the_others() -> None:
 
 
 @pytest.mark.parametrize("goal", EVERY.values(), ids=list(EVERY))
-def test_every_plan_of_a_goal_is_adequate_clean_and_calls_what_is_expected(goal: Goal) -> None:
+def test_gold_plans_are_adequate_clean_and_make_expected_calls(goal: Goal) -> None:
     assert expected_of(goal) == goal.expected
     for gold in goal.plans:
         plan = parse(gold.text).plan
@@ -60,12 +60,12 @@ def test_every_plan_of_a_goal_is_adequate_clean_and_calls_what_is_expected(goal:
 
 
 @pytest.mark.parametrize("goal", EVERY.values(), ids=list(EVERY))
-def test_no_plan_of_another_goal_is_adequate(goal: Goal) -> None:
+def test_plans_of_other_goals_are_inadequate(goal: Goal) -> None:
     others = (other for other in EVERY.values() if other is not goal and other.catalogue == goal.catalogue)
     assert not any(score(goal, gold.text).adequate for other in others for gold in other.plans)
 
 
-def test_names_ids_case_and_detours_through_operations_do_not_count() -> None:
+def test_names_ids_case_and_detours_are_ignored() -> None:
     goal = by_goal("Copy the text of config/base.yaml")
     assert verdict(
         goal,
@@ -76,7 +76,7 @@ def test_names_ids_case_and_detours_through_operations_do_not_count() -> None:
     ).adequate
 
 
-def test_data_from_elsewhere_or_made_up_is_not_adequate() -> None:
+def test_data_from_elsewhere_is_inadequate() -> None:
     goal = by_goal("Copy the text of config/base.yaml")
     for content in ('"the text"', "$other"):
         made = verdict(
@@ -92,7 +92,7 @@ def test_data_from_elsewhere_or_made_up_is_not_adequate() -> None:
     assert "calls read_file, read_file, write_file" in made.why
 
 
-def test_another_literal_is_in_order_and_not_adequate() -> None:
+def test_different_literal_keeps_order_but_is_inadequate() -> None:
     goal = by_goal("Rename draft.txt")
     made = verdict(
         goal, 'S1: @MOVE_FILE (source="final.txt", destination="draft.txt")', 'S2: @RESPOND ("ok")'
@@ -100,7 +100,7 @@ def test_another_literal_is_in_order_and_not_adequate() -> None:
     assert (made.in_order, made.adequate, made.why) == (True, False, "@move_file: source is another")
 
 
-def test_calls_change_places_only_where_the_goal_lets_them() -> None:
+def test_calls_are_reordered_only_where_goal_allows() -> None:
     goal = by_goal("Read a.txt and b.txt")
     lines = ['S1: @READ_FILE (path="b.txt") > $b', 'S2: @READ_FILE (path="a.txt") > $a']
     end = ['S3: @WRITE_FILE (path="both.txt", content="$a $b")', 'S4: @RESPOND ("done")']
@@ -115,7 +115,7 @@ def test_calls_change_places_only_where_the_goal_lets_them() -> None:
     assert (turned.in_order, turned.why) == (False, "calls the tools in another order")
 
 
-def test_a_condition_may_be_said_otherwise_but_not_be_left_out_or_turned() -> None:
+def test_condition_may_be_rephrased_but_not_dropped_or_negated() -> None:
     goal = by_goal("Get the invoice inv-7")
     first = 'S1: @GET_INVOICE (invoice_id="inv-7") > $i'
     post = '@POST_MESSAGE (channel="#finance", text="inv-7 is still open")'
@@ -130,7 +130,7 @@ def test_a_condition_may_be_said_otherwise_but_not_be_left_out_or_turned() -> No
         assert made.why == "@post_message: the condition is another"
 
 
-def test_a_loop_goes_over_the_list_that_was_found() -> None:
+def test_loop_iterates_over_list_found() -> None:
     goal = by_goal("Search my mail for")
     first = 'S1: @SEARCH_MAIL (query="newsletter") > $mails'
     each = "?FOREACH ($x IN $mails) THEN"
@@ -143,7 +143,7 @@ def test_a_loop_goes_over_the_list_that_was_found() -> None:
     assert wrong.why == "@archive_mail: message_id is another"
 
 
-def test_what_belongs_side_by_side_stands_in_one_group() -> None:
+def test_concurrent_calls_are_in_one_group() -> None:
     goal = by_goal("Get the weather in Rome")
     one, two = 'S1: @GET_WEATHER (city="Rome") > $a', 'S2: @GET_WEATHER (city="Paris") > $b'
     assert verdict(goal, "@PARALLEL {", two, one, "}", "S3: @RESPOND ($a, $b)").adequate
@@ -153,7 +153,7 @@ def test_what_belongs_side_by_side_stands_in_one_group() -> None:
     assert half.why == "the answer is another"
 
 
-def test_what_follows_a_failure_counts() -> None:
+def test_failure_handling_counts() -> None:
     goal = by_goal("Fetch https://rates.example")
     write = 'S2: @WRITE_FILE (path="rates.txt", content=$r)'
     fetch = 'S1: @FETCH_URL (url="https://rates.example/daily") > $r'
@@ -165,7 +165,7 @@ def test_what_follows_a_failure_counts() -> None:
     assert verdict(goal, f"{fetch} ON_FAIL @RETRY(2)", write, *ends).why.endswith("failure is another")
 
 
-def test_what_is_no_plan_or_calls_strangers_is_told_apart() -> None:
+def test_invalid_plans_and_unknown_tools_are_distinguished() -> None:
     goal = by_goal("How is the weather")
     assert verdict(goal, "I am sorry.") == Score(why=verdict(goal, "I am sorry.").why)
     stranger = verdict(goal, 'S1: @WEATHER_NOW (city="Oslo") > $w', "S2: @RESPOND ($w)")
@@ -174,7 +174,7 @@ def test_what_is_no_plan_or_calls_strangers_is_told_apart() -> None:
     assert (unset.known, unset.in_order, unset.adequate) == (False, True, False)
 
 
-def test_a_goal_with_several_plans_takes_each_of_them() -> None:
+def test_goal_with_several_gold_plans_accepts_each() -> None:
     goal = Goal(
         "x",
         "chain1",
@@ -190,7 +190,7 @@ def test_a_goal_with_several_plans_takes_each_of_them() -> None:
         assert verdict(goal, f'S1: @READ_FILE (path="{path}") > $v', "S2: @RESPOND ($v)").adequate is fits
 
 
-def test_saved_answers_are_scored_again_without_a_model(tmp_path: Path) -> None:
+def test_saved_answers_are_rescored_without_model(tmp_path: Path) -> None:
     goal = ALL["files-5/01"]
     said = {
         "goal": goal.id,
@@ -206,7 +206,7 @@ def test_saved_answers_are_scored_again_without_a_model(tmp_path: Path) -> None:
     assert table(rows, "catalogue").splitlines()[2].startswith("| files-5 | 1 | 1 | 1 | 1 | 1 | 1 | 1 |")
 
 
-async def test_the_mode_of_schemas_holds_a_model_to_the_flat_one_whatever_else_it_takes() -> None:
+async def test_schema_mode_uses_flat_schema_only() -> None:
     moved = [{"name": "source", "value": "draft.txt"}, {"name": "destination", "value": "final.txt"}]
     steps = [
         {"each": "", "when": "", "tool": "move_file", "args": moved, "out": "v1"},

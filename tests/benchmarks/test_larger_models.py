@@ -45,7 +45,7 @@ def larger(request: pytest.FixtureRequest) -> Iterator[LocalModel]:
 
 
 @pytest.mark.parametrize("goal", SOME, ids=[goal.id for goal in SOME])
-async def test_a_plan_for_a_goal_of_each_kind_can_run_and_calls_its_tools_in_order(
+async def test_plan_for_goal_of_each_kind_runs_and_calls_tools_in_order(
     larger: LocalModel, goal: Goal
 ) -> None:
     made = await MODES["compile"](larger, goal)
@@ -54,7 +54,7 @@ async def test_a_plan_for_a_goal_of_each_kind_can_run_and_calls_its_tools_in_ord
     assert truth.in_order, (truth.why, made.text)
 
 
-async def test_a_goal_is_compiled_run_and_answered_with_what_the_tool_gave(larger: LocalModel) -> None:
+async def test_goal_is_compiled_run_and_answered_from_tool_result(larger: LocalModel) -> None:
     def count_visitors(city: str) -> int:
         """How many visitors a city had last year."""
         return {"Oslo": 4_217}[city]
@@ -67,7 +67,7 @@ async def test_a_goal_is_compiled_run_and_answered_with_what_the_tool_gave(large
     assert "4217" in result.response
 
 
-async def test_an_operation_answers_with_one_of_its_categories(larger: LocalModel) -> None:
+async def test_operation_answers_with_category(larger: LocalModel) -> None:
     plan = f'S1: @LLM_CLASSIFY ("It broke on the first day.", categories={list(CATEGORIES)}) > $kind'.replace(
         "'", '"'
     )

@@ -75,44 +75,44 @@ def rows(data: Path) -> list[Row]:
     return rows_of(data)
 
 
-def test_references_of_the_data_are_references_of_the_plan() -> None:
+def test_references_in_data_become_plan_references() -> None:
     assert value_of("$var_1.result$") == Ref("var_1", ("result",))
     assert value_of("$5 and $6") == Literal("$5 and $6")
     assert value_of({"a": ["$x.rows[2].name$"]}).items[0][1].items[0] == Ref("x", ("rows", 2, "name"))  # type: ignore[union-attr]
 
 
-def test_a_sequence_runs_to_its_gold_answer(rows: list[Row]) -> None:
+def test_sequence_runs_to_gold_answer(rows: list[Row]) -> None:
     outcome = executed(rows[0], Runtime(tools=function_tools(), builtins=False))
     assert (outcome.is_right, outcome.wrong) == (True, "")
     assert outcome.results["var_2"] == {"result": 12}
 
 
-def test_another_answer_is_told(rows: list[Row]) -> None:
+def test_different_answer_is_reported(rows: list[Row]) -> None:
     wrong = {**MATH, "gold_answer": 7.5}
     row = Row("own", wrong["goal"], rows[0].tools, rows[0].calls, 7.5, True)  # type: ignore[arg-type]
     outcome = executed(row, Runtime(tools=function_tools(), builtins=False))
     assert (outcome.is_right, outcome.wrong) == (False, "6.5 is not 7.5")
 
 
-def test_every_row_reads_back_and_validates(rows: list[Row]) -> None:
+def test_every_row_parses_and_validates(rows: list[Row]) -> None:
     assert [converted(row).wrong for row in rows] == ["", ""]
     assert plan_of(rows[1]).steps[0].action.tool == "TICKETS_NEWEST"  # type: ignore[union-attr]
 
 
-def test_every_function_has_a_tool_and_sqrt_is_whole() -> None:
+def test_every_function_has_tool_and_sqrt_is_integer() -> None:
     assert len(function_tools()) == 40
     assert worked_out("sqrt", [10]) == 3
     assert worked_out("reminder", [17, 5]) == 2
 
 
-def test_the_command_prints_the_figures(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_figures(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(data)]) == 0
     printed = capsys.readouterr().out
     assert "1 of 1 executable sequences give the gold answer" in printed
     assert "2 of 2 convert" in printed
 
 
-def test_a_loop_reads_its_history_in_every_turn_and_a_plan_nothing_twice(rows: list[Row]) -> None:
+def test_loop_resends_history_and_plan_does_not(rows: list[Row]) -> None:
     row = rows[0]
     results = executed(row, Runtime(tools=function_tools(), builtins=False)).results
     plan, loop, wide = compiled(row), *(react(row, results, side_by_side=wide) for wide in (False, True))

@@ -32,7 +32,7 @@ RUN = {
 }
 
 
-def test_each_unit_is_held_against_its_goal() -> None:
+def test_each_unit_is_compared_with_goal() -> None:
     found = {row[0]: row[4:] for row in peers.rows(RUN)}
     assert found == {
         "W1/chain/N=10": ("4 x floor", "4", "met"),
@@ -43,12 +43,12 @@ def test_each_unit_is_held_against_its_goal() -> None:
     }
 
 
-def test_the_best_peer_is_the_fastest_that_is_no_floor() -> None:
+def test_best_peer_is_fastest_excluding_floor() -> None:
     chain = next(row for row in peers.rows(RUN) if row[0] == "W1/chain/N=10")
     assert chain[1:4] == ("4 us", "1 us interp", "30 us other")
 
 
-def test_a_compiled_wheel_has_rows_of_its_own_and_is_no_peer() -> None:
+def test_compiled_wheel_has_separate_rows_and_is_no_peer() -> None:
     compiled = [["W1/chain/N=10", "compiled", "", 20e-6, 1.0, 0]]
     found = [
         row for row in peers.rows({**RUN, "cells": [*RUN["cells"], *compiled]}) if row[0].startswith("W1")
@@ -59,7 +59,7 @@ def test_a_compiled_wheel_has_rows_of_its_own_and_is_no_peer() -> None:
     ]
 
 
-def test_the_wheel_is_measured_by_the_same_adapter(tmp_path: Path) -> None:
+def test_wheel_is_measured_by_same_adapter(tmp_path: Path) -> None:
     wheel = tmp_path / "callsheet-1-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
     ours, compiled = peers.adapters(wheel).values()
@@ -78,18 +78,18 @@ def test_the_wheel_is_measured_by_the_same_adapter(tmp_path: Path) -> None:
 
 
 def read_inline(text: str) -> dict[str, Any]:
-    """The metadata in the head of a script."""
+    """The inline metadata of a script."""
     head = text.partition("# /// script\n")[2].partition("# ///\n")[0]
     return tomllib.loads("\n".join(line[2:] for line in head.splitlines()))
 
 
-def test_the_run_that_is_kept_has_a_row_for_every_goal_of_the_harness() -> None:
+def test_stored_run_has_row_for_every_goal() -> None:
     kept = [row[0] for row in peers.rows(json.loads(peers.KEPT.read_text()))]
     for goal in (goal for goal in peers.GOALS if goal.cases != "resume/"):
         assert any(row.startswith(goal.cases) and row.endswith(goal.variant) for row in kept), goal
 
 
-def test_taking_up_a_run_is_measured_beside_what_the_harness_knows() -> None:
+def test_resuming_is_measured_in_addition() -> None:
     run = peers.with_resumed(RUN, steps=300)
     (row,) = [row for row in peers.rows(run) if row[0].startswith("resume")]
     ours, floor = (

@@ -13,7 +13,7 @@ from callsheet.ports.models.local import LocalModel
 pytestmark = pytest.mark.models
 
 
-async def test_the_card_with_its_longest_example_is_at_most_350_tokens_of_a_real_model(
+async def test_card_with_longest_example_is_at_most_350_model_tokens(
     opened: Callable[..., LocalModel],
 ) -> None:
     model = opened(context=1024)

@@ -17,9 +17,7 @@ SOME = [goal for goal in goals() if goal.id in ("files-5/02", "office-20/01")]
 
 
 @pytest.mark.parametrize("goal", SOME, ids=[goal.id for goal in SOME])
-async def test_every_constrained_plan_can_run_and_the_same_goal_gives_the_same_text(
-    opened: Callable[..., LocalModel], goal
-) -> None:
+async def test_constrained_plans_run_and_are_deterministic(opened: Callable[..., LocalModel], goal) -> None:
     model = opened(context=2048)
     made = await MODES["compile"](model, goal)
     truth = score(goal, made.text)

@@ -83,7 +83,7 @@ S2: @FAIL (why=$x) ON_FAIL TERMINATE ("ended: $x")
 
 
 class World:
-    """Callbacks in which every tool says the same thing, and all that was asked of them."""
+    """Callbacks in which every tool returns the same value, and a record of all requests."""
 
     def __init__(self, said: str) -> None:
         self.said = said
@@ -133,7 +133,7 @@ HARMLESS = [
 
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
-async def test_the_calls_are_those_of_the_plan_whatever_the_tools_say(said: str) -> None:
+async def test_calls_depend_on_plan_only(said: str) -> None:
     """calls(plan, outputs) is the same list of tools, and of models, for all outputs."""
     world, result = await _run(said)
 
@@ -145,7 +145,7 @@ async def test_the_calls_are_those_of_the_plan_whatever_the_tools_say(said: str)
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
 async def test_tool_output_arrives_unchanged(said: str) -> None:
-    """No byte is changed, filled in or taken away on the way from an output into an argument."""
+    """No byte is changed, expanded or removed between an output and an argument."""
     world, _ = await _run(said)
     use = [args for name, args in world.calls if name == "use"]
 
@@ -167,8 +167,8 @@ async def test_tool_output_arrives_unchanged(said: str) -> None:
 
 @given(HOSTILE)
 @settings(max_examples=150, deadline=None)
-async def test_no_output_makes_another_variable_appear(said: str) -> None:
-    """The value of $secret goes nowhere, though outputs name it; a new plan is told it as data."""
+async def test_output_creates_no_variable(said: str) -> None:
+    """The value of $secret is sent nowhere although outputs name it; a new plan receives it as data."""
     world, result = await _run(said)
 
     seen = [*(to_text(args) for _, args in world.calls), *world.prompts[:2], to_text(world.goals[0])]

@@ -13,7 +13,7 @@ from callsheet.frontends.ltp import format_plan, parse
 
 
 class Shape(NamedTuple):
-    """A plan, the world it runs in, and what is to come of it."""
+    """A plan, the world it runs in, and the expected result."""
 
     steps: str
     tools: dict[str, Any]
@@ -107,7 +107,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-async def test_a_plan_as_the_document_prints_them(name: str) -> None:
+async def test_documented_plan_form_is_supported(name: str) -> None:
     shape = SHAPES[name]
     text = f"PLAN_START\n{shape.steps}\nPLAN_END"
     plan = parse(text).require()

@@ -12,7 +12,7 @@ from callsheet.ports.models.prompts import PROMPT_VERSION
 
 
 class Listener:
-    """Keeps the events that it is told of."""
+    """Collects events."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
@@ -30,7 +30,7 @@ async def heard(plan: str, world: Callbacks) -> Listener:
     return listener
 
 
-async def test_a_step_is_told_from_its_start_to_its_result() -> None:
+async def test_step_is_reported_from_start_to_result() -> None:
     listener = await heard('S1: @GET_V () > $v\nS2: @RESPOND ("It is $v")', Callbacks())
     assert listener.events[:2] == [
         {"event": "started", "step": "S1", "tool": "@GET_V", "detail": "", "variable": None, "value": None},
@@ -60,14 +60,14 @@ async def test_a_step_is_told_from_its_start_to_its_result() -> None:
         ('S1: RE-PLAN ("why")', ("replanned", "S1", "RE-PLAN")),
     ],
 )
-async def test_every_outcome_of_a_step_is_an_event(plan: str, told: tuple[str, str, str]) -> None:
+async def test_every_outcome_of_step_is_event(plan: str, told: tuple[str, str, str]) -> None:
     world = Callbacks({"bad": {"success": False, "error": "down"}}, ('S1: @RESPOND ("new")',))
     listener = await heard(plan, world)
     assert told in [(e["event"], e["step"], e["tool"]) for e in listener.events]
     assert all(e.keys() == listener.events[0].keys() for e in listener.events)
 
 
-async def test_after_a_new_plan_its_own_steps_are_told() -> None:
+async def test_steps_of_new_plan_are_reported() -> None:
     world = Callbacks(model=("S1: @GET_NEW () > $n\nS2: @RESPOND ($n)",))
     listener = await heard('S1: @GET_OLD () > $o\nS2: RE-PLAN ("why")', world)
     assert [(e["step"], e["tool"]) for e in listener.events if e["event"] == "started"] == [
@@ -78,7 +78,7 @@ async def test_after_a_new_plan_its_own_steps_are_told() -> None:
     ]
 
 
-async def test_the_error_stands_in_the_detail() -> None:
+async def test_error_is_in_detail() -> None:
     world = Callbacks({"bad": {"success": False, "error": "down"}})
     listener = await heard("S1: @BAD () ON_FAIL @RETRY(1, delay=0)", world)
     assert [(e["event"], e["detail"]) for e in listener.events] == [
@@ -89,14 +89,14 @@ async def test_the_error_stands_in_the_detail() -> None:
     ]
 
 
-async def test_audit_and_progress_hear_the_same() -> None:
+async def test_audit_and_progress_receive_same_events() -> None:
     audit, progress = Listener(), Listener()
     await Callbacks().run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", audit, progress_callback=progress)
     assert audit.events == progress.events
     assert len(audit.events) >= 4
 
 
-async def test_events_come_while_the_run_goes_on() -> None:
+async def test_events_arrive_during_run() -> None:
     listener = Listener()
 
     def heard_so_far(args: dict[str, Any]) -> dict[str, Any]:
@@ -107,13 +107,13 @@ async def test_events_come_while_the_run_goes_on() -> None:
     assert result["variables"]["b"] == ["started S1", "finished S1", "started S2"]
 
 
-async def test_a_plain_function_listens_too() -> None:
+async def test_sync_function_is_listener() -> None:
     events: list[dict[str, Any]] = []
     await Callbacks().run('S1: @RESPOND ("x")', events.append)
     assert [e["event"] for e in events][-1] == "ended"
 
 
-async def test_a_listener_that_fails_does_not_stop_the_run(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_listener_does_not_stop_run(caplog: pytest.LogCaptureFixture) -> None:
     calls: list[object] = []
 
     def fail(event: object) -> None:
@@ -128,7 +128,7 @@ async def test_a_listener_that_fails_does_not_stop_the_run(caplog: pytest.LogCap
     assert "a listener failed" in caplog.text
 
 
-async def test_a_listener_cannot_change_the_run() -> None:
+async def test_listener_cannot_modify_run() -> None:
     def spoil(event: dict[str, Any]) -> None:
         if isinstance(event["value"], list):
             event["value"].append("spoilt")
@@ -137,21 +137,21 @@ async def test_a_listener_cannot_change_the_run() -> None:
     assert (await world.run("S1: @GET_V () > $v\nS2: @RESPOND ($v)", spoil))["response"] == "[1]"
 
 
-async def test_cuts_are_events() -> None:
+async def test_truncations_are_events() -> None:
     world = Callbacks({"get_v": {"success": True, "output": "x" * 3_000}}, ('S1: @RESPOND ("new")',))
     listener = await heard('S1: @GET_V () > $v\nS2: RE-PLAN ("why")', world)
     told = [(e["step"], e["tool"], e["detail"]) for e in listener.events if e["event"] == "cut"]
     assert told == [("S2", "RE-PLAN", "$v in the prompt cut to 2,000 of 3,002 characters")]
 
 
-async def test_the_prompt_that_was_answered_is_told() -> None:
+async def test_answered_prompt_is_reported() -> None:
     listener = await heard('S1: @LLM_EXTRACT ("d", target="t") > $v', Callbacks(model=("x",)))
     (fact,) = [e for e in listener.events if e["event"] == "fact"]
     assert (fact["step"], fact["detail"]) == ("S1", f"prompt: LLM_EXTRACT/{PROMPT_VERSION}")
 
 
-async def test_a_flood_of_events_leaves_others_on_the_loop_their_turns() -> None:
-    """Ten thousand jumps are told at a stretch, to a listener that never waits."""
+async def test_flood_of_events_does_not_starve_event_loop() -> None:
+    """Ten thousand jumps are reported in one slice to a listener that never waits."""
     told = turns = 0
 
     async def listen(event: dict[str, Any]) -> None:

@@ -38,14 +38,14 @@ async def _at_once(seconds: float = 0, result: Any = None) -> Any:
 
 @given(plan_texts())
 @settings(max_examples=60, deadline=None)
-def test_a_plan_that_nobody_changed_is_the_plan_that_was_read(text: str) -> None:
+def test_unchanged_plan_equals_parsed_plan(text: str) -> None:
     """rebuilt(view(plan)) == plan."""
     assert rebuilt(plan_of(text)) == parse(text).require()
 
 
 @given(plan_texts(), st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
-def test_execute_returns_a_result_for_any_callbacks(text: str, seed: int) -> None:
+def test_execute_returns_result_for_any_callbacks(text: str, seed: int) -> None:
     """execute(plan, …) is a dict with the documented keys, for every plan and every answer."""
     made = 0
 

@@ -37,7 +37,7 @@ PLAN_END"""
 # ---------------------------------------------------------------- the documented names
 
 
-def test_the_exports_are_those_of_the_document() -> None:
+def test_exports_match_document() -> None:
     assert set(callsheet.compat.__all__) == {
         "LTPPlan",
         "LTPStep",
@@ -79,13 +79,13 @@ def test_the_exports_are_those_of_the_document() -> None:
         (verify_plan, {"plan": ..., "policy": None}),
     ],
 )
-def test_the_signatures_are_those_of_the_document(function: Any, parameters: dict[str, Any]) -> None:
+def test_signatures_match_document(function: Any, parameters: dict[str, Any]) -> None:
     found = inspect.signature(function).parameters
     defaults = {n: ... if p.default is inspect.Parameter.empty else p.default for n, p in found.items()}
     assert defaults == parameters
 
 
-def test_the_policy_has_the_documented_fields_in_their_order() -> None:
+def test_policy_has_documented_fields_in_their_order() -> None:
     assert [field.name for field in fields(PlanPolicy)] == [
         "allowed_tools",
         "denied_tools",
@@ -99,7 +99,7 @@ def test_the_policy_has_the_documented_fields_in_their_order() -> None:
 # ---------------------------------------------------------------- reading
 
 
-def test_a_step_shows_its_parts() -> None:
+def test_step_exposes_its_parts() -> None:
     s1, s2, s3, s4, s5 = plan_of(PLAN).steps
     assert (s1.id, s1.tool, s1.output_var, s1.condition) == ("S1", "@FETCH_PAGE", "$page", None)
     assert s1.args == {"arg0": "https://x.test", "depth": 2, "tags": ["a"]}
@@ -117,16 +117,16 @@ def test_a_step_shows_its_parts() -> None:
 
 
 @pytest.mark.parametrize("raw", ["", "no plan here", "S1: @RESPOND (", None, 7, b"S1: @RESPOND (1)"])
-def test_text_without_a_plan_parses_to_none(raw: Any) -> None:
+def test_text_without_plan_parses_to_none(raw: Any) -> None:
     assert LTPParser.parse(raw) is None
 
 
-def test_the_diagnostics_of_a_text_that_does_not_parse_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_diagnostics_of_text_that_does_not_parse_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     LTPParser.parse('S1: @WEB_SEARCH (query="a" > $a')
     assert "the plan does not parse" in caplog.text
 
 
-def test_a_condition_is_asked_of_variables_with_and_without_their_sign() -> None:
+def test_condition_reads_variables_with_and_without_sign() -> None:
     condition = plan_of(PLAN).steps[1].condition
     assert condition is not None
     assert condition.evaluate({"page": {"n": 6}})
@@ -138,12 +138,12 @@ def test_a_condition_is_asked_of_variables_with_and_without_their_sign() -> None
 # ---------------------------------------------------------------- changing
 
 
-def test_a_plan_that_was_not_changed_is_the_plan_that_was_read() -> None:
+def test_unchanged_plan_equals_parsed_plan() -> None:
     assert validate_plan(plan_of(PLAN)) == []
     assert "S1 -->" in plan_to_mermaid(plan_of(PLAN))
 
 
-async def test_steps_can_be_taken_away_and_added() -> None:
+async def test_steps_can_be_removed_and_added() -> None:
     plan = plan_of("S1: @GET_A () > $a\nS2: @GET_B () > $b\nS3: @RESPOND ($b)")
     plan.steps.pop(1)
     plan.steps.insert(1, LTPStep("S2", "@get_c", {"arg0": "about $a", "deep": [{"x": "$a"}]}, "$b"))
@@ -154,7 +154,7 @@ async def test_steps_can_be_taken_away_and_added() -> None:
     assert [call[:2] for call in world.calls] == [("get_a", {}), ("get_c", about)]
 
 
-async def test_changes_of_a_step_take_effect() -> None:
+async def test_changes_of_step_take_effect() -> None:
     plan = plan_of('S1: @GET_A (x="\\$a", y=1) > $n:int ON_FAIL @RETRY(1)\nS2: @RESPOND ($n)')
     plan.steps[0].args["y"] = 2
     plan.steps[0].output_var = "$m"
@@ -168,13 +168,13 @@ async def test_changes_of_a_step_take_effect() -> None:
     assert world.calls == [("get_a", {"x": "$a", "y": 2}, "default")]
 
 
-async def test_a_plan_can_be_made_of_steps_alone() -> None:
+async def test_plan_can_be_built_from_steps() -> None:
     plan = LTPPlan([LTPStep("S1", "@GET_A"), LTPStep("S2", "TERMINATE", {"arg0": "enough"})])
     plan.steps[0].parallel_group = "par_3"
     assert (await Callbacks().run(plan))["response"] == "enough"
 
 
-def test_changes_of_a_step_are_verified_and_checked() -> None:
+def test_changed_steps_are_verified_and_checked() -> None:
     plan = plan_of('S1: @WEB_SEARCH (query="a") > $a\nS2: @RESPOND ($a)')
     plan.steps[0].tool = "@HOST_EXEC"
     plan.steps[1].args["arg0"] = "$nobody"
@@ -190,7 +190,7 @@ def test_changes_of_a_step_are_verified_and_checked() -> None:
         ({"args": {"x": {1, 2}}}, "the argument x is of type set"),
     ],
 )
-def test_a_field_that_no_step_can_have_is_told(change: dict[str, Any], words: str) -> None:
+def test_invalid_step_field_is_reported(change: dict[str, Any], words: str) -> None:
     plan = plan_of('S1: @WEB_SEARCH (query="a") > $a')
     for name, value in change.items():
         setattr(plan.steps[0], name, value)
@@ -198,7 +198,7 @@ def test_a_field_that_no_step_can_have_is_told(change: dict[str, Any], words: st
         validate_plan(plan)
 
 
-def test_an_empty_plan_has_a_picture_and_a_problem() -> None:
+def test_empty_plan_has_diagram_and_problem() -> None:
     assert "Empty plan" in plan_to_mermaid(LTPPlan())
     assert validate_plan(LTPPlan()) != []
     assert verify_plan(LTPPlan()).ok
@@ -214,8 +214,6 @@ def test_an_empty_plan_has_a_picture_and_a_problem() -> None:
         ('@NO_MATTER_WHAT (5, any="thing")', None),
     ],
 )
-def test_a_transform_that_cannot_work_is_told_and_other_tools_are_not_known(
-    call: str, problem: str | None
-) -> None:
+def test_invalid_transform_is_reported_and_other_tools_are_unknown(call: str, problem: str | None) -> None:
     messages = validate_plan(plan_of(f"S1: @GET () > $data\nS2: {call} > $r\nS3: @RESPOND ($r)"))
     assert [problem in m for m in messages if m.startswith("[S2]")] == ([True] if problem else [])

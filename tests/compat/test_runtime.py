@@ -11,7 +11,7 @@ from tests.compat.worlds import Callbacks, plan_of
 from callsheet.compat import LTPCompiler, LTPPlan, LTPRuntime
 
 
-async def test_a_result_has_the_documented_keys() -> None:
+async def test_result_has_documented_keys() -> None:
     result = await Callbacks().run('S1: @GET_V () > $v\nS2: @RESPOND ("It is", $v)')
     used = result.pop("usage")
     assert (used["steps"], used["calls_by_tool"]) == (2, {"GET_V": 1})
@@ -49,13 +49,13 @@ async def test_arguments_are_copies() -> None:
     assert result["variables"]["v"] == {"list": [1]}
 
 
-async def test_the_shell_tool_is_code_in_a_shell_whatever_the_plan_says() -> None:
+async def test_shell_tool_is_shell_code() -> None:
     world = Callbacks()
     await world.run('S1: @SHELL_EXEC ("ls", language="python")\nS2: @RESPOND ("ok")', namespace="team")
     assert world.calls == [("execute_code", {"code": "ls", "language": "shell"}, "team")]
 
 
-async def test_an_agent_gets_its_arguments_with_the_first_text_as_its_goal() -> None:
+async def test_agent_gets_arguments_with_first_text_as_goal() -> None:
     configs: list[dict[str, Any]] = []
 
     async def agent(config: dict[str, Any]) -> str:
@@ -89,7 +89,7 @@ async def test_an_agent_gets_its_arguments_with_the_first_text_as_its_goal() -> 
         "S1: @SELECT () > $a",
     ],
 )
-async def test_no_plan_makes_a_run_raise(plan: str) -> None:
+async def test_execute_raises_for_no_plan(plan: str) -> None:
     world = Callbacks({"get_v": ValueError("down")}, (RuntimeError("no model"),) * 5)
     result = await world.run(plan)
     assert isinstance(result["response"], str)
@@ -110,26 +110,26 @@ async def test_no_plan_makes_a_run_raise(plan: str) -> None:
     ]
     + [error("x") for error in (ValueError, KeyError, OSError, RecursionError, asyncio.CancelledError)],
 )
-async def test_no_answer_of_a_tool_makes_a_run_raise(answer: Any) -> None:
+async def test_execute_raises_for_no_tool_answer(answer: Any) -> None:
     result = await Callbacks({"get_v": answer}).run('S1: @GET_V () > $v\nS2: @RESPOND ("end")')
     assert result["response"] == "end"
 
 
-async def test_an_end_by_failure_says_what_failed() -> None:
+async def test_failure_end_names_cause() -> None:
     plan = 'S1: @GET_V () > $v ON_FAIL TERMINATE ("No luck: $v")'
     result = await Callbacks({"get_v": {"success": False, "error": "503"}}).run(plan)
     assert (result["response"], result["error"], result["status"]) == ("No luck: 503", "503", "failed")
     assert result["terminated"] is True
 
 
-async def test_steps_of_a_group_that_were_pulled_apart_still_run() -> None:
+async def test_separated_group_steps_run() -> None:
     plan = plan_of("@PARALLEL {\n  S1: @GET_A () > $a\n  S2: @GET_B () > $b\n}\nS3: @RESPOND ($a, $b)")
     plan.steps[1], plan.steps[2] = plan.steps[2], plan.steps[1]
     plan.steps[1].args = {"arg0": "between"}
     assert (await Callbacks().run(plan))["response"] == "between"
 
 
-async def test_a_run_that_is_cancelled_is_cancelled() -> None:
+async def test_cancelled_execution_is_cancelled() -> None:
     async def never(name: str, args: dict[str, Any], namespace: str) -> dict[str, Any]:
         await asyncio.sleep(100)
         return {}
@@ -141,7 +141,7 @@ async def test_a_run_that_is_cancelled_is_cancelled() -> None:
         await task
 
 
-async def test_callbacks_that_are_not_async_are_taken_as_they_are() -> None:
+async def test_sync_callbacks_are_accepted() -> None:
     text = (
         'S1: @A () > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @AGENT_SOLVE (goal="g") > $c\n'
         "S4: @RESPOND ($a, $b, $c)"
@@ -158,7 +158,7 @@ async def test_callbacks_that_are_not_async_are_taken_as_they_are() -> None:
     assert plan is not None
 
 
-async def test_the_none_of_a_failed_compilation_is_called_that() -> None:
+async def test_none_of_failed_compilation_is_reported() -> None:
     with pytest.raises(ValueError, match="the plan is None"):
         await LTPRuntime().execute(None, Callbacks().tool, Callbacks().model)  # type: ignore[arg-type]
 
@@ -171,7 +171,7 @@ async def compiled(answer: Any, context: str = "") -> tuple[LTPPlan | None, Call
     return await LTPCompiler(llm_fn=world.model).compile("Greet them", context), world
 
 
-async def test_a_goal_becomes_a_plan_by_one_question() -> None:
+async def test_goal_is_compiled_with_one_request() -> None:
     plan, world = await compiled('Here:\nPLAN_START\nS1: @RESPOND ("hello")\nPLAN_END', "They are vegan.")
     assert plan is not None
     assert [step.tool for step in plan.steps] == ["@RESPOND"]
@@ -181,7 +181,7 @@ async def test_a_goal_becomes_a_plan_by_one_question() -> None:
 
 
 @pytest.mark.parametrize("answer", ["", "no", None, 7, RuntimeError("429"), asyncio.CancelledError("odd")])
-async def test_a_model_without_a_plan_gives_none_and_the_log_says_why(
+async def test_answer_without_plan_gives_none_and_logs_reason(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     plan, _ = await compiled(answer)

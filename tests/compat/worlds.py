@@ -15,7 +15,7 @@ def plan_of(text: str) -> LTPPlan:
 
 
 class Callbacks:
-    """Tools that answer by their name, and a model that answers in turn; keeps what reaches them."""
+    """Tools that answer by name and a model that answers in order; records all requests."""
 
     def __init__(self, tools: Mapping[str, Any] | None = None, model: tuple[Any, ...] = ()) -> None:
         self.tools = dict(tools or {})

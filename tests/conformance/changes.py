@@ -45,7 +45,7 @@ GROUP = 9_000
 
 
 def read(text: Any) -> Plan | None:
-    """The plan of a case, None where it has errors or is no LTP text."""
+    """The plan of a case; None if it has errors or is not LTP text."""
     if not isinstance(text, str):
         return None
     found = parse(text)
@@ -56,7 +56,7 @@ def read(text: Any) -> Plan | None:
 
 
 def with_values(step: Step, put: Callable[[Ref], Ref]) -> Step:
-    """The step with other references; the variable of its own loop stays."""
+    """The step with other references; the variable of its own loop is kept."""
     loop = step.foreach
     own = None if loop is None else loop.var
 
@@ -117,7 +117,7 @@ def _condition(condition: Condition, put: Callable[[Ref], Ref]) -> Condition:
 
 
 def names_read(step: Step) -> list[str]:
-    """The variables that a step reads, but for that of its own loop."""
+    """The variables that a step reads, except that of its own loop."""
     found: dict[str, None] = {}
 
     def note(ref: Ref) -> Ref:
@@ -129,7 +129,7 @@ def names_read(step: Step) -> list[str]:
 
 
 def renamed(plan: Plan, chance: Random) -> Plan:
-    """Every variable under another name."""
+    """Every variable renamed."""
     number = chance.randrange(100)
 
     def other(name: str) -> str:
@@ -152,12 +152,12 @@ def renamed(plan: Plan, chance: Random) -> Plan:
 
 
 def step_of(action: Any, output: str | None = None, **more: Any) -> Step:
-    """A step with an id of its own, made of the names that it sets and does not set."""
+    """A step with a unique id derived from the names that it sets and reads."""
     return Step("zz", action, output=None if output is None else Output(output), **more)
 
 
 def form(value: Value, output: str, **more: Any) -> Step:
-    """A step that makes a text of a value."""
+    """A step that makes a text from a value."""
     return step_of(Call("FORMAT", (value,)), output, **more)
 
 
@@ -188,7 +188,7 @@ def _beside(make: Callable[[], list[Step]]) -> Change:
 
 
 def put_in(plan: Plan, place: int, steps: list[Step]) -> Plan:
-    """The plan with these steps before the one at a place; jumps to that one lead to them."""
+    """The plan with these steps inserted before the one at an index; jumps to that one lead to them."""
     apart = [replace(step, id=f"Z{number}_zz") for number, step in enumerate(steps)]
     target = plan.steps[place].id
 
@@ -207,8 +207,8 @@ def put_in(plan: Plan, place: int, steps: list[Step]) -> Plan:
 # ---------------------------------------------------------------- other forms
 
 
-def conditions_in_other_words(plan: Plan, chance: Random) -> Plan | None:
-    """Comparisons the other way round, negations of the opposite, and De Morgan's."""
+def with_equivalent_conditions(plan: Plan, chance: Random) -> Plan | None:
+    """Swapped comparisons, negated opposites, and De Morgan's laws."""
 
     def said(condition: Condition) -> Condition:
         match condition:
@@ -252,8 +252,8 @@ _FLIPPED = {
 }
 
 
-def guarded_by_what_holds(plan: Plan, chance: Random) -> Plan:
-    """One step more under a condition that always holds."""
+def guarded_by_true_condition(plan: Plan, chance: Random) -> Plan:
+    """One more step under a condition that always holds."""
     place = chance.randrange(len(plan.steps))
     step = plan.steps[place]
     both = step.condition
@@ -265,8 +265,8 @@ def guarded_by_what_holds(plan: Plan, chance: Random) -> Plan:
     )
 
 
-def alone_in_a_group(plan: Plan, chance: Random) -> Plan | None:
-    """A call that leads nowhere else, in a group of its own."""
+def in_own_group(plan: Plan, chance: Random) -> Plan | None:
+    """A call without jumps, in its own group."""
     places = [
         number
         for number, step in enumerate(plan.steps)
@@ -282,16 +282,16 @@ def alone_in_a_group(plan: Plan, chance: Random) -> Plan | None:
 
 
 def as_shorthand(plan: Plan, chance: Random) -> Plan | None:
-    """The plan written in Micro-CLI and read again, where its ids are those of Micro-CLI."""
+    """The plan written in Micro-CLI and read again, if its ids are those of Micro-CLI."""
     if [step.id for step in plan.steps] != [f"S{number}" for number in range(1, len(plan.steps) + 1)]:
         return None
     return parse_micro(format_micro(plan)).require()
 
 
 FORMS: Mapping[str, Change] = {
-    "conditions in other words": conditions_in_other_words,
-    "a condition that holds": guarded_by_what_holds,
-    "a group of one": alone_in_a_group,
+    "conditions in other words": with_equivalent_conditions,
+    "a condition that holds": guarded_by_true_condition,
+    "a group of one": in_own_group,
     "shorthand": as_shorthand,
     "canonical": lambda plan, chance: read(format_plan(plan)),
 }
@@ -306,7 +306,7 @@ _TOOL = re.compile(r"@(?!PARALLEL|RETRY)[A-Z_]+(?= ?\()")
 
 
 def _lines(change: Callable[[str], str]) -> Callable[[str], str | None]:
-    """A change of each line, for plans in which a line is a step."""
+    """A change of each line, for plans with one step per line."""
 
     def of_text(text: str) -> str | None:
         lines = text.split("\n")

@@ -50,7 +50,7 @@ def differences(case: DagCase, runners: Mapping[str, Runner] | None = None) -> l
 
 
 def _read(case: DagCase) -> tuple[Plan | None, tuple[str, ...]]:
-    """The plan of a case, and its errors as users see them."""
+    """The plan of a case and its errors as users see them."""
     result = parse_dag(json.dumps(case.plan, ensure_ascii=False, indent=1))
     if result.plan is None:
         return None, _errors(result.diagnostics)
@@ -110,7 +110,7 @@ def _render(case: DagCase, plan: Plan) -> list[str]:
 
 
 def _save_load(case: DagCase, plan: Plan) -> list[str]:
-    """The plan as the library stores it, and gives it back."""
+    """The plan after a round trip through the library."""
     with tempfile.TemporaryDirectory() as folder:
         stored = PlanLibrary(folder).save(plan)
         again = PlanLibrary(folder).load(stored.id)

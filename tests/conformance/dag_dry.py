@@ -24,7 +24,7 @@ _Look = Callable[[DagCase, Forecast], Any]
 
 
 def dry_run_case(case: DagCase, plan: Plan) -> list[str]:
-    """What speaks against a case."""
+    """The unmet expectations of a case."""
     forecast = foresee(plan, case.inputs)
     out: list[str] = []
     for key, wanted in case.expect.items():
@@ -54,7 +54,7 @@ def _args(case: DagCase, forecast: Forecast) -> dict[str, Any]:
 
 
 def _plain(value: Foreseen, names: Mapping[str, str]) -> Any:
-    """A foreseen value with its placeholders as texts that name tools as the case does."""
+    """A forecast value with its placeholders as texts that name tools as the case does."""
     match value:
         case Unknown():
             tool, _, rest = str(value)[1:].partition(" ")
@@ -70,7 +70,7 @@ def _plain(value: Foreseen, names: Mapping[str, str]) -> Any:
 
 
 def _left_behind(case: DagCase) -> list[str] | None:
-    """The files that a dry run of the documented runner leaves, checkpoints wanted; None for none."""
+    """The files that a dry run of the documented runner leaves, with checkpoints enabled; None for none."""
 
     def no_tool(name: str, arguments: dict[str, Any]) -> None:
         raise AssertionError(f"{name} was called")

@@ -34,7 +34,7 @@ class DagCase:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The variables that the run is given, over all its stages."""
+        """The inputs of the run, over all its stages."""
         given = dict(self.run.get("variables") or {})
         for stage in self.run.get("stages", ()):
             given.update(stage.get("variables") or {})
@@ -42,7 +42,7 @@ class DagCase:
 
     @property
     def catalogue(self) -> frozenset[str] | None:
-        """The tools that there are; None where each one that is called exists."""
+        """The available tools; None if every tool that is called exists."""
         return frozenset(self.tools) if self.run.get("catalog") == "strict" else None
 
 
@@ -57,14 +57,14 @@ def spellings(steps: Iterable[Any], tools: Iterable[str] = ()) -> dict[str, str]
 
 
 def script_of(case: DagCase, tool: str, call: int) -> Mapping[str, Any]:
-    """What a case says of one call of a tool, counted from 1; the last entry of a script repeats."""
+    """The script entry for one call of a tool, counted from 1; the last entry of a script repeats."""
     script = case.tools.get(tool, {})
     entries = script.get("script")
     return entries[min(call, len(entries)) - 1] if entries else script
 
 
 def _called(step: Any) -> Iterator[str]:
-    """The tool of a step, in either place where a plan may name it."""
+    """The tool of a step, in either position where a plan may name it."""
     for entry in (step, *(step.get("tool_calls") or ())):
         name = entry.get("tool", entry.get("name")) if isinstance(entry, dict) else None
         if isinstance(name, str):

@@ -17,7 +17,7 @@ _INDEX = re.compile(r"^\S+ (\S+?)\. ")
 
 
 def batch_differences(plan: Plan, expect: Mapping[str, Any]) -> list[str]:
-    """What speaks against the levels."""
+    """The unmet expectations of levels."""
     if "batches" not in expect:
         return []
     found = [[plan.steps[number].id for number in level] for level in Precedence.of(plan).levels()]

@@ -62,7 +62,7 @@ from callsheet.store.library import PlanLibrary
 
 
 def signatures(case: DagCase) -> Mapping[str, ToolSignature] | None:
-    """The tools that there are, for the checks; None where each one that is called exists."""
+    """The available tools, for the checks; None if every tool that is called exists."""
     if case.catalogue is None:
         return None
     return {canonical_tool_name(name): ToolSignature() for name in case.catalogue}
@@ -70,7 +70,7 @@ def signatures(case: DagCase) -> Mapping[str, ToolSignature] | None:
 
 @dataclass(slots=True)
 class Stage:
-    """What happened in one stage."""
+    """The result of one stage."""
 
     calls: list[CallTool] = field(default_factory=list[CallTool])
     notes: list[Note] = field(default_factory=list[Note])
@@ -83,7 +83,7 @@ class Stage:
 
 
 class Session:
-    """A run over its stages: the machine, the events that a journal would hold, the tools' scripts."""
+    """A run over its stages: the machine, the events that a journal would have, the scripts of tools."""
 
     def __init__(self, case: DagCase, plan: Plan) -> None:
         self.case, self.plan, self.kept = case, plan, plan
@@ -126,7 +126,7 @@ class Session:
         self.stage.notes.append(note)
 
     def run(self, stage: Mapping[str, Any]) -> Stage:
-        """Carry one stage out."""
+        """Execute one stage."""
         self.stage, self._due = Stage(), []
         self._room = stage.get("state_write_limit_bytes", float("inf"))
         if "state_text" in stage:
@@ -170,7 +170,7 @@ class Session:
         return not self.stage.refused
 
     def _unknown(self, plan_id: str) -> str:
-        """Why the library, which holds the plan of the run alone, finds no plan by an id or prefix."""
+        """Why the library, which holds only the plan of the run, finds no plan by an id or prefix."""
         with tempfile.TemporaryDirectory() as folder:
             library = PlanLibrary(folder)
             library.save(self.plan)
@@ -181,7 +181,7 @@ class Session:
         return ""
 
     def _taken_up(self, stage: Mapping[str, Any]) -> list[Command]:
-        """The machine folded from the events, and the commands that it still waits for."""
+        """The machine folded from the events, and its pending commands."""
         self.machine, events = self._machine(self.first), self.events
         self._open.clear()
         for event in events:
@@ -193,7 +193,7 @@ class Session:
         return self._feed(Reopened()) if self.machine.may_reopen else again
 
     def _taken_over(self, stage: Mapping[str, Any]) -> list[Command]:
-        """The run as a state file tells it, and what it waits for; nothing where that is refused."""
+        """The run as described by a state file and its pending commands; nothing if it is refused."""
         self.first, self.done, self.events = stage, {}, []
         self._open.clear()
         self.machine = self._machine(stage)
@@ -247,7 +247,7 @@ class Session:
         self.stage.peak = max(self.stage.peak, len(self._due))
 
     def script_of(self, tool: str) -> Mapping[str, Any]:
-        """What the script says of the next call of a tool."""
+        """The script entry for the next call of a tool."""
         number = self.counts[tool] = self.counts.get(tool, 0) + 1
         return script_of(self.case, self.names[tool], number)
 
@@ -269,7 +269,7 @@ class Session:
         return delay, Succeeded(command.key, value)
 
     def _plan_anew(self, command: Compile) -> Event:
-        """What comes of asking the scripted planner."""
+        """The outcome of asking the scripted planner."""
         progress = command.progress
         assert progress is not None
         try:
@@ -279,7 +279,7 @@ class Session:
         return PlanCompiled(command.key, with_own_ids(plan, progress.plan, progress.number), {})
 
     async def new_plan(self, command: Compile) -> Plan:
-        """What the scripted planner gives, read and checked as any plan; raises what speaks against it."""
+        """The plan of the scripted planner, checked like any plan; raises its errors."""
         entries = self.case.run["replan"].get("planner") or [{"raise": "no plan"}]
         entry = entries[min(len(self.prompts), len(entries) - 1)]
 
@@ -299,20 +299,20 @@ class Session:
         return plan
 
     def _until_exit(self, delay: float) -> None:
-        """What answers before the process dies is kept."""
+        """Calls that answer before the process dies are kept."""
         for due, _, event in sorted(self._due, key=lambda item: item[:2]):
             if due <= delay:
                 self._feed(event)
 
     @property
     def completed(self) -> list[str]:
-        """The steps that are done, over all stages, in the order of the plan."""
+        """The completed steps over all stages, in plan order."""
         done = {step_of(event.key) for event in self.events if isinstance(event, Succeeded)}
         return [step.id for step in self.plan.steps if step.id in done]
 
 
 async def _spoiling(arguments: dict[str, Any], context: CallContext) -> Any:
-    """A tool that changes whatever it is given."""
+    """A tool that modifies its arguments."""
     _spoil(arguments)
 
 
@@ -331,14 +331,14 @@ Make = Callable[[DagCase, Plan], Session]
 
 
 def run_case(case: DagCase, plan: Plan, make: Make = Session) -> list[str]:
-    """What speaks against a case of one run."""
+    """The unmet expectations of a case of one run."""
     session = make(case, plan)
     stage = session.run(case.run)
     return differences(session, stage, case.expect)
 
 
 def run_stages(case: DagCase, plan: Plan, make: Make = Session) -> list[str]:
-    """What speaks against a case of several stages; between them the plan is read again."""
+    """The unmet expectations of a case of several stages; between them the plan is read again."""
     session = make(case, plan)
     out: list[str] = []
     for number, (given, expected) in enumerate(zip(case.run["stages"], case.expect["stages"], strict=True)):

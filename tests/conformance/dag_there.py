@@ -34,7 +34,7 @@ _OUTCOMES = (EventType.OK, EventType.ERR, EventType.PLAN, EventType.DECIDED, Eve
 
 
 def differences(case: DagCase, fleet: Fleet) -> list[str]:
-    """What speaks against a case; an empty list where it is met."""
+    """The unmet expectations of a case; an empty list if it is met."""
     if case.mode in dag.PLAN_TOOLS:
         with patch.object(session, "run_unrecorded", fleet.stand_in([])):
             return dag.differences(case)
@@ -60,7 +60,7 @@ class _SessionThere(Session):
         self._dies = asyncio.Event()
 
     def run(self, stage: Mapping[str, Any]) -> Stage:
-        """Carry one stage out."""
+        """Execute one stage."""
         self.stage = Stage()
         self._fleet.there(self._carried(stage))
         self._look_back()
@@ -98,7 +98,7 @@ class _SessionThere(Session):
         self._dies.clear()
 
     async def _resumed(self, bounds: Limits) -> None:
-        """The run taken up; what was under way when its worker was lost is made again."""
+        """The resumed run; calls in flight when its worker was lost are repeated."""
         fleet, run_id = self._fleet, self._run_id
 
         async def again() -> Any:
@@ -132,7 +132,7 @@ class _SessionThere(Session):
         return Ports(lambda tool: Route(partial(call, tool)), compiler=plan_anew)
 
     def _look_back(self) -> None:
-        """Read from the journal what has happened in the stage, and how the run stands."""
+        """Read the events of the stage and the status of the run from the journal."""
         looked = self._fleet.looked_back(self.plan, self._run_id, self._heard)
         self.machine, rows, self.events = self._fleet.there(looked)
         fresh = rows[self._seen :]
@@ -143,7 +143,7 @@ class _SessionThere(Session):
 
 
 def _peak(rows: list[Event]) -> int:
-    """The most calls that were under way at once."""
+    """The maximum number of concurrent calls."""
     peak = under_way = 0
     for row in rows:
         under_way += (row.type is EventType.INTENT) - (row.type in _OUTCOMES)

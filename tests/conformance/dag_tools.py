@@ -28,7 +28,7 @@ from callsheet.store.library import PlanLibrary
 
 
 def tool_schemas_case(case: DagCase) -> list[str]:
-    """What speaks against a case about the definitions, in both forms."""
+    """The unmet expectations of a case about the definitions, in both forms."""
     forms = {
         "openai": {t["function"]["name"]: t["function"]["parameters"] for t in openai_tools()},
         "mcp": {t["name"]: t["inputSchema"] for t in mcp_tools()},
@@ -49,7 +49,7 @@ def tool_schemas_case(case: DagCase) -> list[str]:
 
 
 def plan_tool_case(case: DagCase) -> list[str]:
-    """What speaks against a case about one call of a plan tool."""
+    """The unmet expectations of a case about one call of a plan tool."""
     return asyncio.run(_carried_out(case))
 
 
@@ -70,7 +70,7 @@ async def _carried_out(case: DagCase) -> list[str]:
 
 
 def _lay_outside(folder: Path, plan_id: str) -> None:
-    """A plan where an id with a path in it would lead."""
+    """A plan at the path that an id containing a path would lead to."""
     for suffix in ("", ".json"):
         target = Path(f"{folder / plan_id}{suffix}").resolve()
         place = folder.parents[1].resolve()
@@ -98,14 +98,14 @@ class _World:
             self.budget.count_call("conversation")
 
     def tools(self) -> list[Tool]:
-        """Those of the case; without a strict catalogue also those that its plans name."""
+        """The tools of the case; without a strict catalogue also those that its plans name."""
         names = dict.fromkeys(self.case.tools)
         if self.case.catalogue is None:
             names = dict.fromkeys(spellings(self._steps(), names).values())
         return [self._tool(name) for name in names]
 
     def _steps(self) -> list[Any]:
-        """The steps of the stored plan and of all plans that the planner gives."""
+        """The steps of the stored plan and of all plans of the planner."""
         entries = [*self.case.run.get("planner", ()), self.case.plan or {}]
         plans = [entry for entry in entries if isinstance(entry, dict)]
         return [step for plan in plans for step in plan.get("steps", ())]

@@ -95,7 +95,7 @@ COPIES: Mapping[str, Copy] = {
 
 
 def detour(plan: Plan, copy: Copy, chance: Random) -> Plan | None:
-    """The plan in which a step reads a copy of a variable that is made right before it."""
+    """The plan in which a step reads a copy of a variable made right before it."""
     places = [(number, name) for number, step in enumerate(plan.steps) for name in names_read(step)]
     if not places:
         return None
@@ -109,12 +109,12 @@ def detour(plan: Plan, copy: Copy, chance: Random) -> Plan | None:
 
 
 def _texts_of(step: Step) -> list[int]:
-    """The arguments that are texts, by their place among the values of the step."""
+    """The text arguments, by their index among the values of the step."""
     return [n for n, value in enumerate(step.values()) if isinstance(value, Template | Literal)]
 
 
 def _with_text(plan: Plan, chance: Random, put: Callable[[Value], Value]) -> tuple[Plan, int, Value] | None:
-    """The plan with a text of a step put otherwise, the place of that step, and the text as it was."""
+    """The plan with one text of a step replaced, the index of that step, and the original text."""
     places = [
         (number, at)
         for number, step in enumerate(plan.steps)
@@ -140,7 +140,7 @@ def _with_text(plan: Plan, chance: Random, put: Callable[[Value], Value]) -> tup
 
 
 def from_a_list(plan: Plan, chance: Random, path: tuple[str, ...] = ()) -> Plan | None:
-    """A text is taken from a list that the plan writes, or from a field of an item, by a loop over it."""
+    """A text is read by a loop over a list that the plan writes, or from a field of an item."""
     found = _with_text(plan, chance, lambda value: Ref("i_zz", path))
     if found is None:
         return None
@@ -150,8 +150,8 @@ def from_a_list(plan: Plan, chance: Random, path: tuple[str, ...] = ()) -> Plan 
     return replace(changed, steps=(*changed.steps[:number], looped, *changed.steps[number + 1 :]))
 
 
-def with_what_is_never_said(plan: Plan, chance: Random) -> Plan | None:
-    """A text with data has a variable in it that a jump leaves unset; it would have named a trusted host."""
+def with_unset_variable(plan: Plan, chance: Random) -> Plan | None:
+    """A text with data contains a variable that a jump leaves unset; it would have named a trusted host."""
 
     def put(value: Value) -> Value:
         first, *rest = value.parts if isinstance(value, Template) else ("",)
@@ -172,6 +172,6 @@ HIDDEN: Mapping[str, Change] = {
     **{name: lambda plan, chance, copy=copy: detour(plan, copy, chance) for name, copy in COPIES.items()},
     "from a list": from_a_list,
     "from a field": lambda plan, chance: from_a_list(plan, chance, ("k",)),
-    "a host that is never said": with_what_is_never_said,
+    "a host that is never said": with_unset_variable,
 }
 """What hides from a careless proof where data goes, or what a plan says."""

@@ -11,7 +11,7 @@ _SHOWN = 160
 
 
 def shown(value: object) -> str:
-    """A value as a difference shows it: its repr, cut with a mark."""
+    """A value as shown in a difference: its repr, truncated with a mark."""
     if value is MISSING:
         return "nothing"
     text = repr(value)
@@ -19,7 +19,7 @@ def shown(value: object) -> str:
 
 
 def difference(what: str, expected: object, found: object) -> str:
-    """A difference in one line."""
+    """A difference on one line."""
     return f"{what}: expected {shown(expected)}, found {shown(found)}"
 
 
@@ -67,5 +67,5 @@ def text_differences(what: str, found: object, expect: Mapping[str, Any], key: s
 
 
 def parts_differences(what: str, text: str, parts: Any) -> list[str]:
-    """The parts that a text does not hold."""
+    """The required parts that a text does not contain."""
     return [difference(what, f"… {part} …", text) for part in parts if part not in text]

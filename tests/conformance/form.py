@@ -16,7 +16,7 @@ KINDS = ("parse", "validate", "verify", "mermaid", "micro", "run")
 
 
 class BadCase(Exception):
-    """A line of a file of cases that is not of the form."""
+    """An invalid line in a file of cases."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ _CALLED = {
 
 
 def differences(case: LctlCase) -> list[str]:
-    """What speaks against a case; an empty list where it is met."""
+    """The unmet expectations of a case; an empty list if it is met."""
     if case.mode not in ("", "diff"):
         return [f"mode {case.mode!r} is unknown"]
     began = time.thread_time()
@@ -98,7 +98,7 @@ def _infos(report: Report, wanted: Any) -> Any:
 
 
 def _named(report: Report, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The effective values of the facts that are asked for, or all of them where one is missing."""
+    """The effective values of the requested facts, or all of them if one is missing."""
     values = dict(report.effective)
     return {fact: values[fact] for fact in wanted} if wanted and wanted.keys() <= values.keys() else values
 
@@ -108,7 +108,7 @@ def _value(report: Report, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _at(report: Report, path: str) -> Any:
-    """A part of the first document that could be read, as it is written, under the long names."""
+    """A part of the first readable document as written, with long key names."""
     document = next(d for d in report.documents if d is not None)
     data: Any = to_data(document)
     if isinstance(document, Body):
@@ -125,7 +125,7 @@ def _at(report: Report, path: str) -> Any:
 
 
 def _survives(report: Report, wanted: Any) -> bool:
-    """Whether each document, written and read again, is the same one with the same data."""
+    """Whether each document round-trips with the same data."""
     for document in report.documents:
         if document is None:
             return False
@@ -207,7 +207,7 @@ def _diff_differences(wanted: Mapping[str, Any], report: Report) -> list[str]:
 
 
 def _changes(found: Diff, wanted: Any) -> Any:
-    """The facts that changed, in the form of the case: ids, names of fields, or old and new values."""
+    """The changed facts in the form of the case: ids, names of fields, or old and new values."""
     if isinstance(wanted, list):
         return list(found.facts_changed)
     shapes = wanted if isinstance(wanted, Mapping) else {}

@@ -31,13 +31,13 @@ Pace: TypeAlias = "Callable[[Case, World], AbstractContextManager[None]]"
 
 @contextmanager
 def quick(case: Case, world: World) -> Generator[None]:
-    """The pace of cases on this machine: nobody waits."""
+    """The pace of cases on this machine: waits take no time."""
     with time_limit(case.timeout), patch.object(asyncio, "sleep", world.quick_sleep):
         yield
 
 
 def differences(case: Case, product: Any, pace: Pace = quick) -> list[str]:
-    """What speaks against a case; an empty list where it is met."""
+    """The unmet expectations of a case; an empty list if it is met."""
     unknown = sorted(case.expect.keys() - _KNOWN[case.kind])
     if unknown:
         return [f"the expectation {key!r} is unknown for kind {case.kind}" for key in unknown]
@@ -60,7 +60,7 @@ def _parse(case: Case, world: World, product: Any) -> list[str]:
 
 
 def _with_plan(check: Callable[[Any, Case, World, Any], list[str]]) -> _Check:
-    """A check of a plan that has to parse first."""
+    """A check of a plan that must parse first."""
 
     def of_case(case: Case, world: World, product: Any) -> list[str]:
         plan = product.LTPParser.parse(case.plan)
@@ -106,7 +106,7 @@ def _execute(plan: Any, case: Case, world: World, product: Any) -> Any:
 
 
 def _micro(case: Case, world: World, product: Any) -> list[str]:
-    """A goal is compiled by a model that answers with the case's plan; then the plan runs."""
+    """A goal is compiled by a model that returns the plan of the case; then the plan runs."""
     out: list[str] = []
     asked: list[str] = []
 

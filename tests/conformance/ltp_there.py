@@ -26,7 +26,7 @@ _LONG_CALL = 0.2
 
 
 def differences(case: Case, fleet: Fleet) -> list[str]:
-    """What speaks against a case, and against its ending as it ends here; an empty list where it is met."""
+    """The unmet expectations of a case and differences from its local end; an empty list if it is met."""
     waited, ends = list[float](), list[dict[str, Any]]()
 
     carried = fleet.stand_in(waited)

@@ -14,7 +14,7 @@ _AGAIN = 0.5
 
 
 class OutOfTime(KeyboardInterrupt):
-    """A case took longer than it may; like an interrupt, nothing turns it into a failed step."""
+    """A case exceeded its time; a BaseException, so that nothing turns it into a failed step."""
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _TELLING = ("errors", "warnings", "diagnostics", "problems", "issues")
 
 
 def plan_differences(plan: Any, expect: Mapping[str, Any], product: Any) -> list[str]:
-    """What speaks against a plan, or against there being none."""
+    """The unmet expectations of a plan or of its absence."""
     if expect.get("none"):
         found = [] if plan is None else [(step.id, step.tool) for step in plan.steps]
         return [difference("plan", "none", found)] if found else []
@@ -77,7 +77,7 @@ def _step_differences(step: Any, want: Mapping[str, Any]) -> list[str]:
 
 
 def _condition_differences(step: Any, name: str, table: Any) -> list[str]:
-    """The rows of a truth table, each variables and a truth, that the condition does not give."""
+    """The rows of a truth table, each variables and a truth value, that the condition does not satisfy."""
     if table and step.condition is None:
         return [difference(f"condition of {name}", "one to evaluate", None)]
     out: list[str] = []
@@ -99,7 +99,7 @@ def _group_differences(steps: list[Any], wanted: list[list[str]]) -> list[str]:
 
 
 def _is_told(step_id: str, plan: Any, product: Any) -> bool:
-    """Whether a step is there, or something about the plan speaks of what is not."""
+    """Whether a step exists, or a diagnostic reports that it does not."""
     if any(step.id == step_id for step in plan.steps):
         return True
     if any(getattr(plan, name, None) for name in _TELLING):

@@ -52,7 +52,7 @@ HERE, TEMPORAL = "here", "temporal"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the cases that the arguments name and give the exit code."""
+    """Run the cases that the arguments name and return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         cases = list(READERS[options.area](options.file))
@@ -70,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What callsheet logs of wrong plans is not told, as they are meant to be wrong."""
+    """Silence the log of callsheet about plans that are meant to be invalid."""
     logger = logging.getLogger("callsheet")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -119,7 +119,7 @@ def _differences(case: AnyCase) -> list[str]:
 
 
 def _executes(case: AnyCase) -> bool:
-    """Whether a plan is carried out by the case."""
+    """Whether the case runs a plan."""
     if isinstance(case, Case):
         return case.kind in ("run", "micro")
     return isinstance(case, DagCase) and case.mode in ("run", "stages", "plan_tool")

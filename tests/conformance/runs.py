@@ -22,7 +22,7 @@ _SHAPE = {"response": str, "variables": dict, "steps_executed": int, "terminated
 
 
 def run_differences(result: Any, world: World, expect: Mapping[str, Any]) -> list[str]:
-    """Everything that speaks against a run."""
+    """All differences between a run and its expectations."""
     if not isinstance(result, dict):
         return [difference("result", "a dict", result)]
     return [
@@ -129,7 +129,7 @@ def _in_any_order(calls: list[ToolCall], wanted: list[list[Any]]) -> list[str]:
 
 
 def _misfit(call: ToolCall, want: list[Any]) -> str | None:
-    """Why a call is not the one that is wanted: a tool, and arguments that it must have."""
+    """Why a call differs from the expected tool or its required arguments."""
     tool, args = want[0], want[1] if len(want) > 1 else {}
     if call.tool != tool_key(tool):
         return difference("tool", tool_key(tool), call.tool)

@@ -103,7 +103,7 @@ def _case_of(data: Any) -> SecurityCase:
 
 
 def differences(case: SecurityCase) -> list[str]:
-    """What is not as the case says: at most that the verdict is the other one."""
+    """The differences from the case: at most that the verdict differs."""
     reasons = refusals(case)
     if case.must == "refuse":
         return [] if reasons else ["expected the plan to be refused; nothing speaks against it"]
@@ -111,7 +111,7 @@ def differences(case: SecurityCase) -> list[str]:
 
 
 def refusals(case: SecurityCase) -> list[str]:
-    """What speaks against the plan of a case: of its text, then of the proof."""
+    """The objections to the plan of a case: of its text, then of the proof."""
     plan, errors = read_plan(case.plan)
     if plan is None or errors:
         return [error.message for error in errors] or ["the text is no plan"]
@@ -135,7 +135,7 @@ def _parsed(plan: Any) -> ParseResult:
 
 
 def policy_of(overrides: Mapping[str, Any]) -> Policy:
-    """The product's policy of the form that the cases have."""
+    """The policy for the fields of a case."""
     said = {**_BASE, **overrides}
     dynamic = said["dynamic"]
     agent, replan = dynamic.get("agent"), dynamic.get("replan")
@@ -165,7 +165,7 @@ def policy_of(overrides: Mapping[str, Any]) -> Policy:
 
 
 def _sources(said: Mapping[str, Any]) -> list[SourceRule]:
-    """The labels of places: secrets before all, then what is trusted, then what is public."""
+    """The labels of places: secrets first, then trusted ones, then public ones."""
     secret = [
         SourceRule(kind="file", pattern=p, label=Label(True, frozenset())) for p in said["secret_paths"]
     ]
@@ -201,7 +201,7 @@ def _trusted_label(kind: str, pattern: str, said: Mapping[str, Any]) -> Label:
 
 
 def _tool(rule: Mapping[str, Any]) -> ToolRule:
-    """A tool's entry; what it does not say of sending and destroying is that it does not."""
+    """An entry of a tool; unless stated otherwise it does not send or destroy."""
     return ToolRule(
         egress=rule.get("egress", False),
         control=tuple(rule.get("control", ())),

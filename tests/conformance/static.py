@@ -19,7 +19,7 @@ _SETS = ("allowed_tools", "denied_tools")
 
 
 def validate_differences(plan: Any, expect: Mapping[str, Any], product: Any) -> list[str]:
-    """What speaks against the messages of `validate_plan`."""
+    """The unmet expectations of the messages of `validate_plan`."""
     messages = product.validate_plan(plan)
     if not isinstance(messages, list) or not all(isinstance(message, str) for message in messages):
         return [difference("validate_plan", "a list of texts", messages)]
@@ -56,7 +56,7 @@ def _holds_any(text: str, words: Any) -> bool:
 
 
 def verify_differences(plan: Any, case: Case, product: Any) -> list[str]:
-    """What speaks against the verdict of `verify_plan`."""
+    """The unmet expectations of the verdict of `verify_plan`."""
     expect = case.expect
     arguments = (policy_of(case.policy, product),) if case.has_policy else ()
     verdict = product.verify_plan(plan, *arguments)
@@ -89,7 +89,7 @@ def _is_violation(violation: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def policy_of(fields: Mapping[str, Any] | None, product: Any) -> Any:
-    """The policy that a case names; JSON's lists become the sets and tuples of the document."""
+    """The policy that a case names; JSON lists become the documented sets and tuples."""
     if fields is None:
         return None
     made = dict(fields)
@@ -102,7 +102,7 @@ def policy_of(fields: Mapping[str, Any] | None, product: Any) -> Any:
 
 
 def mermaid_differences(plan: Any, expect: Mapping[str, Any], product: Any) -> list[str]:
-    """What speaks against the picture of a plan; `empty_plan` takes its steps away first."""
+    """The unmet expectations of the diagram of a plan; `empty_plan` removes its steps first."""
     if expect.get("empty_plan"):
         plan.steps = []
     picture = product.plan_to_mermaid(plan)

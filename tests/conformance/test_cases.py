@@ -17,14 +17,14 @@ CASES = read_cases(FILE)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_case_is_met(case: Case) -> None:
+def test_case_is_met(case: Case) -> None:
     assert differences(case, compat) == []
 
 
-def test_each_case_has_an_id_of_its_own() -> None:
+def test_case_ids_are_unique() -> None:
     assert [name for name, count in Counter(case.id for case in CASES).items() if count > 1] == []
 
 
-def test_no_case_has_a_field_that_nobody_reads() -> None:
+def test_cases_have_no_unknown_fields() -> None:
     lines = [json.loads(line) for line in FILE.read_text("utf-8").split("\n") if line]
     assert {name for line in lines for name in line} <= FIELDS

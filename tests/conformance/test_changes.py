@@ -44,7 +44,7 @@ def has_room(case: SecurityCase, plan: Plan) -> bool:
 
 
 @pytest.mark.parametrize(("case", "plan"), named(SECURITY))
-def test_neutral_changes_keep_the_verdict(case: SecurityCase, plan: Plan) -> None:
+def test_neutral_changes_keep_verdict(case: SecurityCase, plan: Plan) -> None:
     for name, change in changes.NEUTRAL.items():
         for turn in range(PLACES):
             changed = change(plan, Random(f"{case.id}{name}{turn}"))
@@ -54,12 +54,12 @@ def test_neutral_changes_keep_the_verdict(case: SecurityCase, plan: Plan) -> Non
 
 
 def _is_named(case: SecurityCase, name: str) -> bool:
-    """Whether the case itself is about what a change adds: a way out of a circle."""
+    """Whether the case itself is about the change, such as an exit of a cycle."""
     return case.id == "goto-03" and name == "a condition that holds"
 
 
 @pytest.mark.parametrize(("case", "plan"), named([c for c in SECURITY if c[0].must == "refuse"]))
-def test_no_detour_makes_a_hostile_plan_pass(case: SecurityCase, plan: Plan) -> None:
+def test_detours_do_not_make_hostile_plan_pass(case: SecurityCase, plan: Plan) -> None:
     for name, change in detours.HIDDEN.items():
         for turn in range(PLACES):
             changed = change(plan, Random(f"{case.id}{name}{turn}"))
@@ -67,7 +67,7 @@ def test_no_detour_makes_a_hostile_plan_pass(case: SecurityCase, plan: Plan) -> 
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.id)
-def test_other_forms_of_a_plan_come_to_the_same(case: Case) -> None:
+def test_equivalent_forms_have_same_outcome(case: Case) -> None:
     plan = changes.read(case.plan)
     assert plan is not None
     for name, change in changes.FORMS.items():
@@ -80,7 +80,7 @@ def test_other_forms_of_a_plan_come_to_the_same(case: Case) -> None:
 
 
 def outcome(case: Case, text: str) -> list[str]:
-    """What speaks against the case with this text; its scripts are used up by each run."""
+    """The unmet expectations of the case with this text; each run uses up its scripts."""
     fields = {name: getattr(case, name) for name in Case.__dataclass_fields__ if name != "has_policy"}
     again = {name: value for name, value in fields.items() if value is not None}
     return ltp.differences(case_of(json.loads(json.dumps({**again, "plan": text}))), compat)

@@ -13,9 +13,9 @@ CASES = read_dag_cases(Path(__file__).with_name("cases") / "dag.jsonl")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_the_case_is_met(case: DagCase) -> None:
+def test_case_is_met(case: DagCase) -> None:
     assert differences(case) == []
 
 
-def test_each_case_has_an_id_of_its_own() -> None:
+def test_case_ids_are_unique() -> None:
     assert [name for name, count in Counter(case.id for case in CASES).items() if count > 1] == []

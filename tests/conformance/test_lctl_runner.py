@@ -48,7 +48,7 @@ def found(expect: dict[str, Any], docs: list[str] = CHAIN, **more: Any) -> list[
     return differences(lctl_case_of({"id": "c", "area": "a", "docs": docs, "expect": expect, **more}))
 
 
-def test_a_case_that_is_met_passes() -> None:
+def test_met_case_passes() -> None:
     assert found(RIGHT) == []
 
 
@@ -85,7 +85,7 @@ def test_a_case_that_is_met_passes() -> None:
     ],
     ids=json.dumps,
 )
-def test_an_expectation_that_is_not_met_fails(expect: dict[str, Any]) -> None:
+def test_unmet_expectation_fails(expect: dict[str, Any]) -> None:
     assert found(expect)
 
 
@@ -103,12 +103,12 @@ def test_an_expectation_that_is_not_met_fails(expect: dict[str, Any]) -> None:
         ({"else": 1}, False),
     ],
 )
-def test_a_difference_is_looked_at_in_all_its_parts(wanted: dict[str, Any], passes: bool) -> None:
+def test_all_parts_of_diff_are_checked(wanted: dict[str, Any], passes: bool) -> None:
     docs = [text(hop(2)), text(changed(hop(2), "facts.F1.confidence", 0.9))]
     assert (found({"diff": wanted}, docs, mode="diff") == []) is passes
 
 
-def test_the_cause_of_a_failure_is_looked_at() -> None:
+def test_cause_of_failure_is_checked() -> None:
     docs = [text(failed())]
     assert found({"failed_step": 3, "root_cause_step": 2, "root_cause_by": "analysis"}, docs) == []
     assert found({"root_cause_by": "note"}, docs)
@@ -117,7 +117,7 @@ def test_the_cause_of_a_failure_is_looked_at() -> None:
     assert found({"root_cause_by": "confidence"}, plain)
 
 
-def test_documents_are_texts_bytes_or_made() -> None:
+def test_documents_may_be_text_bytes_or_generated() -> None:
     raw = base64.b64encode(b"\xff").decode()
     assert found({"rules": [{"doc": 0, "id": "P08", "severity": "error"}]}, [], docs_b64=[raw]) == []
     made = {"prefix": "lctl: [", "repeat": "[", "times": 100, "suffix": ""}
@@ -130,11 +130,11 @@ def test_invalid_cases_are_refused(data: Any) -> None:
         lctl_case_of(data)
 
 
-def test_an_unknown_mode_is_a_failure_of_its_case() -> None:
+def test_unknown_mode_fails_its_case() -> None:
     assert found({}, mode="merge") == ["mode 'merge' is unknown"]
 
 
-def test_the_runner_runs_the_area(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runner_runs_area(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "cases.jsonl"
     cases = [
         {"id": i, "area": "a", "docs": CHAIN, "expect": {"ok": ok}} for i, ok in (("x", True), ("y", False))

@@ -79,7 +79,7 @@ def product(**changed: Any) -> Any:
     ],
     ids=json.dumps,
 )
-def test_an_expectation_of_a_run_that_is_not_met_fails(expect: dict[str, Any]) -> None:
+def test_unmet_expectation_of_run_fails(expect: dict[str, Any]) -> None:
     tools = {"@GET_V": [{"error": "once"}, {"output": 5}]}
     world = {"tools": tools, "llm": ["the model's answer"], "progress": True}
     assert differences(case("run", ANSWER, {"response": "the model's answer"}, **world), compat) == []
@@ -111,7 +111,7 @@ def test_an_expectation_of_a_run_that_is_not_met_fails(expect: dict[str, Any]) -
     ],
     ids=json.dumps,
 )
-def test_an_expectation_of_a_parse_that_is_not_met_fails(expect: dict[str, Any]) -> None:
+def test_unmet_expectation_of_parse_fails(expect: dict[str, Any]) -> None:
     assert differences(case("parse", ANSWER, expect), compat) != []
 
 
@@ -129,9 +129,7 @@ def test_an_expectation_of_a_parse_that_is_not_met_fails(expect: dict[str, Any])
         ("mermaid", {"not_regex": ["^graph"]}),
     ],
 )
-def test_an_expectation_of_what_is_said_of_a_plan_fails_where_it_is_not_met(
-    kind: str, expect: dict[str, Any]
-) -> None:
+def test_unmet_expectation_of_findings_fails(kind: str, expect: dict[str, Any]) -> None:
     assert differences(case(kind, ANSWER, expect), compat) != []
 
 
@@ -144,7 +142,7 @@ def test_an_expectation_of_what_is_said_of_a_plan_fails_where_it_is_not_met(
         {"LTPParser": SimpleNamespace(parse=lambda raw: 1 / 0)},
     ],
 )
-def test_a_product_that_is_broken_makes_cases_fail(broken: dict[str, Any]) -> None:
+def test_broken_product_fails_cases(broken: dict[str, Any]) -> None:
     clean = case("validate", ANSWER, {"clean": True})
     assert differences(clean, compat) == []
     assert differences(clean, product(**broken)) != []
@@ -158,7 +156,7 @@ def test_a_product_that_is_broken_makes_cases_fail(broken: dict[str, Any]) -> No
         compat.PlanVerdict([compat.Violation("S1", "other_rule", "other")]),
     ],
 )
-def test_a_verdict_that_is_wrong_or_disagrees_with_itself_fails(verdict: Any) -> None:
+def test_wrong_or_inconsistent_verdict_fails(verdict: Any) -> None:
     expect = {"ok": False, "violations": [{"step": "S1", "words_any": ["denied"]}]}
     denied = case("verify", ANSWER, expect, policy={"denied_tools": ["@GET_V"]})
     assert differences(denied, compat) == []
@@ -166,7 +164,7 @@ def test_a_verdict_that_is_wrong_or_disagrees_with_itself_fails(verdict: Any) ->
 
 
 @pytest.mark.parametrize("kind", ["parse", "validate", "verify", "mermaid", "run", "micro"])
-def test_an_unknown_expectation_is_never_taken_as_met(kind: str) -> None:
+def test_unknown_expectation_is_never_met(kind: str) -> None:
     assert differences(case(kind, ANSWER, {"respnse": "x"}), compat) == [
         f"the expectation 'respnse' is unknown for kind {kind}"
     ]
@@ -175,14 +173,14 @@ def test_an_unknown_expectation_is_never_taken_as_met(kind: str) -> None:
 # ---------------------------------------------------------------- compiling
 
 
-def test_a_model_s_answer_is_compiled_and_run() -> None:
+def test_model_answer_is_compiled_and_run() -> None:
     expect = {"step_count": 3, "response": "m", "prompt_contains": ["fly", "by night"]}
     met = case("micro", ANSWER, expect, llm=["m"], goal="fly", context="by night")
     assert differences(met, compat) == []
     assert len(differences(case("micro", ANSWER, expect), compat)) == 3
 
 
-def test_a_model_that_cannot_be_asked_gives_no_plan() -> None:
+def test_unavailable_model_gives_no_plan() -> None:
     assert differences(case("micro", {"raise": "CustomError"}, {"none": True}), compat) == []
     assert differences(case("micro", {"raise": "CustomError"}, {"step_count": 1}), compat) != []
 
@@ -190,7 +188,7 @@ def test_a_model_that_cannot_be_asked_gives_no_plan() -> None:
 # ---------------------------------------------------------------- bounds and times
 
 
-def test_a_case_that_does_not_end_is_given_up() -> None:
+def test_case_that_hangs_is_abandoned() -> None:
     def for_ever(plan: Any) -> list[str]:
         while True:
             pass
@@ -199,7 +197,7 @@ def test_a_case_that_does_not_end_is_given_up() -> None:
     assert differences(endless, product(validate_plan=for_ever)) == ["it did not end within 0.2 s"]
 
 
-def test_a_run_that_swallows_interrupts_is_given_up_too() -> None:
+def test_run_that_swallows_interrupts_is_abandoned() -> None:
     class Stubborn:
         async def execute(self, *_: object, **__: object) -> dict[str, Any]:
             try:
@@ -213,13 +211,13 @@ def test_a_run_that_swallows_interrupts_is_given_up_too() -> None:
     assert differences(endless, product(LTPRuntime=Stubborn)) == ["it did not end within 0.2 s"]
 
 
-def test_waits_are_added_up_and_not_waited_for() -> None:
+def test_waits_are_summed_and_not_slept() -> None:
     plan = 'S1: @GET_V () > $v ON_FAIL @RETRY(3, delay=100, backoff=1)\nS2: @RESPOND ("end")'
     waits = case("run", plan, {"delay_total": [300, 300]}, tools={"get_v": [{"error": "x"}]})
     assert differences(waits, compat) == []
 
 
-def test_may_raise_allows_an_exception_and_nothing_else_does() -> None:
+def test_only_may_raise_allows_exception() -> None:
     raising = product(LTPParser=SimpleNamespace(parse=lambda raw: 1 / 0))
     assert differences(case("parse", "", {"may_raise": True}), raising) == []
     assert differences(case("parse", "", {}), raising) == ["ZeroDivisionError was raised: 'division by zero'"]
@@ -228,7 +226,7 @@ def test_may_raise_allows_an_exception_and_nothing_else_does() -> None:
 # ---------------------------------------------------------------- the form
 
 
-def test_long_texts_are_written_short() -> None:
+def test_long_texts_are_abbreviated() -> None:
     short = {"$join": ["a", {"$repeat": "b", "n": 3}, {"$lines": "{i}<{p}", "from": 1, "to": 2}]}
     assert written_out([short]) == ["abbb1<0\n2<1"]
 
@@ -236,7 +234,7 @@ def test_long_texts_are_written_short() -> None:
 @pytest.mark.parametrize(
     "line", ["{", "[]", '{"id": "x"}', '{"id": "x", "area": "a", "kind": "k", "plan": "", "expect": {}}']
 )
-def test_a_line_that_is_no_case_is_told_with_its_number(tmp_path: Path, line: str) -> None:
+def test_invalid_line_is_reported_with_number(tmp_path: Path, line: str) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text(f"\n{line}\n")
     with pytest.raises(BadCase, match=r"cases\.jsonl, line 2: "):
@@ -251,7 +249,7 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_the_last_line_counts_and_the_exit_code_tells(tmp_path: Path) -> None:
+def test_last_line_is_summary_and_exit_status_reports_failure(tmp_path: Path) -> None:
     lines = [
         {"id": i, "area": "a", "kind": "parse", "plan": plan, "expect": {"none": True}}
         for i, plan in (("one", ""), ("two", ANSWER))
@@ -270,7 +268,7 @@ def test_wrong_usage_exits_with_two(arguments: tuple[str, ...]) -> None:
     assert run(*arguments).returncode == 2
 
 
-def test_an_id_that_no_case_has_is_wrong_usage(tmp_path: Path) -> None:
+def test_unknown_case_id_is_usage_error(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text("")
     assert run("ltp", file, "--id", "nobody").returncode == 2
@@ -287,18 +285,18 @@ def dag_case(expect: dict[str, Any], mode: str = "run", **more: Any) -> Any:
     )
 
 
-def test_a_plan_that_should_be_refused_and_is_not_fails() -> None:
+def test_accepted_plan_expected_to_be_refused_fails() -> None:
     assert dag.differences(dag_case({"invalid": True, "call_count": 0}))
     assert not dag.differences(dag_case({"invalid": True, "call_count": 0}, plan=["no", "plan"]))
 
 
-def test_a_plan_that_is_refused_and_should_not_be_fails() -> None:
+def test_refused_plan_expected_to_pass_fails() -> None:
     assert dag.differences(dag_case({"success": True}, plan={"steps": None}))
     assert dag.differences(dag_case({"success": False, "error_contains": "nowhere"}, plan={"steps": None}))
     assert not dag.differences(dag_case({"success": False, "error_contains": "steps"}, plan={"steps": None}))
 
 
-def test_wrong_levels_and_wrong_pictures_fail() -> None:
+def test_wrong_levels_and_diagrams_fail() -> None:
     assert "batches" in dag.differences(dag_case({"batches": [["1", "2"]]}, "render"))[0]
     assert dag.differences(dag_case({"render": ["○ 2", "○ 1"]}, "render"))
     assert dag.differences(dag_case({"render_line_count": 2}, "render"))
@@ -313,7 +311,7 @@ def test_wrong_levels_and_wrong_pictures_fail() -> None:
     assert not dag.differences(dag_case(good, "render"))
 
 
-def test_a_plan_that_is_saved_wrongly_fails() -> None:
+def test_wrongly_saved_plan_fails() -> None:
     assert dag.differences(dag_case({"saved_depends_on": {"2": []}}, "save_load"))
     assert not dag.differences(dag_case({"saved_depends_on": {"2": ["1"]}}, "save_load"))
 
@@ -341,7 +339,7 @@ def test_a_plan_that_is_saved_wrongly_fails() -> None:
         ({"of_no_meaning": 1}, False),
     ],
 )
-def test_a_run_is_held_against_what_is_expected(expect: dict[str, Any], holds: bool) -> None:
+def test_run_is_compared_with_expectation(expect: dict[str, Any], holds: bool) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
     tools = {"one": {"output": "of one", "delay_ms": 100}, "two": {"output": "ok", "delay_ms": 200}}
@@ -361,7 +359,7 @@ _STATE = {"plan_id": "p-1", "status": "running", "completed_steps": ["1"], "vari
         (json.dumps({**_STATE, "completed_steps": ["1", "2"]}), {"success": True, "call_count": 0}),
     ],
 )
-def test_a_state_file_is_taken_over(told: str, expect: dict[str, Any]) -> None:
+def test_state_file_is_adopted(told: str, expect: dict[str, Any]) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
     given: dict[str, Any] = {"id": "c", "area": "a", "plan": {"id": "p-1", "title": "p", "steps": [one, two]}}
@@ -370,8 +368,8 @@ def test_a_state_file_is_taken_over(told: str, expect: dict[str, Any]) -> None:
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": [expect, again]}})) == []
 
 
-def test_what_does_not_fit_into_the_state_is_lost_and_what_stood_there_is_kept() -> None:
-    """The process dies while it writes; the next stage goes on after what was written."""
+def test_state_beyond_write_limit_is_lost_and_earlier_state_is_kept() -> None:
+    """The process dies while it writes; the next stage continues after the last complete write."""
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
     tools = {"one": {"output": "A"}, "two": {"script": [{"error": "x"}, {"output": "B"}]}}
@@ -386,7 +384,7 @@ def test_what_does_not_fit_into_the_state_is_lost_and_what_stood_there_is_kept()
     assert dag.differences(dag_case_of({**given, "run": run, "expect": {"stages": ends}})) == []
 
 
-def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
+def test_plan_edited_between_stages_must_be_accepted() -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}
     other = {"steps": [one, {**two, "tool": "three"}]}
@@ -409,7 +407,7 @@ def test_a_plan_that_is_edited_between_the_stages_has_to_be_accepted() -> None:
 
 
 @pytest.mark.parametrize(("asked", "found"), [("plan-ab", True), ("plan-abcd", True), ("plan-x", False)])
-def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(asked: str, found: bool) -> None:
+def test_run_is_resumed_by_plan_id_or_prefix_only(asked: str, found: bool) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     tools = {"one": {"script": [{"error": "x"}, {"output": "ok"}]}}
     end = {"success": True, "calls": ["one"]} if found else {"success": False, "call_count": 0}
@@ -420,7 +418,7 @@ def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(aske
 
 
 @looks_inside
-def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tool_that_modifies_arguments_modifies_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${v}"}, "depends_on": ["1"]}
     tools = {"one": {"output": {"deep": [{"a": 1}]}}, "two": {"mutate_args": True}}
@@ -436,7 +434,7 @@ def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest
 @pytest.mark.parametrize(
     "call", [{"tool": "ONE", "args": {"x": 1}}, {"tool_calls": [{"name": "one", "args": {"x": 1}}]}]
 )
-def test_a_tool_may_be_named_in_either_place_and_case(call: dict[str, Any], mode: str) -> None:
+def test_tool_may_be_named_in_either_place_and_case(call: dict[str, Any], mode: str) -> None:
     plan = {"steps": [{"index": "1", "title": "a", "depends_on": [], "result_variable": "v", **call}]}
     expect = {
         "run": {"variables": {"v": 5}, "args": {"1": {"x": 1}}},
@@ -445,7 +443,7 @@ def test_a_tool_may_be_named_in_either_place_and_case(call: dict[str, Any], mode
     assert dag.differences(dag_case(expect[mode], mode, plan=plan, tools={"one": {"output": 5}})) == []
 
 
-def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
+def test_unknown_expectation_of_plan_tools_fails() -> None:
     assert "not looked at" in dag.differences(dag_case({"of_no_meaning": 1}, "tool_schemas"))[0]
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
     case = {"id": "c", "area": "a", "plan": {}, "run": call, "expect": {"of_no_meaning": 1}}
@@ -466,7 +464,7 @@ def test_an_expectation_of_the_plan_tools_that_is_unknown_fails() -> None:
         ({"response": {"success": True}}, False),
     ],
 )
-def test_a_call_of_a_plan_tool_is_held_against_what_is_expected(expect: dict[str, Any], holds: bool) -> None:
+def test_plan_tool_call_is_compared_with_expectation(expect: dict[str, Any], holds: bool) -> None:
     call = {"mode": "plan_tool", "name": "plan_execute", "arguments": {"plan_id": "none"}}
     case = dag_case_of({"id": "c", "area": "a", "plan": {}, "run": call, "expect": expect})
     assert (not dag.differences(case)) == holds
@@ -485,7 +483,7 @@ def test_a_call_of_a_plan_tool_is_held_against_what_is_expected(expect: dict[str
         ({}, {"budget_total": 2}, {"response_success": True, "calls": ["one", "one"], "budget_used": 2}),
     ],
 )
-def test_the_tools_of_a_plan_tool_follow_their_scripts_and_guards(
+def test_scripted_tools_follow_scripts_and_guards(
     tools: dict[str, Any], guards: dict[str, Any], expect: dict[str, Any]
 ) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {"n": 1}, "depends_on": []}

@@ -53,7 +53,7 @@ def scripted_error(entry: Mapping[str, Any]) -> BaseException:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that reached the executor: its one name, its spelling, arguments and namespace."""
+    """A call that reached the executor: its unique name, spelling, arguments and namespace."""
 
     tool: str
     spelling: str
@@ -132,11 +132,11 @@ class World:
         return _reply(script.pop(0) if len(script) > 1 else script[0])
 
     async def on_progress(self, event: Any) -> None:
-        """Keeps an event of the run's progress."""
+        """Records a progress event of the run."""
         self.progress.append(event)
 
     async def quick_sleep(self, delay: float = 0, result: Any = None) -> Any:
-        """Stands for asyncio.sleep: notes how long it would have been and gives way once."""
+        """Replaces asyncio.sleep: records the duration and yields once."""
         if delay > 0:
             self.slept.append(float(delay))
         await self._sleep(0)
@@ -144,7 +144,7 @@ class World:
 
 
 def conversation(messages: list[dict[str, Any]]) -> str:
-    """What a model is told, in one text."""
+    """The messages of a model request as one text."""
     return "\n".join(str(message.get("content")) for message in messages)
 
 

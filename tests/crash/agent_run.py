@@ -24,7 +24,7 @@ SCRIPT = [
 
 
 def runtime(journal: Path, log: Path, where: str = "") -> Runtime:
-    """The runtime, whose every effect leaves a line in the log."""
+    """A runtime whose effects each write a line to the log."""
     when, _, number = where.partition(":")
 
     def effect(what: str) -> None:

@@ -20,13 +20,13 @@ Spawn = Callable[..., "subprocess.Popen[str]"]
 
 
 def crash_tools() -> Path:
-    """Tools that leave a line in `calls.log` for every call."""
+    """Tools that write a line to `calls.log` for every call."""
     return _BENCHMARKS / "crashes" / "world_tools.py"
 
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Sweep:
-    """Runs `benchmarks/crash.py` and gives its figures; fails with all it says if anything was wrong."""
+    """Runs `benchmarks/crash.py` and returns its figures; fails with its output if anything was wrong."""
 
     def run(*arguments: str) -> dict[str, int]:
         out = tmp_path / "figures.json"

@@ -21,9 +21,7 @@ POINTS = ["before:1", "after:2", "after:3", "before:4", "after:4", "after:5", "a
 
 
 @pytest.mark.parametrize("where", POINTS)
-def test_a_killed_agent_goes_on_in_its_turn_and_no_finished_call_is_made_again(
-    tmp_path: Path, where: str
-) -> None:
+def test_killed_agent_continues_its_turn_without_repeating_calls(tmp_path: Path, where: str) -> None:
     """Effects: a question, a price, a question, an order, a question, an order, a question."""
     path, log = tmp_path / "journal.db", tmp_path / "effects"
     log.touch()

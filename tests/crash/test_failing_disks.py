@@ -25,7 +25,7 @@ Sweep = Callable[..., "dict[str, Any]"]
 
 @pytest.fixture
 def sweep(tmp_path: Path) -> Sweep:
-    """Runs `disks/sweep.py` and gives what it found; fails where anything was wrong."""
+    """Runs `disks/sweep.py` and returns its findings; fails if anything was wrong."""
 
     def run(*arguments: str) -> dict[str, Any]:
         memory = Path("/dev/shm")  # a process that stops loses nothing there either, and syncs cost nothing
@@ -57,7 +57,7 @@ def sweep(tmp_path: Path) -> Sweep:
         *(("EIO", "normal", 3), ("EROFS", "normal", 9), ("EDQUOT", "off", 11)),
     ],
 )
-def test_a_disk_that_fails_from_any_write_on_stops_the_run_and_loses_nothing(
+def test_disk_failing_from_kth_write_stops_run_without_loss(
     sweep: Sweep, error: str, durability: str, every: int
 ) -> None:
     found = sweep(error, durability, "on", str(every))
@@ -69,7 +69,7 @@ def test_a_disk_that_fails_from_any_write_on_stops_the_run_and_loses_nothing(
 
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
-def test_a_run_outlives_a_single_write_that_fails(sweep: Sweep, durability: str) -> None:
+def test_run_survives_single_failed_write(sweep: Sweep, durability: str) -> None:
     """But for the writes that make the journal and begin the run: then nothing is there, and that is said."""
     found = sweep("EIO", durability, "once", "8")
     figures = found["figures"]

@@ -46,7 +46,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> World:
-    """A run that was killed near its end; all of it is in the write-ahead log."""
+    """A run killed near its end; all of it is in the write-ahead log."""
     world = World(tmp_path_factory.mktemp("late") / "world").killed("after:16")
     assert world.wal.stat().st_size > 20 * _FRAME
     return world
@@ -66,7 +66,7 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 # ---------------------------------------------------------------- row 8 and 9: torn logs, lost tails
 
 
-def test_a_log_cut_off_at_any_frame_leads_to_the_same_end(late: World, expected: Result) -> None:
+def test_log_truncated_at_any_frame_leads_to_same_end(late: World, expected: Result) -> None:
     """What a loss of power leaves with `normal`, too: the last transitions are gone.
 
     Their calls had left, so nobody can hold them against the journal: a write among them is made
@@ -91,10 +91,10 @@ def test_a_log_cut_off_at_any_frame_leads_to_the_same_end(late: World, expected:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_log_with_flipped_bytes_leads_to_the_same_end_or_is_refused(
+def test_log_with_flipped_bytes_leads_to_same_end_or_is_refused(
     late: World, expected: Result, seed: int
 ) -> None:
-    """SQLite ends the log at the frame that is damaged: what was committed before it counts."""
+    """SQLite ends the log at the damaged frame: earlier commits count."""
     chance = random.Random(seed)
     for number in range(8):
         world = late.copy(f"flip-{seed}-{number}")
@@ -109,10 +109,8 @@ def test_a_log_with_flipped_bytes_leads_to_the_same_end_or_is_refused(
         assert all(world.effects[key] == before[key] for key in settled)
 
 
-def test_flipped_bytes_of_the_database_are_never_taken_for_what_was_written(
-    late: World, expected: Result
-) -> None:
-    """Either nothing of the run was hit, or it is refused and what is whole of it can be saved."""
+def test_flipped_database_bytes_are_detected(late: World, expected: Result) -> None:
+    """Either nothing of the run is affected, or it is refused and its intact part can be salvaged."""
     whole = late.copy("whole")
     with Journal.open(whole.journal) as journal:
         journal.claim("run").close()  # a writer that closes writes the log into the database
@@ -137,7 +135,7 @@ def test_flipped_bytes_of_the_database_are_never_taken_for_what_was_written(
 
 
 def save(world: World) -> None:
-    """Salvage gives what is whole, or says why there is nothing."""
+    """Salvaging returns the intact events or a reason why there are none."""
     try:
         with Journal.open_to_read(world.journal) as journal:
             for run_id in run_ids(journal.parts.reader):
@@ -150,10 +148,10 @@ def save(world: World) -> None:
 # ---------------------------------------------------------------- row 6: full disks
 
 
-def test_a_disk_that_is_full_from_any_write_on_stops_the_run_and_loses_nothing(
+def test_disk_full_from_kth_write_stops_run_without_loss(
     tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Full at the k-th frame, for every k; resumed while full, which calls nothing; resumed after."""
+    """Full at the k-th frame, for every k; resumed while full, which makes no calls; resumed after."""
     for module in (runs, carrying):
         monkeypatch.setattr(module, "JournalRecorder", partial(JournalRecorder, patience=0.0))
     stopped = 0
@@ -189,7 +187,7 @@ def test_a_disk_that_is_full_from_any_write_on_stops_the_run_and_loses_nothing(
 
 
 def killed_after(code: str, path: Path, seconds: float) -> None:
-    """Run Python until it says that it is ready, and kill it so many seconds later."""
+    """Run Python until it reports that it is ready, and kill it after this many seconds."""
     prelude = "import sys\nfrom pathlib import Path\nPATH = Path(sys.argv[1])\n"
     with subprocess.Popen(
         [sys.executable, "-c", prelude + code, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
@@ -235,8 +233,8 @@ while True:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("code", [_CHECKPOINTS, _BLOBS], ids=["checkpoint", "blob"])
-def test_killed_in_a_checkpoint_or_beside_a_large_value(tmp_path: Path, code: str, seed: int) -> None:
-    """It opens clean, nothing is named that is not there, and leftovers are collected."""
+def test_kill_in_checkpoint_or_beside_large_value_loses_nothing(tmp_path: Path, code: str, seed: int) -> None:
+    """It opens without errors, no missing file is named, and leftovers are removed."""
     path = tmp_path / "journal.db"
     killed_after(code, path, random.Random(seed).uniform(0.0, 0.15))
     with Journal.open(path, clock=lambda: time.time() + 7_200) as journal:
@@ -254,7 +252,7 @@ def test_killed_in_a_checkpoint_or_beside_a_large_value(tmp_path: Path, code: st
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_while_the_file_is_compacted(late: World, expected: Result, seed: int) -> None:
+def test_kill_during_compaction_loses_nothing(late: World, expected: Result, seed: int) -> None:
     world = late.copy(f"compact-{seed}")
     killed_after(_COMPACTING, world.journal, random.Random(seed).uniform(0.0, 0.05))
     judge(world, expected)
@@ -286,7 +284,7 @@ asyncio.run(main())
 """
 
 
-def test_a_hundred_runs_of_one_process_killed_together(tmp_path: Path, expected: Result) -> None:
+def test_kill_of_process_with_hundred_runs_loses_nothing(tmp_path: Path, expected: Result) -> None:
     path = tmp_path / "journal.db"
     killed_after(_HUNDRED, path, 0.1)
     with Journal.open(path) as journal:

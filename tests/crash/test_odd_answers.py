@@ -37,7 +37,7 @@ class World:
         return len(self.notes.read_text().splitlines()) if self.notes.exists() else 0
 
     def server(self, seconds: float = 30.0) -> dict[str, Any]:
-        """The server that answers in odd ways; its tool is undeclared, so it is unsafe."""
+        """A server with unusual answers; its tool is undeclared, so it is unsafe."""
         command = [str(SERVERS / "odd.py"), str(self.notes)]
         return {"odd": {"command": sys.executable, "args": command, "timeout": seconds}}
 
@@ -73,7 +73,7 @@ def world(tmp_path: Path) -> World:
     ],
     ids=["0 B", "100 KB", "3 MB", "100 MB", "not UTF-8", "NaN"],
 )
-async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
+async def test_answer_of_any_size_and_spelling_is_stored_after_one_call(
     world: World, what: int | str, value: object
 ) -> None:
     result = await world.run(what=what)
@@ -96,7 +96,7 @@ async def test_an_answer_of_any_size_and_spelling_is_kept_after_one_call(
         ("no end of line", 30.0, "longer than 256 MiB"),
     ],
 )
-async def test_an_invalid_answer_leaves_the_call_in_doubt_despite_retries(
+async def test_invalid_answer_leaves_call_in_doubt_despite_retries(
     world: World, what: str, seconds: float, why: str
 ) -> None:
     plan = "S1: @GIVE ($what) > $a ON_FAIL @RETRY(3)\nS2: @RESPOND ('after')"
@@ -111,7 +111,7 @@ async def test_an_invalid_answer_leaves_the_call_in_doubt_despite_retries(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("what", ["300 MB", "300 MB, then whose"])
-async def test_an_answer_that_is_too_long_is_passed_over_and_its_one_call_has_failed(
+async def test_oversized_answer_is_skipped_and_its_call_fails(
     world: World, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "_MAX_MESSAGE", 20 << 20)
@@ -141,9 +141,9 @@ _LOOP.append(_LOOP)
 @pytest.mark.parametrize(
     ("given", "value"),
     [("", ""), ("x" * 100_000_000, "x" * 100_000_000), ("\ud800", "\ud800"), (b"caf\xe9", "Y2Fm6Q==")],
-    ids=["0 B", "100 MB", "half a character", "bytes"],
+    ids=["0 B", "100 MB", "lone surrogate", "bytes"],
 )
-async def test_any_result_of_a_function_is_recorded_after_one_call(
+async def test_any_function_result_is_recorded_after_one_call(
     world: World, given: object, value: object
 ) -> None:
     async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
@@ -158,7 +158,7 @@ async def test_any_result_of_a_function_is_recorded_after_one_call(
     [object(), _LOOP, 10**5_000, float("nan")],
     ids=["object", "endless", "too many digits", "NaN"],
 )
-async def test_a_result_that_is_not_json_fails_the_call_once(world: World, given: object) -> None:
+async def test_result_that_is_not_json_fails_call_once(world: World, given: object) -> None:
     plan = 'S1: @GIVE ($what) > $a ON_FAIL GOTO S3\nS2: @RESPOND ("not here")\nS3: @RESPOND ("failed: $a")'
     async with Runtime([_python(world, lambda _: given)], journal=world.journal) as runtime:
         result = await runtime.run(plan, {"what": 1}, run_id="r")
@@ -178,7 +178,7 @@ def _workshop(world: World) -> dict[str, Any]:
 
 
 @pytest.mark.servers
-async def test_a_server_that_dies_fails_its_call_and_is_there_for_the_next(world: World) -> None:
+async def test_dead_server_fails_its_call_and_restarts_for_next(world: World) -> None:
     plan = (
         'S1: @DIE ("out of ink") > $a ON_FAIL GOTO S3\nS2: @RESPOND ("not here")\n'
         'S3: @TEXTS () > $b\nS4: @RESPOND ("$a", "$b")'
@@ -193,7 +193,7 @@ async def test_a_server_that_dies_fails_its_call_and_is_there_for_the_next(world
 
 
 @pytest.mark.servers
-async def test_a_tool_that_a_restarted_server_declares_otherwise_is_not_called(world: World) -> None:
+async def test_tool_redeclared_by_restarted_server_is_not_called(world: World) -> None:
     plan = (
         'S1: @DIE ("bye") > $a ON_FAIL GOTO S2\n'
         'S2: @MOODY () > $b ON_FAIL GOTO S4\nS3: @RESPOND ("called: $b")\nS4: @RESPOND ("$b")'
@@ -210,7 +210,7 @@ async def test_a_tool_that_a_restarted_server_declares_otherwise_is_not_called(w
     ("change", "then", "why"),
     [("change", "look", "is declared differently now"), ("drop", "spare1", "is no longer offered")],
 )
-async def test_a_tool_that_changes_or_goes_while_a_run_goes_on_is_an_error_of_its_call(
+async def test_tool_changed_or_removed_during_run_fails_its_call(
     world: World, change: str, then: str, why: str
 ) -> None:
     servers = {"fickle": {"command": sys.executable, "args": [str(FICKLE)]}}
@@ -228,8 +228,8 @@ async def test_a_tool_that_changes_or_goes_while_a_run_goes_on_is_an_error_of_it
 
 
 @pytest.mark.servers
-async def test_a_run_is_not_taken_up_with_a_server_that_declares_its_tool_otherwise(world: World) -> None:
-    """Between a crash and the resumption the server was exchanged for another one."""
+async def test_run_is_not_resumed_if_server_redeclared_its_tool(world: World) -> None:
+    """Between the crash and the resume the server is replaced."""
     plan = 'S1: @ASK_HUMAN ("go on?") > $w\nS2: @GIVE ($what) > $a\nS3: @RESPOND ("after")'
     assert (await world.run(plan, what=3)).status is RunStatus.WAITING
     other = world.folder / "other.py"

@@ -21,7 +21,7 @@ _WRITES = '# ltp: 1\nS1: ?FOREACH ($n IN $texts) THEN @APPEND (text=$n) > $all\n
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Callable[[], Counter[str]]:
-    """How often each call took place, by its line in the log."""
+    """The number of times each call took place, by its line in the log."""
 
     def read() -> Counter[str]:
         log = tmp_path / "calls.log"
@@ -74,7 +74,7 @@ def test_no_more_calls_are_repeated_than_were_in_flight(
     assert max(times.values()) <= 2
 
 
-def test_of_two_processes_that_resume_a_run_one_does(
+def test_concurrent_resumes_of_run_have_one_winner(
     tmp_path: Path, spawn: Spawn, calls: Callable[[], Counter[str]]
 ) -> None:
     texts = json.dumps([f"t{n}" for n in range(60)])
@@ -89,10 +89,10 @@ def test_of_two_processes_that_resume_a_run_one_does(
     assert (kinds[EventType.END], kinds[EventType.INTENT]) == (1, 60)
 
 
-def test_an_owner_whose_lock_file_was_deleted_is_fenced_off(
+def test_owner_whose_lock_file_was_deleted_is_fenced(
     tmp_path: Path, spawn: Spawn, calls: Callable[[], Counter[str]]
 ) -> None:
-    """The second owner takes over in the next epoch; the first writes nothing any more."""
+    """The second owner takes over in the next epoch; the first can no longer write."""
     texts = json.dumps([f"t{n}" for n in range(200)])
     _start(tmp_path, spawn, _WRITES, f"texts={texts}", 0.005)
     before = len(calls())

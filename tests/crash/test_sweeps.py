@@ -14,19 +14,19 @@ pytestmark = pytest.mark.crash
 
 
 @pytest.mark.servers
-def test_the_demonstration_killed_at_random_moments(
+def test_demo_killed_at_random_moments_loses_nothing(
     sweep: Sweep, demonstration_servers: dict[str, Path]
 ) -> None:
     servers = [f"--server={package}={command}" for package, command in demonstration_servers.items()]
     assert sweep("--kills", "2", "--seed", "5", *servers)["kills"] == 2
 
 
-def test_python_tools_killed_at_random_moments(sweep: Sweep) -> None:
+def test_python_tools_killed_at_random_moments_lose_nothing(sweep: Sweep) -> None:
     assert sweep("--plan", "tools", "--kills", "15", "--seed", "1")["kills"] == 15
 
 
-def test_killed_at_every_single_journal_write(sweep: Sweep) -> None:
-    """Of a plan of twenty steps, and again while it is resumed."""
+def test_kill_at_every_journal_write_loses_nothing(sweep: Sweep) -> None:
+    """For a plan of twenty steps, and again while it is resumed."""
     figures = sweep("--plan", "points")
     assert figures["trials"] > 80
     assert figures["before_the_run"] > 0
@@ -35,11 +35,11 @@ def test_killed_at_every_single_journal_write(sweep: Sweep) -> None:
 
 
 @pytest.mark.parametrize("durability", ["normal", "off"])
-def test_killed_at_journal_writes_that_are_not_shared(sweep: Sweep, durability: str) -> None:
+def test_kill_at_unshared_journal_writes_loses_nothing(sweep: Sweep, durability: str) -> None:
     assert sweep("--plan", "points", "--small", "--durability", durability, "--every", "5")["trials"] >= 8
 
 
-def test_killed_at_every_single_write_of_a_synced_tail(sweep: Sweep) -> None:
-    """Of a plan of nine steps whose commits wait in a tail as soon as they may."""
+def test_kill_at_every_write_of_synced_tail_loses_nothing(sweep: Sweep) -> None:
+    """For a plan of nine steps whose commits use a tail as early as possible."""
     figures = sweep("--plan", "points", "--small", "--tails", "--every", "2")
     assert figures["trials"] > 30

@@ -24,7 +24,7 @@ WRITES = ("S3", "S4", "S8")
 
 
 class World:
-    """The files of one run, and what its calls did."""
+    """The files of one run, and the effects of its calls."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -43,7 +43,7 @@ class World:
         return Counter(self.log.read_text().split())
 
     def copy(self, name: str) -> World:
-        """The files as they are, in a folder beside."""
+        """A copy of the files in a neighbouring folder."""
         other = World(self.folder.with_name(name))
         for path in (self.journal, self.wal, self.log):
             if path.exists():
@@ -61,7 +61,7 @@ class World:
         return crashing.resume(self.journal, self.log, lambda place: None, decision, self.durability)
 
     def finish(self) -> Result:
-        """Resume to the end; what is in doubt is made again, for these tools do no harm."""
+        """Resume to the end; calls in doubt are repeated, since these tools are harmless."""
         outcome = self.resume()
         if outcome.result is None:
             outcome = self.resume(Decision.RETRY)
@@ -80,7 +80,7 @@ class World:
 
 
 def judge(world: World, expected: Result) -> None:
-    """Carry the run on to its end and hold it against the oracle."""
+    """Resume the run to its end and compare it with the oracle."""
     settled, before = world.settled(), world.effects
     assert repr(world.finish()) == repr(expected)
     decided = world.decided()

@@ -6,7 +6,6 @@ Whether a cluster accepts them is not tested here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +24,24 @@ MANIFESTS = [
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 
 
-def deployments() -> Iterator[dict[str, Any]]:
-    """The specs of the pods."""
-    for document in MANIFESTS:
-        if document["kind"] == "Deployment":
-            yield document["spec"]["template"]["spec"]
+def deployments() -> list[dict[str, Any]]:
+    """The specs of the pods, at least one."""
+    found = [
+        document["spec"]["template"]["spec"] for document in MANIFESTS if document["kind"] == "Deployment"
+    ]
+    assert found
+    return found
 
 
 def commands() -> list[list[str]]:
-    """What the workers are started with."""
+    """The command lines of the workers."""
     by_compose = [each["command"] for each in COMPOSE["services"].values() if "command" in each]
     by_cluster = [container["args"] for pod in deployments() for container in pod["containers"]]
     return [*by_compose, *by_cluster]
 
 
 @pytest.mark.parametrize("line", commands(), ids=" ".join)
-def test_a_worker_understands_what_it_is_started_with(line: list[str]) -> None:
+def test_worker_options_are_valid(line: list[str]) -> None:
     context = click.Context(main)
     command = main.get_command(context, line[0])
     assert command is not None
@@ -62,14 +63,14 @@ def test_secrets_and_config_maps_of_pods_exist() -> None:
             assert config is None or ("ConfigMap", config["name"]) in names
 
 
-def test_a_pod_is_given_longer_to_end_than_its_calls() -> None:
+def test_pod_grace_period_exceeds_call_timeouts() -> None:
     for pod in deployments():
         (container,) = pod["containers"]
         drain = float(container["args"][container["args"].index("--drain") + 1])
         assert drain < pod["terminationGracePeriodSeconds"]
 
 
-def test_selectors_mean_the_pods_beside_them() -> None:
+def test_selectors_match_pods_of_same_file() -> None:
     labels = [
         document["spec"]["template"]["metadata"]["labels"]
         for document in MANIFESTS
@@ -82,7 +83,7 @@ def test_selectors_mean_the_pods_beside_them() -> None:
             assert selector["matchLabels"] in labels, document["metadata"]["name"]
 
 
-def test_the_files_of_servers_are_configurations() -> None:
+def test_server_files_are_valid_configurations() -> None:
     (files,) = (each for each in MANIFESTS if each["metadata"]["name"] == "callsheet-files")
     for text in (files["data"]["mcp.json"], (DEPLOY / "mcp.json").read_text("utf-8")):
         assert json.loads(text) == {"mcpServers": {}}

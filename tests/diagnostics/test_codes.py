@@ -14,7 +14,7 @@ SOURCES = Path(callsheet.__file__).parent
 SAID = re.compile(r'"((?:API|LTP|MIC|DAG|GRM|CHK|TOL|CFG|RUN|JRN|PLN|CMP|MDL|AGT|SEC|TRC|MCP)\d{3})"')
 
 
-def test_every_code_that_the_source_says_is_in_the_table() -> None:
+def test_codes_in_source_are_in_table() -> None:
     texts = (path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py") if path.name != "codes.py")
     said = {code for text in texts for code in SAID.findall(text)}
     assert len(said) > 100
@@ -22,5 +22,5 @@ def test_every_code_that_the_source_says_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_has_a_page_under_its_title(code: str) -> None:
+def test_every_code_has_page_under_its_title(code: str) -> None:
     assert (explain(code) or "").startswith(f"# {code}: {CODES[code].title}\n")

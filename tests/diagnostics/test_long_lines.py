@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span, render, render_all
-from growth import grows_with_the_text
+from growth import takes_linear_time
 
 
 def shown(text: str) -> str:
@@ -12,11 +12,11 @@ def shown(text: str) -> str:
     return render_all(found, Source("p.ltp", f"{64 * text}\n"))
 
 
-def test_the_time_for_what_is_wrong_grows_with_the_line() -> None:
-    assert grows_with_the_text(shown, "{}", "abcd" * 8)
+def test_diagnostics_of_long_line_take_linear_time() -> None:
+    assert takes_linear_time(shown, "{}", "abcd" * 8)
 
 
-def test_an_error_far_into_a_long_line_is_shown_above_its_caret() -> None:
+def test_error_in_long_line_is_excerpted_above_caret() -> None:
     text = Source("p.ltp", f"first\r\n{'x' * 500_000}WRONG{'y' * 500_000}\r\nlast")
     at = text.text.index("WRONG")
     lines = render(Diagnostic("CHK001", Severity.ERROR, "wrong", Span(at, at + 5)), text).splitlines()

@@ -20,12 +20,12 @@ def examples(code: str, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("code", LTP_CODES)
-def test_a_page_begins_with_its_code_and_title(code: str) -> None:
+def test_page_begins_with_code_and_title(code: str) -> None:
     assert (explain(code) or "").startswith(f"# {code}: {CODES[code].title}\n")
 
 
 @pytest.mark.parametrize("code", LTP_CODES)
-def test_the_bad_example_gives_the_code_and_the_good_one_nothing(code: str) -> None:
+def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
     for text in examples(code, "bad"):
         assert code in {d.code for d in parse(text).diagnostics}
     for text in examples(code, "good"):
@@ -35,7 +35,7 @@ def test_the_bad_example_gives_the_code_and_the_good_one_nothing(code: str) -> N
     assert examples(code, "bad") or code in WITHOUT_BAD_EXAMPLE
 
 
-def test_the_front_end_gives_no_code_without_a_page_and_no_page_is_without_use() -> None:
+def test_front_end_codes_and_pages_correspond() -> None:
     package = Path(callsheet.frontends.ltp.__file__).parents[1]
     text = "".join(
         p.read_text(encoding="utf-8") for folder in ("ltp", "values") for p in (package / folder).glob("*.py")
@@ -43,7 +43,7 @@ def test_the_front_end_gives_no_code_without_a_page_and_no_page_is_without_use()
     assert set(re.findall(r'"(LTP\d{3})"', text)) == set(LTP_CODES)
 
 
-def test_a_thousand_errors_are_enough() -> None:
+def test_errors_are_capped_at_thousand() -> None:
     result = parse("PLAN_START\n" + "what\n" * 5_000)
     assert [d.code for d in result.diagnostics if d.is_error].count("LTP002") == 1_000
     assert "LTP006" in {d.code for d in result.diagnostics}

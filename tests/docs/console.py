@@ -22,7 +22,7 @@ _BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that the reader makes."""
+    """A file that the reader creates."""
 
     name: str
     text: str
@@ -30,7 +30,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that the reader types, and the lines that it prints."""
+    """A command that the reader types, and its printed lines."""
 
     text: str
     printed: tuple[str, ...]
@@ -57,7 +57,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def printed_by(command: str, folder: Path, env: dict[str, str]) -> list[str]:
-    """What a reader sees who types this: standard output and error, and how it ended."""
+    """The output for a reader who types this: stdout and stderr, and how it ended."""
     done = subprocess.run(
         ["bash", "-c", f"exec 2>&1; {command}"],
         cwd=folder,
@@ -76,7 +76,7 @@ def printed_by(command: str, folder: Path, env: dict[str, str]) -> list[str]:
 
 
 def as_shown(expected: tuple[str, ...], seen: list[str]) -> bool:
-    """Whether the lines are those that the page shows."""
+    """Whether the lines match the page."""
     pattern = "".join(
         r"(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"
         for line in expected

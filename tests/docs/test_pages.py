@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("page", ["tutorial.md", "cookbook.md"])
-def test_every_command_prints_what_the_page_shows(page: str, tmp_path: Path) -> None:
+def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"
     env = environment(tmp_path / "home")
     for part in parts_of((DOCS / page).read_text("utf-8")):
@@ -25,8 +25,8 @@ def test_every_command_prints_what_the_page_shows(page: str, tmp_path: Path) -> 
             assert as_shown(part.printed, seen), "\n".join([part.text, *seen])
 
 
-def test_the_dry_run_of_the_page_on_commands_is_what_it_prints(tmp_path: Path) -> None:
-    """Without its servers: the page says that none is asked."""
+def test_documented_dry_run_matches_output(tmp_path: Path) -> None:
+    """Without its servers: the page says that none is started."""
     shutil.copytree(DOCS.parent / "examples", tmp_path / "examples")
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"git": {"command": "none"}}}', "utf-8")
     env = environment(tmp_path / "home")
@@ -37,12 +37,12 @@ def test_the_dry_run_of_the_page_on_commands_is_what_it_prints(tmp_path: Path) -
     assert as_shown(command.printed, seen), "\n".join(seen)
 
 
-def test_a_page_is_read_as_files_and_commands() -> None:
+def test_page_is_parsed_into_files_and_commands() -> None:
     page = '```ltp title="a.ltp"\nS1\n```\n\n```console\n$ one\nsays\n$ two\n```\n'
     assert list(parts_of(page)) == [File("a.ltp", "S1\n"), Command("one", ("says",)), Command("two", ())]
 
 
-def test_output_that_differs_from_the_page_is_detected() -> None:
+def test_output_that_differs_from_page_is_detected() -> None:
     assert as_shown(("run …", "…", "end"), ["run 7", "more", "end"])
     assert as_shown(("run …", "…", "end"), ["run 7", "end"])
     assert not as_shown(("run …", "end"), ["run 7", "more", "end"])

@@ -17,31 +17,31 @@ from callsheet.diagnostics import CODES
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_page_of_words_says_what_the_tables_say() -> None:
+def test_words_page_matches_tables() -> None:
     kept = (ROOT / "docs" / "reference" / "words.md").read_text("utf-8")
     assert kept == pages()["words.md"], "run `python -m scripts.reference`"
 
 
-def test_every_command_is_on_the_page_of_the_command_line() -> None:
+def test_every_command_is_on_cli_page() -> None:
     page = (ROOT / "docs" / "cli.md").read_text("utf-8")
     table = re.findall(r"`([a-z-]+)[^`]*`", "".join(re.findall(r"^\| (`.*?) \|", page, re.M)))
     assert set(COMMANDS) <= set(table)
 
 
-def test_every_code_has_a_place_on_a_page() -> None:
+def test_every_code_is_on_page() -> None:
     made = pages()
     for name in CODES:
         assert f"{{ #{name.lower()} }}" in made[f"codes-{name[:3].lower()}.md"]
 
 
-def test_every_exported_name_is_on_the_page_of_the_api() -> None:
+def test_every_exported_name_is_on_api_page() -> None:
     import callsheet
 
     page = pages()["python.md"]
     assert [name for name in callsheet.__all__ if f"{name}\n" not in page] == []
 
 
-def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+def test_site_is_built_without_warnings(tmp_path: Path) -> None:
     for part in ("docs", "scripts", "zensical.toml"):
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, tmp_path / part)

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
 PACKAGE = json.loads((FOLDER / "package.json").read_text(encoding="utf-8"))
 
 
-def test_its_languages_are_those_of_the_server() -> None:
+def test_languages_match_those_of_server() -> None:
     named = {language["id"]: language for language in PACKAGE["contributes"]["languages"]}
     assert set(named) == set(LANGUAGES)
     for name, language in named.items():
@@ -32,7 +32,7 @@ def test_its_languages_are_those_of_the_server() -> None:
     ]
 
 
-def test_each_suffix_of_the_page_on_editors_is_one_that_it_answers_for() -> None:
+def test_suffixes_of_editor_page_are_registered() -> None:
     page = FOLDER.parents[1].joinpath("docs", "editor.md").read_text(encoding="utf-8")
     client = (FOLDER / "client" / "extension.js").read_text(encoding="utf-8")
     told = {
@@ -45,7 +45,7 @@ def test_each_suffix_of_the_page_on_editors_is_one_that_it_answers_for() -> None
     assert re.findall(r'pattern: "([^"]+)"', client) == ["**/policy.toml", "**/*.dag.{yaml,yml}"]
 
 
-def test_the_files_that_it_names_are_there_and_are_json() -> None:
+def test_referenced_files_exist_and_are_valid_json() -> None:
     contributes = PACKAGE["contributes"]
     files = [grammar["path"] for grammar in contributes["grammars"]]
     files += [
@@ -58,14 +58,14 @@ def test_the_files_that_it_names_are_there_and_are_json() -> None:
         assert held["scopeName"] == grammar["scopeName"]
 
 
-def test_a_workspace_that_is_not_trusted_starts_no_program() -> None:
-    """What is started is a setting, so it must not be taken from a folder that somebody else made."""
+def test_untrusted_workspace_starts_no_program() -> None:
+    """The started program is a setting, so it must not come from an untrusted folder."""
     settings = PACKAGE["contributes"]["configuration"]["properties"]
     assert PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] == [*settings]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_client_is_a_program() -> None:
+def test_client_is_valid_program() -> None:
     done = subprocess.run(
         ["node", "--check", "client/extension.js"], cwd=FOLDER, capture_output=True, text=True, check=False
     )

@@ -18,8 +18,8 @@ from callsheet.passes import check
 from callsheet.runtime.simulated import Simulation
 
 
-def carried_out(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
-    """The variables at the end, and the calls that were made, in any order; all of them go well."""
+def executed(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict[str, JSON], list[str]]:
+    """The variables at the end and the calls, in any order; all calls succeed."""
     calls: list[str] = []
 
     def answer(command: Command) -> tuple[float, Event]:
@@ -35,7 +35,7 @@ def carried_out(plan: Plan, inputs: dict[str, JSON] | None = None) -> tuple[dict
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """A plan in LTP text of calls, conditions and groups, each of which reads what is set above it."""
+    """A plan in LTP text of calls, conditions and groups, each of which reads earlier variables."""
     lines: list[str] = []
     known: list[str] = ["given"]
     number = 0
@@ -58,15 +58,15 @@ def texts(draw: st.DrawFn) -> str:
 
 
 @given(texts(), st.sampled_from([1, "two", [3]]))
-def test_a_text_and_its_graph_make_the_same_calls_and_set_the_same_variables(text: str, given_: JSON) -> None:
+def test_text_and_its_graph_make_same_calls_and_set_same_variables(text: str, given_: JSON) -> None:
     plan = parse(text).require()
     graph = parse_dag(format_dag(to_dag(plan).plan)).require()
-    assert carried_out(graph, {"given": given_}) == carried_out(plan, {"given": given_})
+    assert executed(graph, {"given": given_}) == executed(plan, {"given": given_})
 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> str:
-    """A JSON plan whose steps read what the steps they wait for have set."""
+    """A JSON plan whose steps read variables of their dependencies."""
     steps: list[Any] = []
     for n in range(draw(st.integers(1, 8))):
         waits = sorted(draw(st.sets(st.integers(0, n - 1), max_size=3))) if n else []
@@ -85,26 +85,26 @@ def graphs(draw: st.DrawFn) -> str:
 
 
 @given(graphs())
-def test_a_graph_and_its_text_make_the_same_calls_and_set_the_same_variables(text: str) -> None:
+def test_graph_and_its_text_make_same_calls_and_set_same_variables(text: str) -> None:
     plan = parse_dag(text).require()
     assert not any(finding.is_error for finding in check(plan))
     made = parse(format_plan(to_text_order(plan).plan)).require()
-    variables, calls = carried_out(plan)
-    assert carried_out(made) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    variables, calls = executed(plan)
+    assert executed(made) == ({name: v for name, v in variables.items() if name != "c"}, calls)
 
 
 @given(graphs())
-def test_there_and_back_again_only_the_order_is_stricter(text: str) -> None:
+def test_round_trip_changes_only_strictness_of_order(text: str) -> None:
     plan = parse_dag(text).require()
     again = to_dag(to_text_order(plan).plan).plan
-    variables, calls = carried_out(plan)
-    assert carried_out(again) == ({name: v for name, v in variables.items() if name != "c"}, calls)
+    variables, calls = executed(plan)
+    assert executed(again) == ({name: v for name, v in variables.items() if name != "c"}, calls)
 
 
 # ---------------------------------------------------------------- arguments without a name
 
 
-def test_arguments_without_a_name_get_those_of_the_tools_parameters() -> None:
+def test_positional_arguments_get_parameter_names() -> None:
     plan = parse('S1: @COPY ("a", "b", mode="x") > $r').require()
     (step,) = to_dag(plan, {"COPY": ("source", "mode", "target")}).plan.steps
     assert format_dag(to_dag(plan, {"COPY": ("source", "mode", "target")}).plan).count('"target": "b"') == 1
@@ -120,7 +120,7 @@ def test_arguments_without_a_name_get_those_of_the_tools_parameters() -> None:
         ('S1: @LLM_SUMMARIZE ("a")', {}, "what a model works on has no name: keep this plan as LTP text"),
     ],
 )
-def test_where_no_name_is_known_the_refusal_names_a_way_out(
+def test_refusal_for_unknown_name_has_hint(
     text: str, parameters: dict[str, tuple[str, ...]], help_: str
 ) -> None:
     with pytest.raises(CallsheetError) as refused:

@@ -47,7 +47,7 @@ def codes(text: str, *, is_yaml: bool = False) -> list[str]:
 
 
 def marked(text: str) -> list[tuple[str, str]]:
-    """Each error's code with the stretch of the text that it marks."""
+    """The code of each error with the text that it marks."""
     result = parse_dag(text)
     return [(d.code, text[d.span.start : d.span.end]) for d in result.diagnostics if d.span and d.is_error]
 
@@ -55,18 +55,18 @@ def marked(text: str) -> list[tuple[str, str]]:
 # ---------------------------------------------------------------- what is read
 
 
-def test_a_plan_has_an_order_of_dependencies_and_literal_variables() -> None:
+def test_plan_has_dependency_order_and_literal_variables() -> None:
     plan = parse_dag(plan_text(id="a-1", title="T", goal="G", variables={"n": "${x}"})).require()
     assert (plan.order, plan.id, plan.title, plan.goal) == (Order.DAG, "a-1", "T", "G")
     assert plan.variables == (("n", Literal("${x}")),)
 
 
-def test_a_number_is_read_as_the_text_of_an_index_and_named_twice_counts_once() -> None:
+def test_numeric_index_is_read_as_text_and_duplicates_count_once() -> None:
     plan = parse_dag(plan_text({"index": 1}, {"index": 2, "depends_on": [1, "1"]})).require()
     assert [(step.id, step.depends_on) for step in plan.steps] == [("1", ()), ("2", ("1",))]
 
 
-def test_the_stored_form_with_tool_calls_is_the_same_call() -> None:
+def test_stored_form_with_tool_calls_is_same_call() -> None:
     stored = {k: v for k, v in STEP.items() if k not in ("tool", "args")}
     stored["tool_calls"] = [{"id": "c", "name": "real_tool", "args": {"a": 1}}]
     plan = parse_dag(json.dumps({"steps": [stored]})).require()
@@ -87,7 +87,7 @@ def test_when_result_and_failure() -> None:
     assert step.on_fail == OnFail(Retry(2, 0.5), Terminate((Template(("no ", Ref("r"))),)))
 
 
-def test_respond_takes_its_values() -> None:
+def test_respond_takes_values() -> None:
     assert step_of(tool="respond", args={"values": ["a", "${b}"]}).action == Respond((Literal("a"), Ref("b")))
 
 
@@ -154,35 +154,35 @@ def test_references_are_read_in_lists_and_objects() -> None:
         ("resultvariable", "x", "DAG012", '"resultvariable"'),
     ],
 )
-def test_a_mistake_in_a_step_is_marked(field: str, value: Any, code: str, mark: str) -> None:
+def test_step_error_is_marked(field: str, value: Any, code: str, mark: str) -> None:
     assert (code, mark) in marked(plan_text({field: value}))
 
 
-def test_every_missing_field_is_named_at_once() -> None:
+def test_missing_fields_are_all_named() -> None:
     (said,) = parse_dag('{"steps": [{"index": "7"}]}').diagnostics
     assert said.message == "step 7 has no title, tool, args and depends_on"
 
 
-def test_all_mistakes_are_told_in_one_go() -> None:
+def test_all_errors_are_reported_together() -> None:
     text = plan_text(
         {"args": None}, {"index": "2", "depends_on": None, "tool": 3}, id="../x", variables=[1], steps_=1
     )
     assert sorted(codes(text)) == ["DAG011", "DAG011", "DAG011", "DAG011", "DAG012", "DAG013"]
 
 
-def test_a_field_that_is_no_misspelling_is_a_warning() -> None:
+def test_unknown_field_that_is_no_misspelling_is_warning() -> None:
     result = parse_dag(plan_text(metadata={}))
     assert [(d.code, d.is_error) for d in result.diagnostics] == [("DAG012", False)]
     assert result.plan is not None
 
 
-def test_a_repeated_name_says_both_places() -> None:
+def test_repeated_name_reports_both_positions() -> None:
     (said,) = parse_dag('{"id": "a",\n "id": "b", "steps": [1]}').diagnostics[:1]
     assert said.message == "the name 'id' occurs twice in this object: first at line 1, column 2"
     assert said.span == (13, 17)
 
 
-def test_reading_goes_on_behind_slips_of_syntax() -> None:
+def test_parsing_continues_after_syntax_errors() -> None:
     text = '{"steps": [ // one\n'
     text += ' {index: "1", "title": \'Read\' "tool": "t", "args": {"x": None,}, "depends_on": [],}]}'
     result = parse_dag(text)
@@ -207,11 +207,11 @@ def test_reading_goes_on_behind_slips_of_syntax() -> None:
         ("[NaN]", "NaN is not a JSON number"),
     ],
 )
-def test_each_malformed_document_has_its_message(text: str, said: str) -> None:
+def test_malformed_documents_have_specific_messages(text: str, said: str) -> None:
     assert said in [d.message for d in parse_dag(text).diagnostics]
 
 
-def test_a_diagnostic_shows_line_column_caret_and_hint() -> None:
+def test_diagnostic_shows_position_caret_and_hint() -> None:
     text = '{"steps": [\n  {"index": "1", "title": "日本", "tool": "t", "arg": {}, "depends_on": []}]}'
     result = parse_dag(text, "p.json")
     assert render_all([result.diagnostics[1]], result.source).splitlines() == [
@@ -237,7 +237,7 @@ steps:
 """
 
 
-def test_yaml_says_what_json_says() -> None:
+def test_yaml_is_equivalent_to_json() -> None:
     plan = parse_dag(YAML, is_yaml=True).require()
     first, second = (step.action for step in plan.steps)
     assert first == Call(
@@ -246,7 +246,7 @@ def test_yaml_says_what_json_says() -> None:
     assert second == Call("WRITE_FILE", (), (("content", Template(("é ", Ref("text")))),))
 
 
-def test_places_in_yaml_count_characters() -> None:
+def test_yaml_positions_count_characters() -> None:
     text = YAML.replace("${text}", "${te xt}")
     (said,) = parse_dag(text, is_yaml=True).diagnostics
     assert said.span is not None
@@ -271,11 +271,11 @@ def test_places_in_yaml_count_characters() -> None:
         ("", "DAG005"),
     ],
 )
-def test_yaml_beyond_json_is_refused(text: str, code: str) -> None:
+def test_yaml_outside_json_is_refused(text: str, code: str) -> None:
     assert code in codes(text, is_yaml=True)
 
 
-def test_a_bomb_of_aliases_is_refused_at_its_first_anchor() -> None:
+def test_alias_bomb_is_refused_at_first_anchor() -> None:
     bomb = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 30))
     assert codes(bomb, is_yaml=True) == ["DAG007"]
 
@@ -296,7 +296,7 @@ def test_a_bomb_of_aliases_is_refused_at_its_first_anchor() -> None:
         ('S1: @RESPOND ("x")\nS2: @A ()', "an answer before the last step"),
     ],
 )
-def test_plans_that_a_graph_cannot_express_are_refused_with_a_position(text: str, said: str) -> None:
+def test_plans_that_graph_cannot_express_are_refused_with_position(text: str, said: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         to_dag(parse(text).require())
     (first, *_) = caught.value.diagnostics
@@ -304,7 +304,7 @@ def test_plans_that_a_graph_cannot_express_are_refused_with_a_position(text: str
     assert first.span is not None
 
 
-def test_a_text_plan_becomes_a_chain_and_its_groups_stay_side_by_side() -> None:
+def test_text_plan_becomes_chain_with_concurrent_groups() -> None:
     text = "# Look\nS1: @A () > $a\n@PARALLEL {\nS2: @B (x=$a)\nS3: @C ()\n}\nS4: @RESPOND ($a, 1)"
     made = to_dag(parse(text).require())
     assert [(s.id, s.depends_on, s.title) for s in made.plan.steps] == [
@@ -317,7 +317,7 @@ def test_a_text_plan_becomes_a_chain_and_its_groups_stay_side_by_side() -> None:
     assert parse_dag(format_dag(made.plan)).require() == made.plan
 
 
-def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> None:
+def test_graph_becomes_text_by_level_with_variables_inlined() -> None:
     text = plan_text(
         {"index": "3", "tool": "c", "args": {"v": "${r}"}, "depends_on": ["1", "2"]},
         {"index": "1", "tool": "a", "args": {"u": "https://${api.host}:${api.port}/${l.0}", "o": "${api}"}},
@@ -347,7 +347,7 @@ def test_a_graph_becomes_a_text_level_by_level_with_its_variables_put_in() -> No
         ({"result_variable": "a-b"}, {}, "the variable name a-b"),
     ],
 )
-def test_graphs_that_text_cannot_express_are_refused_with_a_position(
+def test_graphs_that_text_cannot_express_are_refused_with_position(
     step: Any, variables: Any, said: str
 ) -> None:
     with pytest.raises(CallsheetError) as caught:
@@ -355,7 +355,7 @@ def test_graphs_that_text_cannot_express_are_refused_with_a_position(
     assert caught.value.diagnostics[0].message == f"LTP text cannot express {said} (step 1)"
 
 
-def test_a_long_argument_stands_on_lines_of_its_own() -> None:
+def test_long_argument_is_on_separate_lines() -> None:
     step = Step("1", Call("T", (), (("text", Literal("x" * 100)), ("n", Literal(1)))), depends_on=())
     assert format_dag(Plan((step,), Order.DAG)).splitlines()[6:10] == [
         '      "args": {',

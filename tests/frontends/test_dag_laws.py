@@ -30,7 +30,7 @@ SPACE = st.text(" \t\r\n", max_size=3)
 
 @given(dag_plans())
 @LAWS
-def test_a_plan_prints_to_a_text_that_reads_back_to_it_and_prints_the_same(plan: Plan) -> None:
+def test_printed_text_parses_back_and_prints_same(plan: Plan) -> None:
     """parse(format(p)) == p, and format is idempotent."""
     text = format_dag(plan)
     result = parse_dag(text)
@@ -41,9 +41,7 @@ def test_a_plan_prints_to_a_text_that_reads_back_to_it_and_prints_the_same(plan:
 
 @given(JSON, st.booleans(), st.sampled_from([None, 0, 3, "\t"]), SPACE, SPACE)
 @LAWS
-def test_valid_json_has_the_values_of_json_loads(
-    value: Any, ascii_: bool, indent: Any, before: str, after: str
-) -> None:
+def test_valid_json_equals_json_loads(value: Any, ascii_: bool, indent: Any, before: str, after: str) -> None:
     text = before + json.dumps(value, ensure_ascii=ascii_, indent=indent) + after
     report = Report()
     assert repr(plain(read_json(text, report))) == repr(json.loads(text))
@@ -57,7 +55,7 @@ def test_valid_json_has_the_values_of_json_loads(
         "123456789012345678901234567890", '"\x7f\u2028\x85"', '{"": 1, " ": {"\\u0061": []}}', "[[],{}]",
     ],
 )  # fmt: skip
-def test_odd_but_valid_json_is_read(text: str) -> None:
+def test_unusual_valid_json_is_read(text: str) -> None:
     assert repr(plain(read_json(text, Report()))) == repr(json.loads(text))
 
 
@@ -84,7 +82,7 @@ def _refuse(name: str) -> None:
 
 @given(st.text(max_size=40), st.booleans())
 @LAWS
-def test_any_text_is_read_or_refused_with_a_reason(text: str, is_yaml: bool) -> None:
+def test_any_text_is_parsed_or_refused_with_reason(text: str, is_yaml: bool) -> None:
     result = parse_dag(text, is_yaml=is_yaml)
     assert (result.plan is None) == any(d.is_error for d in result.diagnostics)
     assert all(d.span is not None and 0 <= d.span.start <= d.span.end for d in result.diagnostics)
@@ -92,7 +90,7 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str, is_yaml: bool) -> 
 
 @given(dag_plans())
 @LAWS
-def test_a_plan_means_the_same_in_yaml(plan: Plan) -> None:
+def test_plan_is_equal_in_yaml(plan: Plan) -> None:
     """Canonical JSON is YAML too, but for characters that YAML texts do not have."""
     text = format_dag(plan)
     if text.isascii() and text.replace("\n", "").isprintable() and "\\u" not in text:
@@ -101,7 +99,7 @@ def test_a_plan_means_the_same_in_yaml(plan: Plan) -> None:
 
 @given(plans())
 @LAWS
-def test_a_text_plan_becomes_a_graph_of_the_same_calls_or_is_refused_with_a_place(plan: Plan) -> None:
+def test_text_plan_becomes_graph_of_same_calls_or_is_refused_with_position(plan: Plan) -> None:
     try:
         made = to_dag(plan).plan
     except CallsheetError as error:
@@ -117,7 +115,7 @@ def test_a_text_plan_becomes_a_graph_of_the_same_calls_or_is_refused_with_a_plac
 
 @given(dag_plans())
 @LAWS
-def test_a_graph_becomes_a_text_that_reads_back_or_is_refused(plan: Plan) -> None:
+def test_graph_becomes_parsable_text_or_is_refused(plan: Plan) -> None:
     try:
         made = to_text_order(plan).plan
         text = format_plan(made)
@@ -137,7 +135,7 @@ def _text(count: int) -> str:
 
 
 @pytest.mark.parametrize("is_yaml", [False, True])
-def test_eight_times_the_steps_take_far_less_than_the_square_of_it(is_yaml: bool) -> None:
+def test_parsing_time_is_subquadratic(is_yaml: bool) -> None:
     def reading(count: int) -> float:
         text = _text(count)
         return seconds(lambda: parse_dag(text, is_yaml=is_yaml).require())

@@ -24,7 +24,7 @@ STEP: dict[str, Any] = {"index": "1", "title": "Read", "tool": "read_file", "arg
 VALIDATOR = Draft202012Validator(json_schema())
 
 
-def test_the_example_of_the_page_is_a_good_plan_in_canonical_form_and_drawn_as_shown() -> None:
+def test_page_example_is_valid_canonical_and_drawn_as_shown() -> None:
     (text,) = re.findall(r"```json plan\n(.*?)```", PAGE, re.DOTALL)
     (picture,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     plan = parse_dag(text).require()
@@ -33,19 +33,19 @@ def test_the_example_of_the_page_is_a_good_plan_in_canonical_form_and_drawn_as_s
     assert terminal_graph(plan) == picture.rstrip("\n")
 
 
-def test_the_page_tells_of_every_field() -> None:
+def test_page_documents_every_field() -> None:
     for field in (*PLAN_FIELDS, *STEP_FIELDS, *FAILURE_FIELDS):
         assert f"`{field.name}`" in PAGE
 
 
-def test_the_published_schema_is_the_one_of_the_reader() -> None:
+def test_published_schema_is_that_of_parser() -> None:
     assert json.loads((DOCS / "dag.schema.json").read_text("utf-8")) == json_schema()
     Draft202012Validator.check_schema(json_schema())
 
 
 @given(dag_plans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_printed_plans_match_the_schema(plan: Plan) -> None:
+def test_printed_plans_match_schema(plan: Plan) -> None:
     VALIDATOR.validate(json.loads(format_dag(plan)))
 
 
@@ -79,7 +79,7 @@ def test_printed_plans_match_the_schema(plan: Plan) -> None:
         {"result_varible": "a"},
     ],
 )
-def test_plans_that_the_parser_refuses_do_not_match_the_schema(step: dict[str, Any]) -> None:
+def test_plans_that_parser_refuses_do_not_match_schema(step: dict[str, Any]) -> None:
     made = {name: value for name, value in {**STEP, **step}.items() if value is not None}
     plan = {"steps": [made]}
     assert parse_dag(json.dumps(plan)).plan is None
@@ -102,7 +102,7 @@ def test_plans_that_the_parser_refuses_do_not_match_the_schema(step: dict[str, A
         {"tool": None, "args": None, "tool_calls": [{"id": "c", "name": "t", "args": {}}]},
     ],
 )
-def test_plans_that_the_parser_accepts_match_the_schema(step: dict[str, Any]) -> None:
+def test_plans_that_parser_accepts_match_schema(step: dict[str, Any]) -> None:
     made = {name: value for name, value in {**STEP, **step}.items() if value is not None}
     plan = {"id": "p", "variables": {"v": [1]}, "steps": [made]}
     assert parse_dag(json.dumps(plan)).plan is not None

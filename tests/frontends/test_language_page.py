@@ -15,7 +15,7 @@ BLOCKS = re.findall(r"^```ltp\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.
 
 
 @pytest.mark.parametrize("block", BLOCKS)
-def test_a_block_of_the_page_is_a_plan(block: str) -> None:
+def test_page_blocks_are_plans(block: str) -> None:
     result = parse(block, strict=True)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
     assert parse(format_plan(result.require())).plan == result.plan

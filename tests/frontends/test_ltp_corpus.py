@@ -17,7 +17,7 @@ _MARK = re.compile(r"# error: (LTP\d+)")
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
-def test_a_good_plan_prints_back_unchanged(path: Path) -> None:
+def test_valid_plan_prints_back_unchanged(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     result = parse(text, path.name, strict=True)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -25,7 +25,7 @@ def test_a_good_plan_prints_back_unchanged(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)
-def test_a_bad_plan_has_the_errors_that_are_marked(path: Path) -> None:
+def test_invalid_plan_has_marked_errors(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     marked = {(n, m[1]) for n, line in enumerate(text.split("\n"), 1) for m in _MARK.finditer(line)}
     result = parse(text, path.name)

@@ -87,7 +87,7 @@ FRAGMENTS = [
 
 @LAWS
 @given(values())
-def test_a_value_reads_back_as_it_was(value: Value) -> None:
+def test_values_round_trip(value: Value) -> None:
     """read(format(v)) == v, and nothing is left over or complained about."""
     written = format_value(value)
     reader = Reader(written)
@@ -98,7 +98,7 @@ def test_a_value_reads_back_as_it_was(value: Value) -> None:
 
 @LAWS
 @given(conditions())
-def test_a_condition_reads_back_as_it_was(condition: Condition) -> None:
+def test_conditions_round_trip(condition: Condition) -> None:
     """read(format(c)) == c."""
     written = format_condition(condition)
     reader = Reader(written)
@@ -108,8 +108,8 @@ def test_a_condition_reads_back_as_it_was(condition: Condition) -> None:
 
 @LAWS
 @given(plans())
-def test_a_plan_reads_back_as_it_was(plan: Plan) -> None:
-    """parse(format(p)) == p with equal canonical JSON, strictly and without a word."""
+def test_plans_round_trip(plan: Plan) -> None:
+    """parse(format(p)) == p with equal canonical JSON, strictly and without diagnostics."""
     text = format_plan(plan)
     result = parse(text, strict=True)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -119,7 +119,7 @@ def test_a_plan_reads_back_as_it_was(plan: Plan) -> None:
 
 @LAWS
 @given(plans())
-def test_the_canonical_text_is_printed_unchanged_comments_and_all(plan: Plan) -> None:
+def test_canonical_text_with_comments_is_printed_unchanged(plan: Plan) -> None:
     """format(parse(format(p))) == format(p)."""
     text = format_plan(plan)
     assert format_plan(parse(text).require()) == text
@@ -127,8 +127,8 @@ def test_the_canonical_text_is_printed_unchanged_comments_and_all(plan: Plan) ->
 
 @LAWS
 @given(plans())
-def test_no_comment_is_lost(plan: Plan) -> None:
-    """Comments and remarks stand where they stood."""
+def test_comments_are_kept(plan: Plan) -> None:
+    """Comments and remarks keep their position."""
 
     def said(step: Step) -> tuple[tuple[str, ...], str | None]:
         return step.comments, step.remark
@@ -140,8 +140,8 @@ def test_no_comment_is_lost(plan: Plan) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-def test_no_text_makes_the_parser_raise(text: str) -> None:
-    """Any text is a plan or has an error; what is a plan can be printed and read again."""
+def test_parser_never_raises(text: str) -> None:
+    """Any text is a plan or has an error; a plan can be printed and parsed again."""
     result = parse(text)
     assert (result.plan is None) == any(d.is_error for d in result.diagnostics)
     assert all(
@@ -157,8 +157,8 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-def test_every_line_is_read_or_under_a_diagnostic(text: str) -> None:
-    """No line with anything on it is dropped in silence; a lost step has an error inside it."""
+def test_every_line_is_parsed_or_has_diagnostic(text: str) -> None:
+    """No line with content is dropped silently; a lost step contains an error."""
     result = parse(text)
     starts = [d.span.start for d in result.diagnostics if d.is_error and d.span is not None]
     assert all(any(lost.start <= at <= lost.end for at in starts) for lost in result.lost)
@@ -185,7 +185,7 @@ def _is_structure(line: str) -> bool:
 
 @given(st.from_regex(r"-?[0-9]{1,17}(\.[0-9]{0,17})?(e[0-9])?|1\.2\.3|-", fullmatch=True))
 @LAWS
-def test_a_number_is_read_the_same_however_it_is_set_off(number: str):
+def test_number_is_read_same_in_any_context(number: str):
     close, apart = (parse(f"PLAN_START\nS1: @X (a={gap}{number})\nPLAN_END") for gap in ("", " "))
     assert [d.code for d in close.diagnostics] == [d.code for d in apart.diagnostics]
     values = [

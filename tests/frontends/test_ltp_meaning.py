@@ -73,20 +73,20 @@ def step_of(line: str) -> Step:
         ("9" * 5_000, Literal("9" * 5_000)),
     ],
 )
-def test_a_value_means(written: str, meant: Value) -> None:
+def test_value_has_documented_meaning(written: str, meant: Value) -> None:
     assert value_of(written) == meant
 
 
-def test_a_text_may_hold_anything() -> None:
+def test_text_may_contain_any_characters() -> None:
     for text in (") THEN PLAN_END }", "a, b = (c)", "# no comment", "x\nPLAN_END\ny"):
         assert value_of(f'"{text}"') == Literal(text)
 
 
-def test_a_triple_quoted_text_may_hold_lines_that_look_like_steps() -> None:
+def test_triple_quoted_text_may_contain_step_like_lines() -> None:
     assert value_of('"""\nS2: @Y (1)\n"""') == Literal("S2: @Y (1)")
 
 
-def test_a_step_has_guards_action_output_and_failure() -> None:
+def test_step_has_guards_action_output_and_failure() -> None:
     guards = "?FOREACH ($i IN $xs) THEN ?IF ($i > 1) THEN"
     assert step_of(f"S1: {guards} @X ($i, n=2) > $o:int ON_FAIL @RETRY(2, delay=1) GOTO S9") == Step(
         "S1",
@@ -98,7 +98,7 @@ def test_a_step_has_guards_action_output_and_failure() -> None:
     )
 
 
-def test_and_binds_closer_than_or_and_neither_nests_in_itself() -> None:
+def test_and_binds_tighter_than_or_and_neither_self_nests() -> None:
     a, b, c = (NotEmpty(Ref(n)) for n in "abc")
     tests = [f"NOT_EMPTY(${n})" for n in "abc"]
     assert step_of(f"S1: ?IF ({tests[0]} OR {tests[1]} AND {tests[2]}) THEN @X").condition == Or(
@@ -109,12 +109,12 @@ def test_and_binds_closer_than_or_and_neither_nests_in_itself() -> None:
     )
 
 
-def test_groups_are_numbered_and_may_close_on_a_steps_line() -> None:
+def test_groups_are_numbered_and_may_close_on_step_line() -> None:
     plan = parse("@PARALLEL {\nS1: @A\nS2: @B }\nS3: @C\n@PARALLEL {\nS4: @D\n}").require()
     assert [s.group for s in plan.steps] == [0, 0, None, 1]
 
 
-def test_a_step_without_an_id_takes_the_first_free_one() -> None:
+def test_step_without_id_takes_first_free_id() -> None:
     assert [s.id for s in parse("@A\nS1: @B\n@C\ns3: @D\n@E").require().steps] == [
         "S2",
         "S1",
@@ -124,11 +124,11 @@ def test_a_step_without_an_id_takes_the_first_free_one() -> None:
     ]
 
 
-def test_a_call_without_parentheses_has_no_arguments() -> None:
+def test_call_without_parentheses_has_no_arguments() -> None:
     assert step_of("S1: @MEMORY_STATS > $s").action == Call("MEMORY_STATS")
 
 
-def test_white_space_between_the_parts_of_a_step_does_not_count() -> None:
+def test_whitespace_between_step_parts_is_ignored() -> None:
     assert step_of('S1:@X(q="x")>$a') == step_of('S1:  @X ( q = "x" )  >  $a\r')
 
 

@@ -99,7 +99,7 @@ WRONG = [
 
 
 def repaired(text: str, diagnostics: tuple[Diagnostic, ...]) -> str:
-    """The text after all repairs that do not overlap, in the order of their places."""
+    """The text after all non-overlapping fixes, in order of position."""
     edits = [edit for d in diagnostics if d.fix is not None for edit in d.fix.edits]
     out, at = [], 0
     for edit in sorted(edits, key=lambda e: e.span):
@@ -110,7 +110,7 @@ def repaired(text: str, diagnostics: tuple[Diagnostic, ...]) -> str:
 
 
 @pytest.mark.parametrize("text", LOOSE)
-def test_a_loose_spelling_is_read_under_hints_alone(text: str) -> None:
+def test_loose_spelling_gives_only_hints(text: str) -> None:
     result = parse(text)
     assert result.plan is not None
     assert result.diagnostics
@@ -118,15 +118,15 @@ def test_a_loose_spelling_is_read_under_hints_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LOOSE)
-def test_a_loose_spelling_is_an_error_where_reading_is_strict(text: str) -> None:
+def test_loose_spelling_is_error_in_strict_mode(text: str) -> None:
     result = parse(text, strict=True)
     assert result.plan is None
     assert all(d.is_error for d in result.diagnostics if d.severity is not Severity.WARNING)
 
 
 @pytest.mark.parametrize("text", LOOSE)
-def test_its_repairs_lead_to_strict_text_of_the_same_plan(text: str) -> None:
-    """Repairs that overlap take more than one round, as they do in an editor."""
+def test_fixes_lead_to_strict_text_of_same_plan(text: str) -> None:
+    """Overlapping fixes take more than one round, as in an editor."""
     plan = parse(text).require()
     for _ in range(4):
         text = repaired(text, parse(text).diagnostics)
@@ -136,13 +136,13 @@ def test_its_repairs_lead_to_strict_text_of_the_same_plan(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "codes"), WRONG)
-def test_a_mistake_is_named(text: str, codes: list[str]) -> None:
+def test_mistake_has_specific_message(text: str, codes: list[str]) -> None:
     result = parse(text)
     assert [d.code for d in result.diagnostics if d.is_error] == codes
     assert result.plan is None
 
 
-def test_errors_in_five_lines_are_five_diagnostics_each_at_its_line() -> None:
+def test_errors_in_five_lines_are_five_diagnostics() -> None:
     text = "\n".join(
         [
             "PLAN_START",
@@ -161,13 +161,13 @@ def test_errors_in_five_lines_are_five_diagnostics_each_at_its_line() -> None:
     assert [s.id for s in result.partial.steps] == ["S5"]
 
 
-def test_a_lost_quote_costs_one_step() -> None:
+def test_missing_quote_affects_one_step() -> None:
     result = parse('S1: @A (q="x) > $a\nS2: @B (p="b") > $b\nS3: @RESPOND ($b)')
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP020"]
     assert [s.id for s in result.partial.steps] == ["S2", "S3"]
 
 
-def test_a_lost_bracket_costs_one_step() -> None:
+def test_missing_bracket_affects_one_step() -> None:
     result = parse('S1: @A (q="x" > $a\nS2: @B (p=[1\nS3: @RESPOND ("c")')
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP021", "LTP021"]
     assert [s.id for s in result.partial.steps] == ["S3"]
@@ -177,40 +177,40 @@ def test_a_lost_bracket_costs_one_step() -> None:
     "step",
     ["@POST (to=#dev, text=1)", "@POST (#dev)", '@POST (a="#", to= #dev,\n text=1)'],
 )
-def test_a_value_that_begins_a_comment_is_named_as_what_it_is(step: str) -> None:
+def test_value_starting_comment_is_reported_as_comment(step: str) -> None:
     result = parse(f'S1: {step}\nS2: @RESPOND ("c")')
     (error,) = [d for d in result.diagnostics if d.is_error]
     assert (error.code, error.help) == ("LTP023", 'write "#dev"')
     assert "a # begins a comment" in error.message
 
 
-def test_a_comment_amid_arguments_is_not_taken_for_a_value() -> None:
+def test_comment_among_arguments_is_not_value() -> None:
     result = parse('S1: @POST (to="#dev", # why\n text=)\nS2: @RESPOND ("c")')
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP022"]
 
 
-def test_a_lost_triple_quote_costs_one_step() -> None:
+def test_missing_triple_quote_affects_one_step() -> None:
     result = parse('S1: @A (q="""x) > $a\nS2: @B (p="""b""") > $b')
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP020"]
     assert [s.id for s in result.partial.steps] == ["S2"]
 
 
-def test_prose_alone_is_no_plan() -> None:
+def test_prose_is_no_plan() -> None:
     for text in ("", "  \n", "I cannot do that.", "PLAN_START\n\nPLAN_END"):
         assert [d.code for d in parse(text).diagnostics if d.is_error] == ["LTP001"]
 
 
-def test_a_line_that_looks_meant_is_no_prose() -> None:
+def test_step_like_line_is_no_prose() -> None:
     for line in ('search "a" > r', "get_report > rep", "show $a", "S1 then"):
         assert "LTP002" in {d.code for d in parse(f'{line}\nS2: @RESPOND ("x")').diagnostics}
 
 
-def test_a_line_in_a_text_that_only_resembles_a_step_does_not_end_it() -> None:
+def test_step_like_line_in_text_does_not_end_text() -> None:
     result = parse('S1: @NOTIFY (text="find us at\nTwitter: @example\nnote: ?")\nS2: @RESPOND ("x")')
     assert result.plan is not None
 
 
-def test_text_before_the_first_marker_is_not_part_of_the_plan() -> None:
+def test_text_before_first_marker_is_ignored() -> None:
     result = parse('S1: @A (\nS2: @B ("x")\nPLAN_START\nS1: @C\nPLAN_END\nS9: @D ("y")')
     assert [s.id for s in result.require().steps] == ["S1"]
     assert [d.code for d in result.diagnostics if d.code == "LTP005"] == ["LTP005", "LTP005"]

@@ -57,7 +57,7 @@ def codes(result: ParseResult) -> set[str]:
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 @pytest.mark.parametrize("line", [*CONTROLS, *GUARDS, '@t ("x")', "@T", '@T ("x") > $y'])
-def test_a_step_is_the_same_with_an_id_and_without(line: str, frame: str) -> None:
+def test_step_with_and_without_id_is_equal(line: str, frame: str) -> None:
     bare, named = read(line, frame), read(f"S3: {line}", frame)
     assert bare.partial == named.partial, render_all(bare.diagnostics, bare.source)
     assert codes(bare) == codes(named)
@@ -65,7 +65,7 @@ def test_a_step_is_the_same_with_an_id_and_without(line: str, frame: str) -> Non
 
 
 @pytest.mark.parametrize("line", [line for line in (*CONTROLS, *GUARDS) if read(line).plan is not None])
-def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
+def test_assigned_id_is_reported_with_fix(line: str) -> None:
     result = read(line)
     (said,) = [d for d in result.diagnostics if d.code == "LTP102"]
     assert said.step == "S3"
@@ -91,7 +91,7 @@ def test_the_id_that_it_took_is_said_with_its_repair(line: str) -> None:
         ),
     ],
 )
-def test_a_line_that_is_no_step_names_the_way_out(line: str, hint: str) -> None:
+def test_invalid_step_line_has_hint(line: str, hint: str) -> None:
     result = read(line, "PLAN_START\n{}PLAN_END\n")
     (error,) = [d for d in result.diagnostics if d.is_error]
     assert (error.code, error.help) == ("LTP002", hint)
@@ -99,7 +99,7 @@ def test_a_line_that_is_no_step_names_the_way_out(line: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["RE_PLAN", "re_plan", "REPLAN"])
-def test_no_spelling_of_re_plan_calls_a_tool(word: str) -> None:
+def test_no_spelling_of_replan_calls_tool(word: str) -> None:
     assert parse(f'S1: @{word} ("why")').plan == parse('S1: RE-PLAN ("why")').plan
 
 
@@ -113,7 +113,7 @@ def test_no_spelling_of_re_plan_calls_a_tool(word: str) -> None:
         "Terminate at any time with Ctrl-C.",
     ],
 )
-def test_a_sentence_around_a_plan_stays_prose(prose: str) -> None:
+def test_sentence_around_plan_is_prose(prose: str) -> None:
     for text in (f'{prose}\n\nS1: @RESPOND ("x")\n', f'S1: @RESPOND ("x")\n\n{prose}\n'):
         result = parse(text)
         assert result.plan is not None

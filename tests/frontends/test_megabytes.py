@@ -46,15 +46,15 @@ PIECES = (
 
 
 def mixture(seed: int, size: int) -> str:
-    """Pieces of the languages in no order; a shorter one is the beginning of a longer one."""
+    """Fragments of the languages in random order; a shorter text is a prefix of a longer one."""
     chance = random.Random(seed)
     return "".join(chance.choices(PIECES, k=size))[:size]
 
 
 @pytest.mark.parametrize("reader", ["ltp", "micro"])
 @pytest.mark.parametrize("piece", RUNS)
-def test_a_megabyte_of_one_thing(reader: str, piece: str) -> None:
-    """Ten times the text may take thirty times as long at most; its square would take a hundred."""
+def test_megabyte_of_one_construct_is_parsed_in_time(reader: str, piece: str) -> None:
+    """Ten times the text may take at most thirty times as long; quadratic time would be a hundred."""
     read = READERS[reader]
     long = 'PLAN_START\nS1: @X (a="b")\n' + piece * (MEGABYTE // len(piece))
     assert seconds(lambda: read(long)) < 30 * seconds(lambda: read(long[: MEGABYTE // 10])) + 0.5
@@ -62,7 +62,7 @@ def test_a_megabyte_of_one_thing(reader: str, piece: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("seed", range(2))
-def test_a_megabyte_of_everything(reader: str, seed: int) -> None:
+def test_megabyte_of_all_constructs_is_parsed_in_time(reader: str, seed: int) -> None:
     read = READERS[reader]
     long = mixture(seed, MEGABYTE)
     assert seconds(lambda: read(long)) < 30 * seconds(lambda: read(long[: MEGABYTE // 10])) + 0.5

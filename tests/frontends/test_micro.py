@@ -99,7 +99,7 @@ LTP = {
 
 
 @pytest.mark.parametrize(("micro", "ltp"), COMMANDS, ids=[micro for micro, _ in COMMANDS])
-def test_a_command_means_what_its_step_in_ltp_text_means(micro: str, ltp: str | None) -> None:
+def test_command_means_same_as_ltp_step(micro: str, ltp: str | None) -> None:
     if ltp is None:
         ltp = next(step for begin, step in LTP.items() if micro.startswith(begin))
     result = parse_micro(micro)
@@ -108,7 +108,7 @@ def test_a_command_means_what_its_step_in_ltp_text_means(micro: str, ltp: str | 
     assert parse_micro(format_micro(result.require())).plan == result.plan
 
 
-def test_a_bare_word_is_the_variable_that_is_set_before_or_a_text() -> None:
+def test_bare_word_is_variable_set_before_or_text() -> None:
     result = parse_micro('respond a\nsearch "x" > a\nwrite "o.txt" a\nrespond a.b "a"')
     assert (
         result.require()
@@ -121,14 +121,14 @@ def test_a_bare_word_is_the_variable_that_is_set_before_or_a_text() -> None:
 
 
 @pytest.mark.parametrize("line", ["search “tea” > r", "respond “hi”", "respond ‘hi’", "write a.txt «x»"])
-def test_a_text_in_quotes_of_print_is_no_bare_word(line: str) -> None:
+def test_quoted_text_of_print_is_no_bare_word(line: str) -> None:
     result = parse_micro(line)
 
     assert [d.code for d in result.diagnostics if d.is_error] == ["LTP032"]
     assert parse_micro("respond it’s").plan is not None
 
 
-def test_a_mistyped_variable_is_a_warning_that_names_the_right_one() -> None:
+def test_mistyped_variable_is_warning_with_suggestion() -> None:
     found = parse_micro('search "x" > summary\nrespond sumary').diagnostics
     assert [(d.code, str(d.severity), d.help) for d in found] == [
         ("MIC103", "warning", "did you mean $summary?")
@@ -185,9 +185,7 @@ def test_prose_around_commands_is_ignored(text: str) -> None:
         ('search "a" > r respond $r', "MIC019", "one line"),
     ],
 )
-def test_an_error_says_where_it_is_and_the_way_out_and_reading_goes_on(
-    text: str, code: str, said: str
-) -> None:
+def test_error_has_position_and_hint_and_parsing_continues(text: str, code: str, said: str) -> None:
     result = parse_micro(f'get_a > a\n{text}\nrespond "last"')
     assert result.plan is None
     errors = [d for d in result.diagnostics if d.is_error]
@@ -199,7 +197,7 @@ def test_an_error_says_where_it_is_and_the_way_out_and_reading_goes_on(
 
 
 @pytest.mark.parametrize("last", ['if x > 3 : respond "y"', "for x in xs : get_x x", "serch hits"])
-def test_a_line_behind_the_plan_that_may_be_meant_is_no_prose(last: str) -> None:
+def test_meaningful_line_after_plan_is_no_prose(last: str) -> None:
     assert parse_micro(f"{TWO}{last}").plan is None
 
 
@@ -219,13 +217,13 @@ def test_commands_in_two_fences_are_not_one_plan() -> None:
         (Plan((), variables=(("x", Literal(1)),)), "initial variables"),
     ],
 )
-def test_plans_that_micro_cli_cannot_express_are_refused_with_the_step(plan: Plan, said: str) -> None:
+def test_plans_that_micro_cli_cannot_express_are_refused_with_step(plan: Plan, said: str) -> None:
     with pytest.raises(CallsheetError, match=re.escape(said)) as caught:
         format_micro(plan)
     assert caught.value.diagnostics[0].code == "MIC070"
 
 
-def test_nodes_know_where_they_stand() -> None:
+def test_nodes_have_positions() -> None:
     text = 'get_a > a\n?if a > 1 : search "x y" > r ON_FAIL retry 2\n'
     step = parse_micro(text).require().steps[1]
     spans = [step.span, step.condition and step.condition.span, step.output and step.output.span]
@@ -236,7 +234,7 @@ def test_nodes_know_where_they_stand() -> None:
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.micro")), ids=lambda path: path.stem)
-def test_a_plan_of_the_corpus_prints_back_unchanged(path: Path) -> None:
+def test_corpus_plan_prints_back_unchanged(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     result = parse_micro(text, path.name)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -244,11 +242,11 @@ def test_a_plan_of_the_corpus_prints_back_unchanged(path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", re.findall(r"^```micro\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
-def test_a_block_of_the_page_is_a_plan(block: str) -> None:
+def test_page_blocks_are_plans(block: str) -> None:
     result = parse_micro(block)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
 
 
-def test_the_page_names_every_verb() -> None:
+def test_page_lists_every_verb() -> None:
     rows = set(re.findall(r"^\| `(\w+)", PAGE, re.MULTILINE))
     assert {*VERBS, *CONTROLS} <= rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.growth import grows_with_the_text
+from tests.growth import takes_linear_time
 
 from callsheet.diagnostics import render_all
 from callsheet.frontends.ltp import format_plan, parse
@@ -92,12 +92,12 @@ FRAGMENTS = [
 
 
 def is_refused(plan: Plan) -> bool:
-    """Whether a step is jumped to in small letters, which Micro-CLI reads as the large ones."""
+    """Whether a step is the target of a jump in lower case, which Micro-CLI reads as upper case."""
     return re.search(r"GOTO s\d", format_plan(plan)) is not None
 
 
 def expressible(plan: Plan) -> Plan:
-    """The same plan with the ids that commands have, and with tools whose names are no control word."""
+    """The same plan with the ids of commands, and with tools whose names are not control words."""
 
     def usual(step: Step) -> Step:
         is_control = isinstance(step.action, Call) and step.action.tool in CONTROL_SPELLINGS
@@ -111,8 +111,8 @@ EXPRESSIBLE = plans().map(expressible).filter(lambda plan: not is_refused(plan))
 
 @LAWS
 @given(EXPRESSIBLE)
-def test_a_plan_reads_back_as_it_was(plan: Plan) -> None:
-    """parse(format(p)) == p, without a word, comments and remarks included."""
+def test_plans_round_trip(plan: Plan) -> None:
+    """parse(format(p)) == p, without diagnostics, comments and remarks included."""
     text = format_micro(plan)
     result = parse_micro(text)
     assert not result.diagnostics, render_all(result.diagnostics, result.source)
@@ -124,10 +124,10 @@ def test_a_plan_reads_back_as_it_was(plan: Plan) -> None:
 
 @LAWS
 @given(st.sampled_from(sorted(VERBS)), st.lists(values(), max_size=4), st.data())
-def test_a_call_of_a_verb_reads_back_however_its_arguments_are_given(
+def test_verb_calls_round_trip_in_any_argument_form(
     word: str, given_values: list[Value], data: st.DataObject
 ) -> None:
-    """Each shape of arguments that LTP text can give a verb's tool has a spelling."""
+    """Every shape of arguments that LTP text can give the tool of a verb can be written."""
     verb = VERBS[word]
     names = data.draw(
         st.permutations([*verb.names, "language", "extra"]).map(lambda p: list(dict.fromkeys(p)))
@@ -142,7 +142,7 @@ def test_a_call_of_a_verb_reads_back_however_its_arguments_are_given(
 
 @LAWS
 @given(EXPRESSIBLE)
-def test_both_spellings_of_a_plan_mean_the_same(plan: Plan) -> None:
+def test_both_syntaxes_are_equivalent(plan: Plan) -> None:
     """parse(format_plan(p)) == parse_micro(format_micro(p))."""
     assert parse_micro(format_micro(plan)).plan == parse(format_plan(plan)).plan
 
@@ -150,8 +150,8 @@ def test_both_spellings_of_a_plan_mean_the_same(plan: Plan) -> None:
 @settings(max_examples=600, deadline=None)
 @given(st.text() | st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
 @example('respond "x"\n```')
-def test_no_text_makes_the_parser_raise(text: str) -> None:
-    """Any text is a plan or has an error; what is a plan can be printed and read again."""
+def test_parser_never_raises(text: str) -> None:
+    """Any text is a plan or has an error; a plan can be printed and parsed again."""
     result = parse_micro(text)
     assert (result.plan is None) == any(d.is_error for d in result.diagnostics)
     assert all(
@@ -164,8 +164,8 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join))
-def test_every_line_is_read_or_under_a_diagnostic(text: str) -> None:
-    """No line with anything on it is dropped in silence."""
+def test_every_line_is_parsed_or_has_diagnostic(text: str) -> None:
+    """No line with content is dropped silently."""
     result = parse_micro(text)
     covered = [d.span for d in result.diagnostics if d.span is not None]
     covered += [s.span for s in result.partial.steps if s.span is not None]
@@ -258,6 +258,6 @@ AROUND = ["{}", "search {}", 'f_x "{}', 'f_x """{}', "?if {}", "@PARALLEL {{\n{}
 
 
 @pytest.mark.parametrize("around", AROUND)
-def test_sixteen_times_the_text_takes_no_more_than_about_sixteen_times_as_long(around: str) -> None:
+def test_parsing_takes_linear_time(around: str) -> None:
     for piece in PIECES:
-        assert grows_with_the_text(parse_micro, around, piece), repr(piece)
+        assert takes_linear_time(parse_micro, around, piece), repr(piece)

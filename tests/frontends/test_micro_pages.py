@@ -20,7 +20,7 @@ def examples(code: str, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("code", MIC_CODES)
-def test_the_bad_example_gives_the_code_and_the_good_one_nothing(code: str) -> None:
+def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
     assert (explain(code) or "").startswith(f"# {code}: {CODES[code].title}\n")
     for text in examples(code, "bad"):
         assert code in {d.code for d in parse_micro(text).diagnostics}
@@ -31,13 +31,13 @@ def test_the_bad_example_gives_the_code_and_the_good_one_nothing(code: str) -> N
     assert examples(code, "bad") or code in WITHOUT_BAD_EXAMPLE
 
 
-def test_the_front_end_gives_no_code_without_a_page_and_no_page_is_without_use() -> None:
+def test_front_end_codes_and_pages_correspond() -> None:
     folder = Path(callsheet.frontends.micro.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py"))
     assert set(re.findall(r'"(MIC\d{3})"', text)) == set(MIC_CODES)
 
 
-def test_a_thousand_errors_are_enough() -> None:
+def test_errors_are_capped_at_thousand() -> None:
     result = parse_micro('what "x"\n' * 5_000)
     codes = [d.code for d in result.diagnostics if d.is_error]
     assert (codes.count("MIC012"), codes.count("MIC006")) == (1_000, 1)

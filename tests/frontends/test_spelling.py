@@ -18,12 +18,12 @@ CORPUS = Path(__file__).parent / "corpus"
 
 
 @pytest.mark.parametrize("path", sorted((CORPUS / "good").glob("*.ltp")), ids=lambda p: p.stem)
-def test_the_corpus_of_ltp_text_looks_like_it(path: Path) -> None:
+def test_ltp_corpus_is_detected_as_ltp(path: Path) -> None:
     assert read_plan_text(path.read_text()).syntax is Syntax.LTP
 
 
 @pytest.mark.parametrize("path", sorted((CORPUS / "micro").glob("*.micro")), ids=lambda p: p.stem)
-def test_the_corpus_of_micro_cli_looks_like_it(path: Path) -> None:
+def test_micro_corpus_is_detected_as_micro(path: Path) -> None:
     assert read_plan_text(path.read_text()).syntax is Syntax.MICRO
 
 
@@ -50,23 +50,23 @@ def test_the_corpus_of_micro_cli_looks_like_it(path: Path) -> None:
         ("x,y\n1,2\n", None),
     ],
 )
-def test_the_spelling_of_a_text(text: str, syntax: Syntax | None) -> None:
+def test_syntax_of_text_is_detected(text: str, syntax: Syntax | None) -> None:
     assert read_plan_text(text).syntax is syntax
 
 
 @pytest.mark.parametrize("line", ['respond "x"', 'terminate "x"', "goto S1", 'replan "why"', "@X"])
-def test_lines_valid_in_both_syntaxes_mean_the_same(line: str) -> None:
+def test_lines_valid_in_both_syntaxes_mean_same(line: str) -> None:
     assert read_plan_text(line).result.plan == parse(line).plan == parse_micro(line).plan
 
 
-def test_a_text_of_both_is_read_as_the_one_in_which_it_is_a_plan() -> None:
+def test_ambiguous_text_is_read_in_syntax_where_it_is_plan() -> None:
     text = 'S1: @FETCH_PAGE (url="x") > $p\nrespond "all of" $p\n'
     reading = read_plan_text(text)
     assert reading.syntax is Syntax.MICRO
     assert reading.result.require() == parse_micro(text).plan
 
 
-def test_lines_of_code_in_a_text_do_not_tell() -> None:
+def test_code_lines_in_text_are_not_evidence() -> None:
     text = 'S1: @EXEC_CODE (code=r"""\nsearch "x"\nread "y"\n""", language="python") > $a\nS2: @X (\n'
     reading = read_plan_text(text)
     assert reading.syntax is Syntax.LTP
@@ -75,7 +75,7 @@ def test_lines_of_code_in_a_text_do_not_tell() -> None:
 
 @given(plans())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_every_plan_in_canonical_ltp_text_is_read_as_that(plan: Plan) -> None:
+def test_canonical_ltp_is_detected_as_ltp(plan: Plan) -> None:
     reading = read_plan_text(format_plan(plan))
     assert reading.syntax is Syntax.LTP
     assert reading.result.plan == plan
@@ -83,7 +83,7 @@ def test_every_plan_in_canonical_ltp_text_is_read_as_that(plan: Plan) -> None:
 
 @given(plans())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_converted_plans_mean_the_same(plan: Plan) -> None:
+def test_converted_plans_are_equivalent(plan: Plan) -> None:
     """to(micro) is refused, or reads back to the same plan whose LTP text is the same."""
     micro = ""
     try:
@@ -99,7 +99,7 @@ def test_converted_plans_mean_the_same(plan: Plan) -> None:
     assert read_plan_text(micro, syntax=Syntax.MICRO).result.plan == plan
 
 
-def test_strict_reading_makes_loose_spellings_errors_in_both() -> None:
+def test_strict_mode_makes_loose_spellings_errors_in_both() -> None:
     loose = {"ltp": "S1: respond 'x'", "micro": 'search (query="x")\nrespond hits'}
     for name, text in loose.items():
         assert read_plan_text(text, syntax=Syntax(name)).result.plan is not None
@@ -113,7 +113,7 @@ def test_strict_reading_makes_loose_spellings_errors_in_both() -> None:
         ('S1: @A ()\n\nLAST: @RESPOND ("x")', "LAST", 3),
     ],
 )
-def test_a_refusal_names_the_step_and_its_place(plan: str, step: str, line: int) -> None:
+def test_refusal_names_step_and_position(plan: str, step: str, line: int) -> None:
     result = parse(plan)
     with pytest.raises(CallsheetError) as refused:
         format_as(Syntax.MICRO, result.require())
@@ -123,6 +123,6 @@ def test_a_refusal_names_the_step_and_its_place(plan: str, step: str, line: int)
     assert result.source.position(said.span.start).line == line
 
 
-def test_many_lines_are_looked_at_in_little_time() -> None:
+def test_detection_in_many_lines_takes_bounded_time() -> None:
     look = look_of('search "x" > r\n' * 100_000)
     assert look.micro == 5_000

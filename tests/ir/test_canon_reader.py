@@ -78,7 +78,7 @@ def refusal(data: object) -> str:
     return found.message.removeprefix(prefix)
 
 
-def test_a_plan_with_every_field_is_read_and_written_back() -> None:
+def test_plan_with_every_field_round_trips() -> None:
     assert plan_to_json(plan_from_json(PLAN)) == PLAN
     assert plan_from_json(MappingProxyType(PLAN)) == plan_from_json(PLAN)
 
@@ -139,17 +139,17 @@ def test_noncanonical_input_is_refused_with_its_position(pointer: str, value: ob
 
 
 @pytest.mark.parametrize("data", [None, [], "{}", 1])
-def test_a_document_that_is_no_object_is_refused(data: object) -> None:
+def test_non_object_document_is_refused(data: object) -> None:
     assert refusal(data).startswith("expected an object, found ")
 
 
-def test_a_missing_field_is_named() -> None:
+def test_missing_field_is_named() -> None:
     data = copy.deepcopy(PLAN)
     del data["steps"][0]["foreach"]["in"]
     assert refusal(data) == f"{S1}/foreach/in: the field is missing"
 
 
-def test_nesting_beyond_the_stack_is_refused() -> None:
+def test_nesting_beyond_stack_is_refused() -> None:
     value: Any = 1
     for _ in range(100_000):
         value = [value]
@@ -168,7 +168,7 @@ NAMES = st.sampled_from(
 
 
 def containers(data: Any) -> Iterator[Any]:
-    """All objects and arrays in JSON data, itself among them."""
+    """All objects and arrays in JSON data, including itself."""
     if isinstance(data, dict | list):
         yield data
         for item in data.values() if isinstance(data, dict) else data:
@@ -197,7 +197,7 @@ def mutated(draw: st.DrawFn) -> Any:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(mutated())
-def test_a_changed_form_is_refused_or_is_the_form_of_what_it_reads_as(data: Any) -> None:
+def test_modified_form_is_refused_or_canonical(data: Any) -> None:
     """read(data) is refused with CFG001, or write(read(data)) == data, to the byte."""
     try:
         plan = plan_from_json(data)
@@ -209,6 +209,6 @@ def test_a_changed_form_is_refused_or_is_the_form_of_what_it_reads_as(data: Any)
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plans() | dag_plans())
-def test_every_form_that_is_written_is_read(plan: Plan) -> None:
+def test_written_forms_are_readable(plan: Plan) -> None:
     """read(write(plan)) == plan."""
     assert plan_from_json(json.loads(plan_bytes(plan))) == plan

@@ -19,12 +19,12 @@ def _collecting() -> Iterator[None]:
     assert gc.isenabled()
 
 
-def test_collection_is_disabled_inside_the_context() -> None:
+def test_collection_is_disabled_inside_context() -> None:
     with collector_rests(True):
         assert not gc.isenabled()
 
 
-def test_many_new_objects_are_moved_to_the_oldest_generation() -> None:
+def test_many_new_objects_are_moved_to_oldest_generation() -> None:
     with collector_rests(True):
         kept = [[number] for number in range(200_000)]
         assert gc.get_count()[0] >= len(kept)
@@ -32,7 +32,7 @@ def test_many_new_objects_are_moved_to_the_oldest_generation() -> None:
     assert gc.get_freeze_count() == 0
 
 
-def test_little_asks_nothing_that_takes_as_long_as_there_are_objects() -> None:
+def test_small_allocations_do_not_scan_objects() -> None:
     with patch("gc.get_freeze_count") as asked, collector_rests(True):
         pass
     asked.assert_not_called()

@@ -18,41 +18,41 @@ def control(text: str) -> Control:
     return control_of(flow_of(plan))
 
 
-def test_steps_that_a_jump_skips_depend_on_it() -> None:
+def test_steps_skipped_by_jump_depend_on_it() -> None:
     found = control('S1: ?IF ($a == "x") THEN GOTO S3\nS2: @A > $y\nS3: @B > $z\nS4: @RESPOND ($y)')
     assert found.guards() == [[0], [0], [], []]
     assert found.variables(0) == {"y"}
 
 
-def test_a_guarded_call_decides_about_itself_alone() -> None:
+def test_guarded_call_controls_only_itself() -> None:
     found = control('S1: ?IF ($a == "x") THEN @A > $y\nS2: @B > $z\nS3: @RESPOND ($y)')
     assert found.guards() == [[0], [], []]
     assert found.variables(0) == {"y"}
 
 
-def test_steps_after_a_guarded_end_depend_on_it() -> None:
+def test_steps_after_guarded_end_depend_on_it() -> None:
     found = control('S1: ?IF ($a == "x") THEN TERMINATE ("no")\nS2: @B > $z\nS3: @RESPOND ("ok")')
     assert found.guards()[1:] == [[0], [0]]
 
 
-def test_a_failure_that_jumps_decides() -> None:
+def test_failure_with_jump_controls() -> None:
     found = control('S1: @A > $x ON_FAIL GOTO S3\nS2: @B > $y\nS3: @RESPOND ("ok")')
     assert found.guards() == [[], [0], []]
 
 
-def test_an_answer_that_may_be_empty_decides_about_what_follows() -> None:
+def test_possibly_empty_respond_controls_later_steps() -> None:
     found = control('S1: @RESPOND ($x)\nS2: @B > $y\nS3: @RESPOND ("ok")')
     assert found.guards()[1] == [0]
 
 
-def test_a_member_of_a_group_decides_when_the_group_has_ended() -> None:
+def test_group_member_controls_after_group() -> None:
     found = control(
         '@PARALLEL {\nS1: @A > $x ON_FAIL TERMINATE ("no")\nS2: @B > $y\n}\nS3: @C > $z\nS4: @RESPOND ("ok")'
     )
     assert found.guards() == [[], [], [0], [0]]
 
 
-def test_guards_of_guards_count() -> None:
+def test_nested_guards_count() -> None:
     found = control(
         'S1: ?IF ($a == 1) THEN TERMINATE ("1")\nS2: ?IF ($b == 1) THEN TERMINATE ("2")\nS3: @A > $x\n'
         'S4: @RESPOND ("ok")'
@@ -62,7 +62,7 @@ def test_guards_of_guards_count() -> None:
     assert all_guards(direct, 2) == {0, 1}
 
 
-def test_steps_of_a_loop_stand_in_a_cycle_and_others_do_not() -> None:
+def test_loop_steps_are_cyclic_and_others_are_not() -> None:
     found = control(
         'S1: @A > $x\nS2: ?IF ($x == "wait") THEN GOTO S1\nS3: @RESPOND ($x)',
     )
@@ -70,13 +70,13 @@ def test_steps_of_a_loop_stand_in_a_cycle_and_others_do_not() -> None:
     assert found.guards()[0] == [1]
 
 
-def test_steps_that_cannot_reach_the_end_are_known() -> None:
+def test_steps_that_cannot_reach_end_are_known() -> None:
     found = control("S1: ?IF ($q == 1) THEN GOTO S4\nS2: @A > $x\nS3: GOTO S2\nS4: @RESPOND ($x)")
     assert list(found.can_end[:4]) == [1, 0, 0, 1]
 
 
 def reaches(flow: Flow, start: int, avoided: int) -> set[int]:
-    """The nodes that a node leads to on ways that do not go through another."""
+    """The nodes reachable from a node on paths that avoid another."""
     seen, stack = {start}, [start]
     while stack:
         for node in flow.successors[stack.pop()]:
@@ -88,7 +88,7 @@ def reaches(flow: Flow, start: int, avoided: int) -> set[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(plans())
-def test_a_step_depends_on_a_branch_if_one_way_must_come_to_it_and_another_need_not(plan: Plan) -> None:
+def test_step_depends_on_branch_with_unavoidable_and_avoidable_path(plan: Plan) -> None:
     flow = flow_of(plan)
     found = control_of(flow)
     if not all(found.can_end[node] for node in range(len(plan.steps))):
@@ -108,7 +108,7 @@ def test_a_step_depends_on_a_branch_if_one_way_must_come_to_it_and_another_need_
 
 
 @pytest.mark.parametrize("count", [20_000])
-def test_a_long_plan_of_guards_is_quick(count: int) -> None:
+def test_long_guarded_plan_takes_bounded_time(count: int) -> None:
     lines = [f'S{n}: ?IF ($a == {n}) THEN TERMINATE ("{n}")' for n in range(1, count)]
     found = control("\n".join([*lines, f"S{count}: @RESPOND ($a)"]))
     assert sum(map(len, found.guards())) < 3 * count

@@ -22,43 +22,43 @@ def flow(text: str) -> Flow:
     return flow_of(plan_of(text))
 
 
-def test_steps_follow_one_another_to_the_end() -> None:
+def test_steps_are_sequential() -> None:
     assert flow("S1: @A ()\nS2: @B ()").successors == [[1], [2], [], [0]]
 
 
-def test_a_failure_leads_elsewhere_or_to_the_end() -> None:
+def test_failure_leads_elsewhere_or_to_end() -> None:
     text = 'S1: @A () ON_FAIL GOTO S3\nS2: @B () ON_FAIL TERMINATE ("x")\nS3: @C ()'
     assert flow(text).successors[:3] == [[2, 1], [3, 2], [3]]
 
 
-def test_a_guarded_jump_may_fall_through_and_another_may_not() -> None:
+def test_guarded_jump_falls_through_and_unguarded_does_not() -> None:
     assert flow("S1: ?IF ($a == 1) THEN GOTO S3\nS2: GOTO S1\nS3: @A ()").successors[:2] == [[2, 1], [0]]
 
 
-def test_jumps_of_members_start_at_the_end_of_their_group() -> None:
+def test_member_jumps_start_at_end_of_group() -> None:
     text = "@PARALLEL {\nS1: @A () ON_FAIL GOTO S4\nS2: @B ()\n}\nS3: @C ()\nS4: @D ()"
     assert flow(text).successors[:2] == [[1], [3, 2]]
 
 
-def test_members_after_an_unconditional_control_add_no_successors() -> None:
+def test_members_after_unconditional_control_add_no_successors() -> None:
     text = '@PARALLEL {\nS1: @A () ON_FAIL GOTO S4\nS2: TERMINATE ("x")\nS3: GOTO S1\n}\nS4: @C ()'
     assert flow(text).successors[2] == [3, 4]
 
 
-def test_a_jump_into_a_group_starts_there_so_that_the_members_below_act() -> None:
+def test_jump_into_group_runs_target_and_later_members() -> None:
     text = '@PARALLEL {\nS1: TERMINATE ("x")\nS2: @A ()\n}\nS3: ?IF ($a == 1) THEN GOTO S2\nS4: @C ()'
     assert flow(text).successors[1] == [4, 2]
     assert flow(text.replace("GOTO S2", "GOTO S1")).successors[1] == [4]
 
 
-def test_an_answer_falls_through_only_if_it_may_be_empty() -> None:
+def test_respond_falls_through_only_if_possibly_empty() -> None:
     maybe, never = flow("S1: @RESPOND ($a)\nS2: @A ()"), flow('S1: @RESPOND ("x $a")\nS2: @A ()')
 
     assert (maybe.successors[0], maybe.if_empty) == ([2, 1], {0})
     assert (never.successors[0], never.if_empty) == ([2], set())
 
 
-def test_outputs_of_members_are_set_behind_their_group() -> None:
+def test_member_outputs_are_set_after_group() -> None:
     text = "@PARALLEL {\nS1: @A () > $a\nS2: ?IF ($x == 1) THEN @B () > $b\n}\nS3: @C ($a)"
     found = flow(text).definitions
     assert [(d.step, d.committed, d.sure) for d in (*found["a"], *found["b"])] == [
@@ -67,13 +67,13 @@ def test_outputs_of_members_are_set_behind_their_group() -> None:
     ]
 
 
-def test_a_jump_into_a_group_leaves_out_the_members_above() -> None:
+def test_jump_into_group_skips_earlier_members() -> None:
     text = "@PARALLEL {\nS1: @A () > $a\nS2: @B () > $b\n}\nS3: ?IF ($a == 1) THEN GOTO S2"
     found = flow(text).definitions
     assert [found["a"][0].sure, found["b"][0].sure] == [False, True]
 
 
-def test_a_step_reads_what_it_does_not_set_itself() -> None:
+def test_step_does_not_read_its_own_output() -> None:
     text = 'S1: ?FOREACH ($i IN $l) THEN ?IF ($i == $c) THEN @A ($i, $x) > $o ON_FAIL TERMINATE ("$o $i $m")'
     step = plan_of(text).steps[0]
     assert [(u.ref.name, u.place) for u in uses_of(step, 0)] == [
@@ -84,7 +84,7 @@ def test_a_step_reads_what_it_does_not_set_itself() -> None:
     ]
 
 
-def test_feeders_are_the_nearest_steps_above_that_may_have_set_a_variable() -> None:
+def test_feeders_are_nearest_steps_above_that_may_have_set_variable() -> None:
     text = (
         "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B () > $a\nS3: @C ($a) > $c\n"
         "S4: @D () > $a\nS5: @RESPOND ($a, $c)"
@@ -108,8 +108,8 @@ def _reached_without(successors: list[list[int]], root: int, left_out: int) -> s
     )
 )
 @settings(max_examples=150, deadline=None)
-def test_a_dominator_is_a_node_without_which_there_is_no_way(successors: list[list[int]]) -> None:
-    """Walking up the tree gives exactly the nodes whose removal cuts a node off from the root."""
+def test_dominator_is_on_every_path(successors: list[list[int]]) -> None:
+    """The ancestors in the tree are exactly the nodes whose removal disconnects a node from the root."""
     dominator = immediate_dominators(successors, 0)
     reached = _reached_without(successors, 0, -1)
 
@@ -129,7 +129,7 @@ def test_a_dominator_is_a_node_without_which_there_is_no_way(successors: list[li
 
 @given(plans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_edges_stay_inside_the_plan_and_the_end_leads_nowhere(plan: Plan) -> None:
+def test_edges_stay_in_plan_and_end_has_no_successor(plan: Plan) -> None:
     found = flow_of(plan)
 
     assert found.successors[found.end] == []

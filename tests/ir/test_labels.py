@@ -13,7 +13,7 @@ LABELS = st.builds(Label, st.booleans(), st.none() | st.frozensets(NAMES))
 
 
 @given(LABELS, LABELS, LABELS)
-def test_joins_are_those_of_a_lattice(a: Label, b: Label, c: Label) -> None:
+def test_joins_form_lattice(a: Label, b: Label, c: Label) -> None:
     assert a.join(a) == a
     assert a.join(b) == b.join(a)
     assert a.join(b).join(c) == a.join(b.join(c))
@@ -21,7 +21,7 @@ def test_joins_are_those_of_a_lattice(a: Label, b: Label, c: Label) -> None:
 
 
 @given(LABELS, LABELS)
-def test_both_parts_flow_to_their_join_and_the_join_lowers_nothing(a: Label, b: Label) -> None:
+def test_operands_flow_to_join(a: Label, b: Label) -> None:
     both = a.join(b)
     assert a.flows_to(both)
     assert b.flows_to(both)
@@ -32,12 +32,12 @@ def test_both_parts_flow_to_their_join_and_the_join_lowers_nothing(a: Label, b: 
 
 
 @given(st.lists(LABELS))
-def test_a_join_of_many_takes_all_of_them(labels: list[Label]) -> None:
+def test_join_of_many_covers_all(labels: list[Label]) -> None:
     assert all(label.flows_to(join(labels)) for label in labels)
 
 
 @given(LABELS)
-def test_a_label_is_read_as_it_is_written(label: Label) -> None:
+def test_labels_round_trip(label: Label) -> None:
     assert read_label(str(label)) == label
 
 

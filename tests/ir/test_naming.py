@@ -62,7 +62,7 @@ PLANS = st.builds(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(PLANS)
-def test_the_bytes_of_a_plan_are_those_of_its_json_form(plan: Plan) -> None:
+def test_canonical_bytes_equal_json_form(plan: Plan) -> None:
     assert plan_bytes(plan) == canonical_bytes(plan_to_json(plan))
 
 

@@ -29,8 +29,8 @@ def ancestors(waits: list[list[int]], step: int) -> set[int]:
 
 
 @given(GRAPHS)
-def test_a_step_precedes_another_where_it_is_an_ancestor_of_it(waits: list[list[int]]) -> None:
-    """Steps in circles, and behind them, have no order."""
+def test_ancestors_precede(waits: list[list[int]]) -> None:
+    """Steps in cycles, and those after them, have no order."""
     order = Precedence(waits)
     known = [ancestors(waits, step) for step in range(len(waits))]
     startable = [not any(node in known[node] for node in {step, *known[step]}) for step in range(len(waits))]
@@ -40,7 +40,7 @@ def test_a_step_precedes_another_where_it_is_an_ancestor_of_it(waits: list[list[
 
 
 @given(GRAPHS)
-def test_levels_hold_every_step_once_behind_all_it_waits_for(waits: list[list[int]]) -> None:
+def test_levels_hold_every_step_once_after_dependencies(waits: list[list[int]]) -> None:
     order = Precedence(waits)
     levels = order.levels()
     assert sorted(number for level in levels for number in level) == list(range(len(waits)))
@@ -49,7 +49,7 @@ def test_levels_hold_every_step_once_behind_all_it_waits_for(waits: list[list[in
             assert level == max((order.level[other] + 1 for other in waits[step]), default=0)
 
 
-def test_many_questions_about_far_ancestors_take_one_walk_for_thousands() -> None:
+def test_repeated_queries_about_far_ancestors_share_walk() -> None:
     def answering(count: int) -> float:
         waits = [[] if i < 3 else [i - 1 - (i * 7) % 3, i - 1 - (i * 11) % 3] for i in range(count)]
         pairs = [(i // 3 * 2, i) for i in range(count)]

@@ -112,14 +112,14 @@ class Bench:
 
 
 class Boom(Exception):
-    """What a scripted tool raises to fail."""
+    """Raised by a scripted tool to fail."""
 
 
 Script = Callable[[dict[str, Any]], JSON]
 
 
 class Played(NamedTuple):
-    """A run to its end: the result, the calls in the order they left, the seconds it took."""
+    """A completed run: the result, the calls in order of departure, the virtual seconds."""
 
     result: Result
     calls: list[CallTool | CallModel | RunAgent]
@@ -186,7 +186,7 @@ def failing(text: str = "broken") -> Script:
 
 
 def failing_for(bad: object, text: str = "broken") -> Script:
-    """A tool that fails where `x` is `bad` and gives `x` back otherwise."""
+    """A tool that fails if `x` is `bad` and returns `x` otherwise."""
 
     def call(args: dict[str, Any]) -> JSON:
         if args.get("x") == bad:

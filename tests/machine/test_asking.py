@@ -37,7 +37,7 @@ from callsheet.machine.questions import asked_from_json, asked_to_json, read_que
 
 
 class Desk:
-    """A machine and all that it waits for, by key."""
+    """A machine and all its open commands, by key."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Desk:
 # ---------------------------------------------------------------- a step asks
 
 
-def test_a_step_asks_and_its_variable_takes_the_answer() -> None:
+def test_question_answer_is_stored_in_variable() -> None:
     desk = Desk('S1: @ASK_HUMAN ("Send it to $who?", ["now", "later"]) > $when', inputs={"who": "Ada"})
     asked = desk.ask("S1.0.1").asked
     assert isinstance(asked, Question)
@@ -88,20 +88,20 @@ def test_a_step_asks_and_its_variable_takes_the_answer() -> None:
     assert desk.variables["when"] == "later"
 
 
-def test_a_yes_without_more_is_true() -> None:
+def test_plain_approval_answers_true() -> None:
     desk = Desk('S1: @ASK_HUMAN ("Go on?") > $yes')
     desk.answer("S1.0.1")
     assert desk.variables["yes"] is True
 
 
-def test_a_no_fails_the_step_and_is_not_asked_again() -> None:
+def test_denial_fails_step_and_is_not_asked_again() -> None:
     desk = Desk('S1: @ASK_HUMAN ("Go?") > $a ON_FAIL @RETRY(3) GOTO S3\nS2: @WRITE (1)\nS3: @RESPOND ($a)')
     desk.answer("S1.0.1", Verdict.DENY, by="Ada", note="not on Friday")
     assert desk.machine.result is not None
     assert desk.machine.result.response == "denied by Ada: not on Friday"
 
 
-def test_the_end_of_its_time_is_the_default() -> None:
+def test_expired_question_takes_default() -> None:
     desk = Desk('S1: @ASK_HUMAN ("Go?", timeout="3d", default="stay") > $a')
     asked = desk.ask("S1.0.1").asked
     assert isinstance(asked, Question)
@@ -110,7 +110,7 @@ def test_the_end_of_its_time_is_the_default() -> None:
     assert desk.variables["a"] == "stay"
 
 
-def test_without_a_default_it_is_a_failure_that_may_be_asked_again() -> None:
+def test_expired_question_without_default_fails_and_may_be_retried() -> None:
     desk = Desk('S1: @ASK_HUMAN ("Go?", timeout="90m") > $a ON_FAIL @RETRY(1)')
     desk.answer("S1.0.1", Verdict.EXPIRE)
     desk.answer("S1.0.2", Verdict.EXPIRE)
@@ -127,7 +127,7 @@ def test_without_a_default_it_is_a_failure_that_may_be_asked_again() -> None:
         ('schema={"type": "string"}', "prompt"),
     ],
 )
-def test_invalid_questions_are_passed_to_the_tool_for_its_error(arguments: str, wrong: str) -> None:
+def test_invalid_questions_are_passed_to_tool_for_its_error(arguments: str, wrong: str) -> None:
     desk = Desk(f"S1: @ASK_HUMAN ({arguments})")
     assert [type(command) for command in desk.waiting.values()] == [CallTool]
     (args,) = desk.calls.values()
@@ -136,7 +136,7 @@ def test_invalid_questions_are_passed_to_the_tool_for_its_error(arguments: str, 
     assert wrong in said
 
 
-def test_items_are_asked_side_by_side_and_their_answers_stand_in_order() -> None:
+def test_items_ask_concurrently_and_answers_are_in_order() -> None:
     desk = Desk('S1: ?FOREACH ($x IN $xs) THEN @ASK_HUMAN ("$x?") > $all', inputs={"xs": ["a", "b", "c"]})
     assert list(desk.waiting) == ["S1.0.1", "S1.1.1", "S1.2.1"]
     desk.answer("S1.2.1", Verdict.ANSWER, "C")
@@ -151,7 +151,7 @@ def test_items_are_asked_side_by_side_and_their_answers_stand_in_order() -> None
 SEND = 'S1: @SEND (to="$who", text="hello") > $sent ON_FAIL @RETRY(1)'
 
 
-def test_a_call_waits_for_a_yes_to_exactly_its_arguments() -> None:
+def test_call_waits_for_approval_of_exact_arguments() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "ada@x.test"})
     asked = desk.ask("S1.0.1").asked
     assert isinstance(asked, Approval)
@@ -161,7 +161,7 @@ def test_a_call_waits_for_a_yes_to_exactly_its_arguments() -> None:
     assert desk.calls == {"S1.0.1": dict(asked.args)}
 
 
-def test_an_approval_of_other_arguments_is_none() -> None:
+def test_approval_of_other_arguments_is_ignored() -> None:
     other = Desk(SEND, ["SEND"], {"who": "eve@x.test"}).ask("S1.0.1").asked.digest
     desk = Desk(SEND, ["SEND"], {"who": "ada@x.test"})
     desk.feed(Answered("S1.0.1", other, Verdict.APPROVE))
@@ -169,14 +169,14 @@ def test_an_approval_of_other_arguments_is_none() -> None:
     assert "S1.0.1" in desk.waiting
 
 
-def test_an_approval_under_another_plan_is_none() -> None:
+def test_approval_under_other_plan_is_ignored() -> None:
     other = Desk(f"{SEND}\nS2: @WRITE (1)", ["SEND"], {"who": "a"}).ask("S1.0.1").asked.digest
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     desk.feed(Answered("S1.0.1", other, Verdict.APPROVE))
     assert desk.calls == {}
 
 
-def test_an_approval_is_used_once_and_a_retry_asks_again() -> None:
+def test_approval_is_used_once_and_retry_asks_again() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     first = Answered("S1.0.1", desk.ask("S1.0.1").asked.digest, Verdict.APPROVE)
     desk.feed(first)
@@ -187,7 +187,7 @@ def test_an_approval_is_used_once_and_a_retry_asks_again() -> None:
     assert desk.calls == {}
 
 
-def test_a_call_in_doubt_that_is_made_again_is_asked_about_again() -> None:
+def test_repeated_call_in_doubt_is_asked_again() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     first = Answered("S1.0.1", desk.ask("S1.0.1").asked.digest, Verdict.APPROVE)
     desk.feed(first)
@@ -200,7 +200,7 @@ def test_a_call_in_doubt_that_is_made_again_is_asked_about_again() -> None:
     assert desk.variables["sent"] == "sent"
 
 
-def test_an_outcome_of_a_call_that_was_not_approved_changes_nothing() -> None:
+def test_outcome_of_unapproved_call_changes_nothing() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     desk.feed(Succeeded("S1.0.1", "sent"))
     assert desk.machine.result is None
@@ -219,7 +219,7 @@ def test_each_item_is_approved_separately() -> None:
     assert desk.variables["all"] == [1, "denied"]
 
 
-def test_a_second_visit_and_a_new_plan_are_asked_about_again() -> None:
+def test_second_visit_and_new_plan_are_asked_again() -> None:
     desk = Desk("S1: @WRITE ($x) > $x\nS2: ?IF ($x != 2) THEN GOTO S1", ["write".upper()], {"x": 0})
     desk.answer("S1.0.1")
     desk.feed(Succeeded("S1.0.1", 1))
@@ -228,18 +228,18 @@ def test_a_second_visit_and_a_new_plan_are_asked_about_again() -> None:
 
 @pytest.mark.parametrize("rule", ["MAIL__SEND", "SEND"])
 @pytest.mark.parametrize("called", ["MAIL__SEND", "SEND"])
-def test_no_other_name_of_a_tool_gets_around_the_rule(rule: str, called: str) -> None:
+def test_tool_aliases_do_not_bypass_rule(rule: str, called: str) -> None:
     assert isinstance(Desk(f"S1: @{called} (1)", [rule]).waiting["S1.0.1"], Ask)
 
 
-def test_models_and_agents_can_be_asked_about_too() -> None:
+def test_models_and_agents_can_need_approval() -> None:
     desk = Desk('S1: @AGENT_SOLVE ("tidy up") > $a', ["AGENT_SOLVE"])
     asked = desk.ask("S1.0.1").asked
     assert isinstance(asked, Approval)
     assert asked.inputs == ("tidy up",)
 
 
-def test_a_call_that_nobody_approves_in_time_is_denied_and_not_tried_again() -> None:
+def test_call_not_approved_in_time_is_denied_and_not_retried() -> None:
     text = "S1: @WRITE (1) > $w ON_FAIL @RETRY(3) GOTO S2\nS2: @RESPOND ($w)"
     desk = Desk(text, ["WRITE"], timeouts={"": 259_200.0})
     assert desk.ask("S1.0.1").asked.timeout == 259_200.0
@@ -249,7 +249,7 @@ def test_a_call_that_nobody_approves_in_time_is_denied_and_not_tried_again() -> 
     assert desk.machine.usage().calls == 0
 
 
-def test_a_tool_may_have_a_time_of_its_own_under_any_of_its_names() -> None:
+def test_tool_timeout_applies_under_any_name() -> None:
     text = "@PARALLEL {\n S1: @MAIL__SEND (1)\n S2: @WRITE (1)\n}"
     desk = Desk(text, ["SEND", "WRITE"], timeouts={"": 60.0, "SEND": 5.0, "X__SEND": 1.0})
     assert [desk.ask(key).asked.timeout for key in ("S1.0.1", "S2.0.1")] == [5.0, 60.0]
@@ -257,7 +257,7 @@ def test_a_tool_may_have_a_time_of_its_own_under_any_of_its_names() -> None:
     assert [desk.ask(key).asked.timeout for key in ("S1.0.1", "S2.0.1")] == [5.0, None]
 
 
-def test_an_approval_without_a_time_has_the_digest_that_it_had_before_there_were_times() -> None:
+def test_approval_without_timeout_keeps_its_digest() -> None:
     """Answers in older journals are bound to it."""
     asked = Desk("S1: @WRITE (1) > $w", ["WRITE"]).ask("S1.0.1").asked
     assert asked.digest == "aa51be8711537fb983396576f6ff3fdddb777e122ed37528c9ff49ff7b8d71e9"
@@ -265,7 +265,7 @@ def test_an_approval_without_a_time_has_the_digest_that_it_had_before_there_were
     assert timed.digest != asked.digest
 
 
-def test_other_members_of_a_group_run_while_one_waits() -> None:
+def test_other_group_members_run_while_one_waits() -> None:
     desk = Desk("@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n}\nS3: @RESPOND ($a, $b)", ["WRITE"])
     assert list(desk.calls) == ["S2.0.1"]
     desk.feed(Succeeded("S2.0.1", "read"))
@@ -275,7 +275,7 @@ def test_other_members_of_a_group_run_while_one_waits() -> None:
     assert desk.machine.result.response == "written read"
 
 
-def test_an_answer_after_a_cancellation_is_ignored() -> None:
+def test_answer_after_cancellation_is_ignored() -> None:
     desk = Desk(SEND, ["SEND"], {"who": "a"})
     ask = desk.ask("S1.0.1")
     desk.feed(Cancelled("enough"))
@@ -311,8 +311,8 @@ def _outcome(command: Awaited, choice: int) -> Event:
 
 
 @given(st.lists(st.integers(0, 20), max_size=60), st.integers(0, 3))
-def test_every_call_that_a_rule_names_has_one_yes_of_its_own(choices: list[int], items: int) -> None:
-    """And: a fold of the same events asks the same, and events told twice change nothing."""
+def test_every_call_matching_rule_has_its_own_approval(choices: list[int], items: int) -> None:
+    """A fold of the same events asks for the same, and repeated events change nothing."""
     desk = Desk(_PLAN, ["WRITE"], {"xs": list(range(items))})
     events: list[Event] = []
     made = 0
@@ -338,7 +338,7 @@ def test_every_call_that_a_rule_names_has_one_yes_of_its_own(choices: list[int],
 
 
 @given(st.text(max_size=8), st.lists(st.integers(), max_size=2), st.none() | st.floats(1, 1e6), st.booleans())
-def test_questions_survive_a_json_round_trip(
+def test_questions_survive_json_round_trip(
     prompt: str, options: list[int], timeout: float | None, has_default: bool
 ) -> None:
     question = Question(prompt, tuple(options), None, timeout, 1 if has_default else None, has_default, "d")

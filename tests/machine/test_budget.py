@@ -37,8 +37,8 @@ GROUP = "@PARALLEL {\n S1: @A ()\n S2: @B ()\n S3: @A ()\n}\nS4: @C ()"
 # ---------------------------------------------------------------- what refuses
 
 
-def test_a_call_that_was_never_made_is_not_among_what_was_used() -> None:
-    """Denied, or about to be tried again, or waiting for a yes when the run was ended."""
+def test_call_never_made_is_not_counted() -> None:
+    """Denied, about to be retried, or waiting for approval at the end of the run."""
     text = "S1: @READ (1) > $a\nS2: @WRITE (2) > $b ON_FAIL @RETRY(1, delay=5)\nS3: @READ (3) > $c"
     machine = Machine(compile_plan(plan_of(text), FACTS), None, None, ("READ",))
     (ask,) = machine.feed(Started({}))
@@ -53,7 +53,7 @@ def test_a_call_that_was_never_made_is_not_among_what_was_used() -> None:
     assert (usage.calls_by_tool, usage.retries) == ({"WRITE": 1}, 0)
 
 
-def test_a_refusal_names_limit_used_step_tool_and_the_way_out() -> None:
+def test_refusal_names_limit_usage_step_tool_and_remedy() -> None:
     result = play("S1: @A ()\nS2: @B ()\nS3: @C ()", limits=Limits(max_calls=2)).result
     assert result.refusal == Refusal("max_calls", 2, 2, "C")
     assert (result.status, result.ended_at) == (Status.FAILED, "S3")
@@ -62,20 +62,20 @@ def test_a_refusal_names_limit_used_step_tool_and_the_way_out() -> None:
     )
 
 
-def test_a_cap_holds_for_its_tool_alone_whatever_its_case() -> None:
+def test_cap_applies_to_its_tool_in_any_case() -> None:
     played = play(GROUP, limits=Limits(max_calls_by_tool={"@a": 1}))
     assert played.names == ["A", "B"]
     assert played.result.refusal == Refusal("max_calls_by_tool", 1, 1, "A")
     assert "called @A 1 times" in str(played.result.error)
 
 
-def test_a_refusal_in_a_group_takes_precedence_over_its_jumps() -> None:
+def test_refusal_in_group_precedes_jumps() -> None:
     text = "@PARALLEL {\n S1: @A () ON_FAIL GOTO S4\n S2: @B ()\n}\nS3: @C ()\nS4: @D ()"
     played = play(text, {"A": failing()}, limits=Limits(max_calls=1))
     assert (played.names, played.result.ended_at) == (["A"], "S2")
 
 
-def test_on_fail_does_not_catch_a_refusal() -> None:
+def test_on_fail_does_not_catch_refusal() -> None:
     text = 'S1: @A ()\nS2: @B () ON_FAIL @RETRY(3) GOTO S3\nS3: @RESPOND ("caught")'
     played = play(text, limits=Limits(max_calls=1))
     assert (played.names, played.result.status, played.result.ended_at) == (["A"], Status.FAILED, "S2")
@@ -88,7 +88,7 @@ def test_models_agents_and_compilations_count_as_model_calls() -> None:
     assert played.result.usage.calls_by_tool == {"LLM_EXTRACT": 1, "AGENT_SOLVE": 1, "RE-PLAN": 1}
 
 
-def test_the_repair_of_a_new_plan_is_a_call_of_its_own() -> None:
+def test_repair_of_new_plan_is_separate_call() -> None:
     bench = Bench('S1: RE-PLAN ("x")', limits=Limits(max_model_calls=2))
     bench.feed(PlanCompiled("S1.0.1", plan_of('S1: @LLM_EXTRACT ("z")'), {}, (), Spent(9, 1, repairs=1)))
     assert bench.result.refusal == Refusal("max_model_calls", 2, 2, "LLM_EXTRACT")
@@ -101,14 +101,14 @@ def test_the_repair_of_a_new_plan_is_a_call_of_its_own() -> None:
     "bounds",
     [Limits(max_model_calls=1), Limits(max_calls=1), Limits(max_calls_by_tool={"RE-PLAN": 1})],
 )
-def test_a_new_plan_is_repaired_only_where_one_more_question_has_room(bounds: Limits) -> None:
+def test_new_plan_is_repaired_only_if_budget_allows(bounds: Limits) -> None:
     for limits, may_repair in ((bounds, False), (Limits(), True)):
         (command,) = Bench('S1: RE-PLAN ("x")', limits=limits).waiting.values()
         assert isinstance(command, Compile)
         assert command.repairs is may_repair
 
 
-def test_a_call_is_held_for_a_repair_where_the_steps_beside_it_do_not_need_it() -> None:
+def test_budget_is_reserved_for_repair_unless_needed_by_concurrent_steps() -> None:
     text = '@PARALLEL {\n  S2: RE-PLAN ("x")\n  S3: @A ()\n  S4: @LLM_EXTRACT ("z")\n}'
     for most, may_repair in ((3, False), (4, True)):
         bench = Bench(text, limits=Limits(max_calls=most))
@@ -125,14 +125,14 @@ def test_a_call_is_held_for_a_repair_where_the_steps_beside_it_do_not_need_it() 
         (Limits(max_cost=0.2), Refusal("max_cost", 0.2, 0.25, "A")),
     ],
 )
-def test_the_call_that_goes_over_tokens_or_cost_is_the_last(bounds: Limits, refusal: Refusal) -> None:
+def test_call_exceeding_tokens_or_cost_is_last(bounds: Limits, refusal: Refusal) -> None:
     bench = Bench('S1: @LLM_EXTRACT ("x") > $x\nS2: @A ($x)', limits=bounds)
     bench.feed(Succeeded("S1.0.1", "v", (), Spent(10, 5, 0.25)))
     assert bench.result.refusal == refusal
     assert bench.result.variables == {"x": "v"}
 
 
-def test_tokens_that_are_used_up_leave_room_for_tools_and_none_for_models() -> None:
+def test_exhausted_tokens_stop_models_but_not_tools() -> None:
     bench = Bench('S1: @LLM_EXTRACT ("x")\nS2: @A ()\nS3: @LLM_EXTRACT ("y")', limits=Limits(max_tokens=15))
     bench.feed(Failed("S1.0.1", "no", (), Spent(10, 5)))
     assert bench.keys == ["S2.0.1"]
@@ -141,14 +141,14 @@ def test_tokens_that_are_used_up_leave_room_for_tools_and_none_for_models() -> N
 
 
 @pytest.mark.parametrize("bounds", [Limits(max_tokens=0), Limits(max_cost=0), Limits(max_model_calls=0)])
-def test_a_model_budget_of_zero_refuses_model_calls(bounds: Limits) -> None:
+def test_model_budget_of_zero_refuses_model_calls(bounds: Limits) -> None:
     bench = Bench('S1: @A ()\nS2: @LLM_EXTRACT ("x")', limits=bounds)
     commands = bench.ok("S1.0.1")
     assert [type(command) for command in commands] == [Finish]
     assert not any(isinstance(command, CallModel) for command in commands)
 
 
-def test_results_over_the_limit_of_bytes_are_the_last() -> None:
+def test_results_exceeding_byte_limit_are_last() -> None:
     played = play(
         "S1: @A () > $a\nS2: @B ()\nS3: @C ()", {"A": "é" * 4, "B": [1, "xy"]}, limits=Limits(max_bytes=9)
     )
@@ -156,14 +156,14 @@ def test_results_over_the_limit_of_bytes_are_the_last() -> None:
     assert played.variables == {"a": "éééé"}
 
 
-def test_a_loop_over_too_many_items_calls_nothing() -> None:
+def test_loop_over_too_many_items_makes_no_calls() -> None:
     text = "S1: @A () > $a\nS2: ?FOREACH ($i IN $a) THEN @WRITE ($i) > $a"
     played = play(text, {"A": [1, 2, 3]}, limits=Limits(max_items=2))
     assert (played.names, played.variables) == (["A"], {"a": [1, 2, 3]})
     assert played.result.refusal == Refusal("max_items", 2, 3)
 
 
-def test_time_that_is_up_ends_the_run_with_whatever_is_under_way() -> None:
+def test_expired_time_limit_ends_run_in_any_state() -> None:
     bench = Bench("S1: @A () > $a\nS2: @B ()", limits=Limits(max_seconds=10))
     bench.ok("S1.0.1", 1)
     bench.feed(TimeUp(10.5))
@@ -175,49 +175,49 @@ def test_time_that_is_up_ends_the_run_with_whatever_is_under_way() -> None:
 # ---------------------------------------------------------------- repeated calls
 
 
-def test_a_circle_that_makes_the_same_call_again_and_again_is_ended() -> None:
+def test_cycle_repeating_same_call_is_ended() -> None:
     played = play("S1: @A (x=$n)\nS2: @B ()\nS3: GOTO S1", inputs={"n": 7}, limits=Limits(max_repeats=2))
     assert played.names == ["A", "B"] * 3
     assert played.result.refusal == Refusal("max_repeats", 2, 2, "A")
 
 
-def test_a_circle_that_gets_nowhere_is_ended_by_the_limits_as_they_are() -> None:
+def test_endless_cycle_is_ended_by_default_limits() -> None:
     played = play("S1: @POLL () > $s\nS2: GOTO S1", {"POLL": "busy"})
     assert (played.result.refusal or ())[:2] == ("max_repeats", 1_000)
     assert len(played.names) == 1_001 < Limits().max_steps / 2
 
 
-def test_items_that_are_alike_are_no_repetition_with_the_limits_as_they_are() -> None:
+def test_equal_items_are_no_repetition_by_default() -> None:
     played = play("S1: ?FOREACH ($i IN $many) THEN @A ($i)", inputs={"many": [1] * 1_500})
     assert (len(played.names), played.result.refusal) == (1_500, None)
 
 
-def test_polling_is_possible_with_the_limits_as_they_are() -> None:
+def test_polling_is_possible_with_default_limits() -> None:
     polls = iter(["busy"] * 1_000 + ["ready"])
     text = 'S1: @POLL () > $s\nS2: ?IF ($s != "ready") THEN GOTO S1\nS3: @RESPOND ($s)'
     assert play(text, {"POLL": lambda args: next(polls)}).result.response == "ready"
 
 
-def test_a_circle_whose_calls_differ_is_no_repetition() -> None:
+def test_cycle_with_different_calls_is_no_repetition() -> None:
     count = iter(range(9))
     text = "S1: @NEXT ($n) > $n\nS2: ?IF ($n < 8) THEN GOTO S1"
     played = play(text, {"NEXT": lambda args: next(count)}, limits=Limits(max_repeats=0))
     assert (len(played.names), played.result.refusal) == (9, None)
 
 
-def test_the_same_call_in_another_place_of_the_plan_is_no_repetition() -> None:
+def test_same_call_elsewhere_in_plan_is_no_repetition() -> None:
     text = "S1: @A (1)\nS2: @A (1)\nS3: ?FOREACH ($i IN [1, 1]) THEN @A ($i)"
     assert play(text, limits=Limits(max_repeats=0)).result.refusal is None
 
 
 @pytest.mark.parametrize("back", ["S3: GOTO S2", "S3: @B () ON_FAIL GOTO S2"])
-def test_max_repeats_counts_only_steps_in_a_cycle(back: str) -> None:
+def test_max_repeats_counts_only_steps_in_cycle(back: str) -> None:
     played = play(f"S1: @A ()\nS2: @A ()\n{back}\nS4: @A ()", {"B": failing()}, limits=Limits(max_repeats=1))
     assert played.names.count("A") == 3
     assert (played.result.refusal or ())[:1] == ("max_repeats",)
 
 
-def test_a_jump_inside_a_group_leads_back_to_all_of_its_members() -> None:
+def test_jump_within_group_repeats_all_members() -> None:
     played = play("@PARALLEL {\n S1: GOTO S1\n S2: @A ()\n}", limits=Limits(max_repeats=3))
     assert played.names == ["A"] * 4
 
@@ -225,7 +225,7 @@ def test_a_jump_inside_a_group_leads_back_to_all_of_its_members() -> None:
 # ---------------------------------------------------------------- what was used
 
 
-def test_every_result_says_what_was_used() -> None:
+def test_every_result_has_usage() -> None:
     text = "S1: @A () > $a ON_FAIL @RETRY(2)\nS2: ?FOREACH ($i IN [1, 2]) THEN @B ($i)"
     usage = play(text, {"A": failing("bad")}).result.usage
     assert usage == Usage(
@@ -242,7 +242,7 @@ def test_new_limits_count_previous_usage() -> None:
     assert bench.result.refusal == Refusal("max_calls", 2, 2, "A")
 
 
-def test_without_guards_nothing_is_refused() -> None:
+def test_nothing_is_refused_without_limits() -> None:
     bounds = Limits(max_steps=3, max_calls=1, max_calls_by_tool={"A": 0}).without_guards()
     text = "S1: @A () > $n\nS2: ?IF ($n < 2000) THEN GOTO S1"
     count = iter(range(9_999))
@@ -264,12 +264,12 @@ def test_without_guards_nothing_is_refused() -> None:
         {"window": 501},
     ],
 )
-def test_a_bound_that_is_none_is_refused(bad: dict[str, object]) -> None:
+def test_invalid_limit_is_refused(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad)) if "by_tool" not in str(bad) else "A must"):
         Limits(**bad)  # type: ignore[arg-type]
 
 
-def test_limits_survive_the_journal_and_those_it_does_not_name_did_not_hold() -> None:
+def test_limits_survive_journal_and_unnamed_ones_are_off() -> None:
     limits = Limits(max_calls=3, max_calls_by_tool={"A": 1}, max_cost=None)
     assert Limits.from_json(limits.to_json()) == limits
     old = Limits.from_json({"max_steps": 10_000, "max_replans": 3, "window": 16})
@@ -289,7 +289,7 @@ def test_limits_survive_the_journal_and_those_it_does_not_name_did_not_hold() ->
         ({"k": ["a", {"kk": 1}]}, 12),
     ],
 )
-def test_sizes_are_those_of_texts_and_eight_for_each_other_value(value: object, size: int) -> None:
+def test_size_is_text_length_plus_eight_per_other_value(value: object, size: int) -> None:
     assert size_of(value) == size  # type: ignore[arg-type]
 
 
@@ -317,9 +317,7 @@ def test_limits_are_finite(name: str, value: float) -> None:
         ("At most `max_concurrency` (4) steps", "max_concurrency", 4),
     ],
 )
-def test_the_limits_that_hold_by_default_are_those_of_the_language_reference(
-    said: str, name: str, most: float
-) -> None:
+def test_default_limits_match_language_reference(said: str, name: str, most: float) -> None:
     reference = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
     assert said in reference
     assert getattr(Limits(), name) == most

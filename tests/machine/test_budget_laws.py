@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.test_laws import SEEDS, driven
-from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+from tests.machine.test_laws import SEEDS
+from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts, simulation_of
 
 from callsheet.machine import (
     Awaited,
@@ -38,7 +38,7 @@ Keys = dict[str, str]
 
 
 class World:
-    """Carries calls out, and counts on its own what they were and what they spent."""
+    """Executes calls, and independently counts them and their usage."""
 
     def __init__(self, seed: int, schedule: int, *, repairs: bool = False) -> None:
         self._repairs = repairs
@@ -94,7 +94,7 @@ def machine_of(text: str, bounds: Limits) -> Machine:
 
 
 def crashing_run(text: str, bounds: Limits, world: World, crashes: list[int]) -> Result:
-    """A run that dies after so many events each time and is folded from its events and taken up."""
+    """A run that dies after this many events each time, is folded from its events and resumed."""
     events: list[Event] = []
     run = Simulation(machine_of(text, bounds), world.respond)
     run.start(INPUTS)
@@ -117,7 +117,7 @@ def crashing_run(text: str, bounds: Limits, world: World, crashes: list[int]) ->
 
 
 def hold(result: Result, world: World, bounds: Limits) -> None:
-    """No limit was gone over, and what the run says it used is what the world counted."""
+    """No limit is exceeded, and the reported usage equals the counts of the world."""
     usage, tools = result.usage, world.tools()
     assert usage.calls_by_tool == tools
     assert usage.calls == tools.total()
@@ -135,10 +135,10 @@ def hold(result: Result, world: World, bounds: Limits) -> None:
 
 @given(plan_texts(), SEEDS, SEEDS, limits, st.lists(st.integers(0, 8), max_size=3))
 @settings(max_examples=400, deadline=None)
-def test_no_schedule_and_no_crash_goes_over_a_limit(
+def test_schedules_and_crashes_exceed_no_limit(
     text: str, seed: int, schedule: int, bounds: Limits, crashes: list[int]
 ) -> None:
-    """Random plans, limits, schedules and crashes: the calls that leave are those that were reserved."""
+    """Random plans, limits, schedules and crashes: only reserved calls are made."""
     world = World(seed, schedule)
     hold(crashing_run(text, bounds, world, crashes), world, bounds)
 
@@ -161,7 +161,7 @@ members = st.lists(
 
 @given(members, SEEDS, SEEDS, limits, st.lists(st.integers(0, 4), max_size=2))
 @settings(max_examples=200, deadline=None)
-def test_repairs_of_new_plans_side_by_side_with_calls_keep_the_limits(
+def test_repairs_beside_concurrent_calls_keep_limits(
     said: list[str], seed: int, schedule: int, bounds: Limits, crashes: list[int]
 ) -> None:
     bounds = replace(
@@ -175,8 +175,8 @@ def test_repairs_of_new_plans_side_by_side_with_calls_keep_the_limits(
 
 @given(plan_texts(), SEEDS, SEEDS, st.sampled_from([1, 3, 16]))
 @settings(max_examples=200, deadline=None)
-def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule: int, window: int) -> None:
-    """At any concurrency; what has no room fails the run and says what would have made room."""
+def test_limit_of_two_calls_allows_no_third(text: str, seed: int, schedule: int, window: int) -> None:
+    """At any concurrency; the run fails with the missing limit in the message."""
     world = World(seed, schedule)
     bounds = replace(LIMITS, max_calls=2, window=window)
     result = Simulation(machine_of(text, bounds), world.respond).run(INPUTS)
@@ -189,10 +189,8 @@ def test_with_two_calls_no_schedule_makes_a_third(text: str, seed: int, schedule
 
 @given(plan_texts(), SEEDS, SEEDS, st.lists(st.integers(0, 8), max_size=3))
 @settings(max_examples=200, deadline=None)
-def test_usage_equals_the_sum_of_the_outcomes(
-    text: str, seed: int, schedule: int, crashes: list[int]
-) -> None:
-    """Tokens, cost, bytes and repairs are those of the outcomes, also after crashes."""
+def test_usage_equals_sum_of_outcomes(text: str, seed: int, schedule: int, crashes: list[int]) -> None:
+    """Tokens, cost, bytes and repairs equal those of the outcomes, also after crashes."""
     world = World(seed, schedule, repairs=True)
     result = crashing_run(text, LIMITS, world, crashes)
     hold(result, world, LIMITS)
@@ -205,9 +203,9 @@ def test_usage_equals_the_sum_of_the_outcomes(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=100, deadline=None)
-def test_a_limit_that_is_not_reached_changes_nothing(text: str, seed: int, schedule: int) -> None:
-    """The limits that a run just needs leave it as it is."""
-    free = driven(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
+def test_unreached_limit_changes_nothing(text: str, seed: int, schedule: int) -> None:
+    """A run with exactly the limits that it needs is unchanged."""
+    free = simulation_of(machine_of(text, LIMITS), seed, schedule).run(INPUTS)
     used = free.usage
     bounds = replace(
         LIMITS,
@@ -219,6 +217,6 @@ def test_a_limit_that_is_not_reached_changes_nothing(text: str, seed: int, sched
         max_seconds=None,
         max_steps=max(1, used.steps) if free.refusal is None else LIMITS.max_steps,
     )
-    again = driven(machine_of(text, bounds), seed, schedule).run(INPUTS)
+    again = simulation_of(machine_of(text, bounds), seed, schedule).run(INPUTS)
     assert again == free
     assert again.usage == used

@@ -10,7 +10,7 @@ from callsheet.machine.notes import NoteKind
 
 
 def cast(kind: str, value: JSON) -> tuple[JSON, bool]:
-    """The stored value, and whether a warning was given."""
+    """The stored value, and whether a warning was emitted."""
     bench = Bench(f"S1: @T () > $v:{kind}")
     bench.ok("S1.0.1", value)
     warned = any(note.kind is NoteKind.CAST_FAILED for note in bench.notes)
@@ -45,7 +45,7 @@ def cast(kind: str, value: JSON) -> tuple[JSON, bool]:
         ("json", "3", 3),
     ],
 )
-def test_a_value_that_fits_is_cast(kind: str, value: JSON, made: JSON) -> None:
+def test_matching_value_is_cast(kind: str, value: JSON, made: JSON) -> None:
     found, warned = cast(kind, value)
     assert (found, type(found), warned) == (made, type(made), False)
 
@@ -66,41 +66,41 @@ def test_a_value_that_fits_is_cast(kind: str, value: JSON, made: JSON) -> None:
         ("json", "NaN"),
     ],
 )
-def test_a_value_that_does_not_fit_stays_and_a_warning_is_traced(kind: str, value: JSON) -> None:
+def test_non_matching_value_stays_with_warning(kind: str, value: JSON) -> None:
     assert cast(kind, value) == (value, True)
 
 
 @pytest.mark.parametrize("kind", ["int", "bool", "list", "json"])
-def test_the_error_of_a_failed_step_is_never_cast(kind: str) -> None:
+def test_error_of_failed_step_is_never_cast(kind: str) -> None:
     bench = Bench(f"S1: @T () > $v:{kind}")
     bench.fail("S1.0.1", "503")
     assert bench.result.variables["v"] == "503"
     assert isinstance(bench.result.variables["v"], str)
 
 
-def test_an_error_that_a_later_tool_gives_back_is_a_value_and_is_cast() -> None:
-    """The mark of an error ends where a tool has succeeded with the text."""
+def test_error_returned_as_value_is_cast() -> None:
+    """A successful call that returns the text of an error returns a plain value."""
     bench = Bench("S1: @T () > $e\nS2: @READ ($e) > $n:int")
     bench.fail("S1.0.1", "12")
     bench.ok("S2.0.1", bench.args[0]["x"])
     assert bench.result.variables == {"e": "12", "n": 12}
 
 
-def test_the_results_of_a_foreach_are_cast_item_by_item_but_for_errors() -> None:
+def test_foreach_results_are_cast_by_item_except_errors() -> None:
     played = play(
         'S1: ?FOREACH ($i IN ["1", "2", "3"]) THEN @READ ($i) > $n:int', {"READ": failing_for("2", "99")}
     )
     assert played.variables["n"] == [1, "99", 3]
 
 
-def test_a_foreach_already_gives_a_list_which_stays() -> None:
+def test_foreach_result_is_list_already() -> None:
     played = play(
         'S1: ?FOREACH ($i IN ["a", "b"]) THEN @READ ($i) > $r:list', {"READ": lambda args: args["x"]}
     )
     assert played.variables["r"] == ["a", "b"]
 
 
-def test_later_steps_see_the_cast_value() -> None:
+def test_later_steps_see_cast_value() -> None:
     bench = Bench("S1: @T () > $v:json\nS2: @T (n=$v.0)")
     bench.ok("S1.0.1", "[7]")
     assert bench.args == [{"n": 7}]

@@ -28,7 +28,7 @@ def holds(condition: str, **inputs: JSON) -> bool:
         ("3", "!=", 4),
     ],
 )
-def test_two_values_that_read_as_numbers_compare_as_numbers(a: JSON, op: str, b: JSON) -> None:
+def test_numeric_values_compare_as_numbers(a: JSON, op: str, b: JSON) -> None:
     assert holds(f"$a {op} $b", a=a, b=b)
 
 
@@ -45,7 +45,7 @@ def test_two_values_that_read_as_numbers_compare_as_numbers(a: JSON, op: str, b:
         ("nan", "nan", True),
     ],
 )
-def test_all_other_values_are_equal_where_their_texts_are(a: JSON, b: JSON, same: bool) -> None:
+def test_other_values_compare_as_text(a: JSON, b: JSON, same: bool) -> None:
     assert holds("$a == $b", a=a, b=b) is same
     assert holds("$a != $b", a=a, b=b) is not same
 
@@ -54,19 +54,19 @@ def test_all_other_values_are_equal_where_their_texts_are(a: JSON, b: JSON, same
 @pytest.mark.parametrize(
     ("a", "b"), [("a", "b"), ("b", "a"), ("x", 1), (None, 0), (True, 0), ([], []), ("", "")]
 )
-def test_an_ordering_of_anything_but_two_numbers_is_false(op: str, a: JSON, b: JSON) -> None:
+def test_ordering_of_non_numbers_is_false(op: str, a: JSON, b: JSON) -> None:
     assert not holds(f"$a {op} $b", a=a, b=b)
 
 
 @pytest.mark.parametrize("word", ["true", "TRUE", "True", " true ", True])
-def test_a_bool_equals_its_word_in_any_case(word: JSON) -> None:
+def test_bool_equals_its_word_in_any_case(word: JSON) -> None:
     assert holds("$a == true", a=word)
     assert holds("true == $a", a=word)
     assert not holds("$a == false", a=word)
 
 
 @pytest.mark.parametrize("other", [1, "1", "yes", None, ""])
-def test_a_bool_equals_nothing_but_its_word(other: JSON) -> None:
+def test_bool_equals_only_its_word(other: JSON) -> None:
     assert not holds("$a == true", a=other)
 
 
@@ -83,7 +83,7 @@ def test_a_bool_equals_nothing_but_its_word(other: JSON) -> None:
         (1234, 23),
     ],
 )
-def test_contains_looks_for_text_a_member_or_a_key(whole: JSON, part: JSON) -> None:
+def test_contains_searches_text_list_and_keys(whole: JSON, part: JSON) -> None:
     assert holds("$a contains $b", a=whole, b=part)
 
 
@@ -91,7 +91,7 @@ def test_contains_looks_for_text_a_member_or_a_key(whole: JSON, part: JSON) -> N
     ("whole", "part"),
     [("bug", "BUG"), (["a bug"], "bug"), ({"k": "bug"}, "bug"), (None, "x"), ([], "x"), ("abc", None)],
 )
-def test_contains_does_not_hold_elsewhere(whole: JSON, part: JSON) -> None:
+def test_contains_is_false_for_other_types(whole: JSON, part: JSON) -> None:
     assert not holds("$a contains $b", a=whole, b=part)
 
 
@@ -118,12 +118,12 @@ def test_conditions_combine() -> None:
     assert not holds("$a == 1 AND ($b == 1 OR $c == 1)", a=1, b=0, c=0)
 
 
-def test_either_side_may_be_any_value() -> None:
+def test_either_operand_may_be_any_value() -> None:
     assert holds('"<$a>" == "<1>"', a=1)
     assert holds("$a.b.0 == [1]", a={"b": [[1]]})
 
 
-def test_a_step_whose_condition_does_not_hold_never_runs_and_sets_nothing() -> None:
+def test_step_with_false_condition_never_runs() -> None:
     bench = Bench('S1: ?IF (1 == 2) THEN @T () > $r\nS2: @RESPOND ("end")')
     assert bench.result.response == "end"
     assert bench.result.variables == {}
@@ -134,8 +134,8 @@ NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(NUMBERS, NUMBERS)
-def test_numbers_are_ordered_in_exactly_one_way(a: float, b: float) -> None:
-    """Of <, == and > one holds, and the others follow from it."""
+def test_number_order_is_total(a: float, b: float) -> None:
+    """Exactly one of <, == and > holds, and the other operators follow."""
     inputs = {"a": a, "b": b}
     assert [holds(f"$a {op} $b", **inputs) for op in ("<", "==", ">")].count(True) == 1
     assert holds("$a <= $b", **inputs) is not holds("$a > $b", **inputs)
@@ -146,7 +146,7 @@ SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=4)
 
 
 @given(SCALARS, SCALARS)
-def test_equality_goes_both_ways(a: JSON, b: JSON) -> None:
-    """a == b exactly where b == a, and != is its opposite."""
+def test_equality_is_symmetric(a: JSON, b: JSON) -> None:
+    """a == b if and only if b == a, and != is the negation."""
     assert holds("$a == $b", a=a, b=b) is holds("$b == $a", a=a, b=b)
     assert holds("$a != $b", a=a, b=b) is not holds("$a == $b", a=a, b=b)

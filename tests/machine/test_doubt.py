@@ -40,28 +40,28 @@ def ended(machine: Machine) -> Result:
     return machine.result
 
 
-def test_a_value_that_is_decided_passes_the_cast_of_the_step() -> None:
+def test_decided_value_is_cast() -> None:
     machine, _ = begun(ToolFacts())
     assert machine.feed(Doubted("S1.0.1", "lost")) == []
     machine.feed(Decided("S1.0.1", TookPlace("7")))
     assert ended(machine).variables["a"] == 7
 
 
-def test_by_default_a_call_in_doubt_stays_open() -> None:
+def test_by_default_call_in_doubt_stays_open() -> None:
     machine, _ = begun(ToolFacts())
     assert machine.feed(Doubted("S1.0.1", "lost")) == []
     assert machine.open_keys() == ("S1.0.1",)
 
 
-def test_a_policy_to_fail_makes_no_further_attempt() -> None:
-    """A planned retry would be the repetition that nobody asked for."""
+def test_fail_policy_makes_no_further_attempt() -> None:
+    """A planned retry would repeat a call that may have happened."""
     machine, _ = begun(ToolFacts(on_in_doubt=OnInDoubt.FAIL))
     commands = machine.feed(Doubted("S1.0.1", "lost"))
     assert not any(isinstance(command, CallTool) for command in commands)
     assert "the policy is to fail it" in ended(machine).response
 
 
-def test_a_policy_to_retry_delivers_the_same_call_again_until_a_person_has_to_look() -> None:
+def test_retry_policy_redelivers_until_bound() -> None:
     machine, call = begun(ToolFacts(on_in_doubt=OnInDoubt.RETRY))
     for _ in range(MOST_REDELIVERIES):
         assert machine.feed(Doubted("S1.0.1", "lost")) == [call]
@@ -69,21 +69,21 @@ def test_a_policy_to_retry_delivers_the_same_call_again_until_a_person_has_to_lo
     assert machine.open_keys() == ("S1.0.1",)
 
 
-def test_a_call_that_is_made_again_counts_against_the_budget() -> None:
+def test_repeated_call_counts_against_budget() -> None:
     machine, _ = begun(ToolFacts(on_in_doubt=OnInDoubt.RETRY), Limits(max_calls=1))
     machine.feed(Doubted("S1.0.1", "lost"))
     assert ended(machine).status is Status.FAILED
     assert "max_calls" in str(ended(machine).error)
 
 
-def test_a_probe_looks_before_anybody_is_asked() -> None:
+def test_probe_runs_before_question() -> None:
     machine, call = begun(ToolFacts(Effect.PROBE))
     assert machine.feed(Doubted("S1.0.1", "lost")) == [Probe("S1.0.1", "S1", call)]
     machine.feed(Decided("S1.0.1", TookPlace("7"), by="probe"))
     assert ended(machine).variables["a"] == 7
 
 
-def test_a_call_that_its_probe_does_not_find_is_made_again_a_few_times() -> None:
+def test_call_not_found_by_probe_is_repeated_bounded_times() -> None:
     machine, call = begun(ToolFacts(Effect.PROBE))
     for _ in range(MOST_REDELIVERIES):
         machine.feed(Doubted("S1.0.1", "lost"))
@@ -93,7 +93,7 @@ def test_a_call_that_its_probe_does_not_find_is_made_again_a_few_times() -> None
     assert machine.feed(Decided("S1.0.1", Decision.RETRY)) == [call]
 
 
-def test_a_probe_that_cannot_tell_leaves_the_call_to_its_policy() -> None:
+def test_inconclusive_probe_falls_back_to_policy() -> None:
     machine, _ = begun(ToolFacts(Effect.PROBE, on_in_doubt=OnInDoubt.FAIL))
     machine.feed(Doubted("S1.0.1", "lost"))
     machine.feed(Doubted("S1.0.1", "the probe cannot tell"))
@@ -101,14 +101,14 @@ def test_a_probe_that_cannot_tell_leaves_the_call_to_its_policy() -> None:
 
 
 @pytest.mark.parametrize(("unsettled", "delivery"), [(True, "S1.0.1"), (False, "")])
-def test_a_retry_is_the_same_delivery_only_if_the_answer_was_lost(unsettled: bool, delivery: str) -> None:
+def test_retry_is_redelivery_only_after_lost_answer(unsettled: bool, delivery: str) -> None:
     machine, _ = begun(ToolFacts(Effect.KEYED))
     (again,) = machine.feed(Failed("S1.0.1", "no", unsettled=unsettled))
     assert isinstance(again, CallTool)
     assert (again.key, again.delivery) == ("S1.0.2", delivery)
 
 
-def test_a_definite_failure_ends_a_delivery() -> None:
+def test_definite_failure_ends_delivery() -> None:
     machine, _ = begun(ToolFacts(Effect.KEYED))
     machine.feed(Failed("S1.0.1", "lost", unsettled=True))
     (third,) = machine.feed(Failed("S1.0.2", "refused"))
@@ -116,7 +116,7 @@ def test_a_definite_failure_ends_a_delivery() -> None:
     assert third.delivery == ""
 
 
-def test_a_run_in_doubt_can_be_cancelled_and_asks_for_nothing_more() -> None:
+def test_run_in_doubt_can_be_cancelled_and_issues_no_commands() -> None:
     machine, _ = begun(ToolFacts(Effect.PROBE))
     machine.feed(Doubted("S1.0.1", "lost"))
     machine.feed(Cancelled("enough"))

@@ -27,14 +27,14 @@ from callsheet.machine import (
 from callsheet.machine.keys import Key, parse_key
 
 
-def test_an_unknown_key_changes_nothing() -> None:
+def test_unknown_key_changes_nothing() -> None:
     bench = Bench("S1: @A ()")
     for event in (Succeeded("S9.0.1", 1), Failed("S1.1.1", "x"), TimerFired("S1.0.2")):
         assert bench.feed(event) == []
     assert bench.machine.open_keys() == ("S1.0.1",)
 
 
-def test_a_repeated_outcome_changes_nothing() -> None:
+def test_repeated_outcome_changes_nothing() -> None:
     bench = Bench("@PARALLEL {\n S1: @A () > $a\n S2: @B ()\n}")
     bench.ok("S1.0.1", "first")
     assert bench.ok("S1.0.1", "second") == bench.fail("S1.0.1") == []
@@ -42,7 +42,7 @@ def test_a_repeated_outcome_changes_nothing() -> None:
     assert bench.result.variables == {"a": "first"}
 
 
-def test_the_late_answer_of_a_failed_attempt_changes_nothing() -> None:
+def test_late_answer_of_failed_attempt_changes_nothing() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1", "timeout")
     assert bench.ok("S1.0.1", "late") == []
@@ -51,33 +51,33 @@ def test_the_late_answer_of_a_failed_attempt_changes_nothing() -> None:
     assert bench.result.variables == {"a": "in time"}
 
 
-def test_a_timer_that_fires_twice_makes_one_call() -> None:
+def test_timer_fired_twice_makes_one_call() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1")
     assert len(bench.fire("S1.0.2")) == 1
     assert bench.fire("S1.0.2") == []
 
 
-def test_a_timer_for_a_call_under_way_makes_no_call() -> None:
+def test_timer_for_call_in_flight_makes_no_call() -> None:
     assert Bench("S1: @A ()").fire("S1.0.1") == []
 
 
 @pytest.mark.parametrize("event", [Succeeded("S1.0.2", 1), Failed("S1.0.2", "x")])
-def test_an_attempt_that_has_not_left_has_no_outcome(event: Event) -> None:
+def test_attempt_not_started_has_no_outcome(event: Event) -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2)")
     bench.fail("S1.0.1")
     assert bench.feed(event) == []
     assert isinstance(bench.fire("S1.0.2")[0], CallTool)
 
 
-def test_a_plan_that_no_replan_asked_for_is_not_run() -> None:
+def test_unrequested_plan_is_not_run() -> None:
     bench = Bench('S1: @A ()\nS2: @RESPOND ("mine")')
     bench.compiled("S1.0.1", 'S1: @RESPOND ("other")')
     bench.ok("S1.0.1")
     assert bench.result.response == "mine"
 
 
-def test_events_after_the_end_are_ignored() -> None:
+def test_events_after_end_are_ignored() -> None:
     bench = Bench('S1: @RESPOND ("end")')
     before = bench.result
     for event in (
@@ -90,21 +90,21 @@ def test_events_after_the_end_are_ignored() -> None:
     assert bench.result is before
 
 
-def test_decided_retry_makes_the_call_again_under_its_key() -> None:
+def test_decided_retry_repeats_call_under_its_key() -> None:
     bench = Bench("S1: @A (v=1) > $a")
     assert bench.decide("S1.0.1", Decision.RETRY) == [CallTool("S1.0.1", "S1", "A", {"v": 1})]
     bench.ok("S1.0.1", "again")
     assert bench.result.variables == {"a": "again"}
 
 
-def test_decided_skip_goes_on_with_null() -> None:
+def test_decided_skip_continues_with_null() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL TERMINATE\nS2: @B ()")
     bench.decide("S1.0.1", Decision.SKIP)
     assert bench.keys == ["S2.0.1"]
     assert bench.machine.variables() == {"a": None}
 
 
-def test_decided_fail_takes_the_way_of_a_failure() -> None:
+def test_decided_fail_follows_failure_path() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL GOTO S3\nS2: @B ()\nS3: @C ()")
     bench.decide("S1.0.1", Decision.FAIL)
     assert bench.keys == ["S3.0.1"]
@@ -112,20 +112,20 @@ def test_decided_fail_takes_the_way_of_a_failure() -> None:
 
 
 def test_decided_fail_makes_no_other_attempt() -> None:
-    """A call in doubt may have happened: only `retry` may make it again."""
+    """A call in doubt may have happened: only `retry` may repeat it."""
     bench = Bench('S1: @A () > $a ON_FAIL @RETRY(3) TERMINATE ("gone")')
     bench.decide("S1.0.1", Decision.FAIL)
     assert bench.result.response == "gone"
 
 
-def test_a_decision_on_nothing_changes_nothing() -> None:
+def test_decision_without_doubt_changes_nothing() -> None:
     bench = Bench("S1: @A ()")
     for decision in Decision:
         assert bench.decide("S2.0.1", decision) == []
     assert bench.machine.open_keys() == ("S1.0.1",)
 
 
-def test_cancelling_ends_the_run_with_the_variables_of_that_moment() -> None:
+def test_cancelling_ends_run_with_current_variables() -> None:
     bench = Bench("S1: @A () > $a\n@PARALLEL {\n S2: @B () > $b\n S3: @C ()\n}", inputs={"i": 1})
     bench.ok("S1.0.1", "kept")
     bench.ok("S2.0.1", "not committed")
@@ -135,7 +135,7 @@ def test_cancelling_ends_the_run_with_the_variables_of_that_moment() -> None:
     assert bench.machine.open_keys() == ()
 
 
-def test_a_run_is_cancelled_while_it_waits() -> None:
+def test_run_is_cancelled_during_retry_wait() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1")
     bench.cancel()
@@ -143,7 +143,7 @@ def test_a_run_is_cancelled_while_it_waits() -> None:
     assert (bench.result.status, bench.machine.open_keys()) == (Status.CANCELLED, ())
 
 
-def test_a_run_is_cancelled_while_a_plan_is_compiled() -> None:
+def test_run_is_cancelled_during_compilation() -> None:
     bench = Bench('S1: RE-PLAN ("x")')
     assert bench.machine.open_keys() == ("S1.0.1",)
     bench.cancel()
@@ -151,7 +151,7 @@ def test_a_run_is_cancelled_while_a_plan_is_compiled() -> None:
     assert (bench.result.status, bench.machine.open_keys()) == (Status.CANCELLED, ())
 
 
-def test_a_key_says_step_visit_item_and_attempt() -> None:
+def test_key_contains_step_visit_item_and_attempt() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [7, 8]) THEN @READ ($i) ON_FAIL @RETRY(1)\nS2: GOTO S1")
     bench.ok("S1.0.1")
     bench.ok("S1.1.1")
@@ -164,16 +164,14 @@ IDS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 
 
 @given(st.integers(0, 99), IDS, st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 99))
-def test_a_key_says_what_it_was_made_of(
-    generation: int, step: str, visit: int, index: int, attempt: int
-) -> None:
-    """`parse_key` is the inverse of how the machine writes keys."""
+def test_key_parses_into_its_parts(generation: int, step: str, visit: int, index: int, attempt: int) -> None:
+    """`parse_key` is the inverse of formatting keys."""
     start = f"r{generation}/" if generation else ""
     at = "" if visit == 1 else f"@{visit}"
     assert parse_key(f"{start}{step}{at}.{index}.{attempt}") == Key(generation, step, visit, index, attempt)
 
 
-def test_two_runs_of_one_plan_ask_for_the_same_in_the_same_order() -> None:
+def test_two_runs_of_plan_issue_same_commands() -> None:
     loop = "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r"
     text = f"{loop}\n@PARALLEL {{\n S2: @A ()\n S3: @B ()\n}}\nS4: GOTO S1"
     seen: list[list[str]] = []
@@ -218,10 +216,10 @@ def _nested(depth: int) -> list[object]:
     ),
     MACHINE_JSON,
 )
-def test_no_sequence_of_events_makes_the_machine_raise(
+def test_machine_never_raises_for_event_sequences(
     moves: list[tuple[int, int, object]], first: object
 ) -> None:
-    """`feed` is total: known keys, made-up keys, any JSON value, any kind of event in any order."""
+    """`feed` is total: known and made-up keys, any JSON value, any kind of event in any order."""
     machine = Machine(compile_plan(plan_of(BUSY), FACTS))
     machine.feed(Started({"x": first, "n": 3}))  # type: ignore[dict-item]
     for kind, pick, value in moves:
@@ -243,7 +241,7 @@ def test_no_sequence_of_events_makes_the_machine_raise(
 
 
 @pytest.mark.parametrize("value", [10**5000, _nested(5000), [10**5000]], ids=["long", "deep", "inside"])
-def test_a_value_too_large_to_be_written_is_told_not_raised(value: object) -> None:
+def test_oversized_value_is_reported_not_raised(value: object) -> None:
     bench = Bench('S1: @A () > $a\nS2: ?IF ($a != "x") THEN @B (v="$a", w=$a.0.0)\nS3: @RESPOND ("end $a")')
     bench.ok("S1.0.1", value)  # type: ignore[arg-type]
     if "S2.0.1" in bench.keys:

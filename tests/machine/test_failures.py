@@ -9,13 +9,13 @@ from callsheet.machine import CallTool, Limits, Sleep, Status
 from callsheet.machine.keys import parse_key
 
 
-def test_without_on_fail_the_error_is_stored_and_the_plan_goes_on() -> None:
+def test_error_is_stored_and_plan_continues_without_on_fail() -> None:
     played = play('S1: @A () > $a\nS2: @RESPOND ("got $a")', {"A": failing("503")})
     assert played.result.response == "got 503"
     assert (played.result.status, played.result.error) == (Status.DONE, None)
 
 
-def test_retry_makes_up_to_n_more_attempts_a_second_apart() -> None:
+def test_retry_makes_up_to_n_more_attempts_one_second_apart() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2)")
     for attempt in (2, 3):
         assert bench.fail(f"S1.0.{attempt - 1}") == [Sleep(f"S1.0.{attempt}", "S1", 1.0)]
@@ -24,7 +24,7 @@ def test_retry_makes_up_to_n_more_attempts_a_second_apart() -> None:
     assert bench.result.variables == {"a": "for good"}
 
 
-def test_a_success_on_the_way_ends_the_retries() -> None:
+def test_success_ends_retries() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2) TERMINATE\nS2: @B ()")
     bench.fail("S1.0.1")
     bench.fire("S1.0.2")
@@ -44,22 +44,22 @@ def delays(text: str, limits: Limits | None = None) -> list[float]:
     return out
 
 
-def test_the_delay_is_the_plans_or_else_the_runs() -> None:
+def test_delay_of_plan_overrides_run_default() -> None:
     assert delays("S1: @A () ON_FAIL @RETRY(2, delay=0.5)") == [0.5, 0.5]
     assert delays("S1: @A () ON_FAIL @RETRY(2)", Limits(retry_delay=3.0)) == [3.0, 3.0]
 
 
-def test_backoff_makes_each_wait_longer_up_to_a_limit() -> None:
+def test_backoff_grows_up_to_limit() -> None:
     assert delays("S1: @A () ON_FAIL @RETRY(3, delay=1, backoff=2)") == [1.0, 2.0, 4.0]
     limits = Limits(retry_delay=2.0, retry_backoff=3.0, max_retry_delay=10.0)
     assert delays("S1: @A () ON_FAIL @RETRY(4)", limits) == [2.0, 6.0, 10.0, 10.0]
 
 
-def test_a_backoff_beyond_all_numbers_waits_as_long_as_the_limit() -> None:
+def test_infinite_backoff_is_capped() -> None:
     assert delays("S1: @A () ON_FAIL @RETRY(500, backoff=1000)")[-1] == 300.0
 
 
-def test_without_a_delay_the_next_attempt_leaves_at_once() -> None:
+def test_retry_without_delay_starts_at_once() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)", limits=Limits(retry_delay=0.0))
     assert bench.fail("S1.0.1") == [CallTool("S1.0.2", "S1", "A", {})]
 
@@ -73,7 +73,7 @@ def test_attempts_are_numbered_in_their_keys_and_nothing_else_changes() -> None:
     assert (again.generation, again.step, again.visit, again.index) == (0, "S1", 1, 0)
 
 
-def test_retry_then_goto() -> None:
+def test_goto_follows_retries() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(1) GOTO S3\nS2: @B ()\nS3: @C ($a)")
     bench.fail("S1.0.1", "first")
     bench.fire("S1.0.2")
@@ -82,41 +82,41 @@ def test_retry_then_goto() -> None:
     assert bench.args == [{"arg0": "second"}]
 
 
-def test_retry_then_terminate() -> None:
+def test_terminate_follows_retries() -> None:
     played = play('S1: @A () ON_FAIL @RETRY(2) TERMINATE ("gave up")\nS2: @B ()', {"A": failing("x")})
     assert (played.names, played.seconds) == (["A", "A", "A"], 5.0)
     assert (played.result.response, played.result.terminated) == ("gave up", True)
     assert (played.result.status, played.result.error, played.result.ended_at) == (Status.FAILED, "x", "S1")
 
 
-def test_the_message_shows_the_error_through_the_output_variable() -> None:
+def test_message_shows_error_by_output_variable() -> None:
     played = play('S1: @A () > $a ON_FAIL TERMINATE ("down: $a")', {"A": failing("503")}, inputs={"a": "old"})
     assert played.result.response == "down: 503"
     assert played.variables == {"a": "503"}
 
 
-def test_an_error_text_is_not_filled_in_again() -> None:
+def test_error_text_is_not_expanded() -> None:
     played = play('S1: @A () > $a ON_FAIL TERMINATE ("$a")', {"A": failing("no $a ${a}")})
     assert played.result.response == "no $a ${a}"
 
 
-def test_terminate_without_a_message_ends_too() -> None:
+def test_terminate_without_message_ends_plan() -> None:
     played = play("S1: @A () ON_FAIL TERMINATE\nS2: @B ()", {"A": failing("x")})
     assert (played.names, played.result.terminated, played.result.status) == (["A"], True, Status.FAILED)
 
 
-def test_a_failure_that_leads_to_no_step_is_a_clear_failure() -> None:
+def test_failure_jump_to_missing_step_fails() -> None:
     played = play("S1: @A () ON_FAIL GOTO S42", {"A": failing()})
     assert played.result.status is Status.FAILED
     assert "S42" in str(played.result.error)
 
 
-def test_a_loop_through_failures_ends_at_the_budget() -> None:
+def test_failure_loop_ends_at_step_budget() -> None:
     played = play("S1: @A () ON_FAIL GOTO S1", {"A": failing()}, limits=Limits(max_steps=7))
     assert (len(played.calls), played.result.status) == (7, Status.FAILED)
 
 
-def test_an_error_is_a_text_to_conditions() -> None:
+def test_error_is_text_in_conditions() -> None:
     played = play(
         'S1: @A () > $a\nS2: ?IF ($a contains "503") THEN @RESPOND ("down")', {"A": failing("HTTP 503")}
     )
@@ -124,7 +124,7 @@ def test_an_error_is_a_text_to_conditions() -> None:
 
 
 @pytest.mark.parametrize("value", [False, {"success": False}, "error: x", "", None])
-def test_any_value_from_a_port_is_a_success(value: object) -> None:
+def test_any_port_value_is_success(value: object) -> None:
     played = play('S1: @A () > $a ON_FAIL TERMINATE ("no")', {"A": value})  # type: ignore[dict-item]
     assert played.variables == {"a": value}
 
@@ -132,7 +132,7 @@ def test_any_value_from_a_port_is_a_success(value: object) -> None:
 # ---------------------------------------------------------------- budgets
 
 
-def test_retries_end_with_the_budget_of_waiting() -> None:
+def test_waiting_budget_ends_retries() -> None:
     played = play("S1: @A () ON_FAIL @RETRY(100000) GOTO S2\nS2: @B ()", {"A": failing()})
     assert played.result.status is Status.FAILED
     assert played.result.error == (
@@ -141,7 +141,7 @@ def test_retries_end_with_the_budget_of_waiting() -> None:
     assert (len(played.calls), played.seconds) == (3_601, 3_600 + 3_601)
 
 
-def test_retries_without_a_wait_end_with_the_budget_of_calls() -> None:
+def test_call_budget_ends_retries_without_wait() -> None:
     text = "S1: @A () ON_FAIL @RETRY(100000, delay=0)\nS2: @B ()"
     played = play(text, {"A": failing()}, limits=Limits(max_calls=50))
     assert played.result.error == (
@@ -150,7 +150,7 @@ def test_retries_without_a_wait_end_with_the_budget_of_calls() -> None:
     assert played.names == ["A"] * 50
 
 
-def test_the_items_of_a_loop_count_as_calls_and_its_group_is_finished_first() -> None:
+def test_loop_items_count_as_calls_and_current_batch_completes() -> None:
     text = "@PARALLEL {\n S1: ?FOREACH ($i IN [1, 2, 3, 4]) THEN @WRITE ($i)\n S2: @B () > $b\n}\nS3: @C ()"
     played = play(text, limits=Limits(max_calls=3))
     assert played.result.status is Status.FAILED

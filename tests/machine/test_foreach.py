@@ -31,17 +31,17 @@ def items(source: JSON) -> list[JSON]:
         (False, [False]),
     ],
 )
-def test_the_source_is_a_list_the_json_of_one_or_a_single_value(source: JSON, found: list[JSON]) -> None:
+def test_source_is_list_json_list_or_single_value(source: JSON, found: list[JSON]) -> None:
     assert items(source) == found
 
 
 @pytest.mark.parametrize("source", [None, "", " ", [], {}, "[]", "null"])
-def test_an_empty_source_runs_nothing_and_yields_an_empty_list(source: JSON) -> None:
+def test_empty_source_runs_nothing_and_yields_empty_list(source: JSON) -> None:
     played = play("S1: ?FOREACH ($i IN $s) THEN @T ($i) > $r", inputs={"s": source})
     assert (played.names, played.variables["r"], played.result.response) == ([], [], "[]")
 
 
-def test_items_of_a_tool_that_only_reads_run_side_by_side_sixteen_at_once() -> None:
+def test_read_only_items_run_sixteen_at_once() -> None:
     bench = Bench("S1: ?FOREACH ($i IN $s) THEN @READ ($i)", inputs={"s": list(range(20))})
     assert len(bench.waiting) == 16
     bench.ok("S1.7.1")
@@ -50,32 +50,32 @@ def test_items_of_a_tool_that_only_reads_run_side_by_side_sixteen_at_once() -> N
 
 
 @pytest.mark.parametrize("action", ["@KEEP ($i)", '@LLM_EXTRACT ($i, target="t")'])
-def test_idempotent_tools_and_model_operations_run_side_by_side(action: str) -> None:
+def test_idempotent_tools_and_model_operations_run_concurrently(action: str) -> None:
     assert len(Bench(f"S1: ?FOREACH ($i IN [1, 2, 3]) THEN {action}").waiting) == 3
 
 
 @pytest.mark.parametrize("action", ["@WRITE ($i)", "@UNKNOWN ($i)", "@AGENT_SOLVE ($i)"])
-def test_items_that_may_write_run_one_after_another(action: str) -> None:
+def test_writing_items_run_sequentially(action: str) -> None:
     bench = Bench(f"S1: ?FOREACH ($i IN [1, 2]) THEN {action}")
     assert bench.keys == ["S1.0.1"]
     bench.ok("S1.0.1")
     assert bench.keys == ["S1.1.1"]
 
 
-def test_the_window_can_be_set() -> None:
+def test_window_is_configurable() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [1, 2, 3]) THEN @READ ($i)", limits=Limits(window=2))
     assert bench.keys == ["S1.0.1", "S1.1.1"]
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_results_stand_in_item_order_whatever_the_order_of_arrival(order: tuple[int, ...]) -> None:
+def test_results_are_in_item_order(order: tuple[int, ...]) -> None:
     bench = Bench("S1: ?FOREACH ($i IN [0, 1, 2]) THEN @READ ($i) > $r")
     for index in order:
         bench.ok(f"S1.{index}.1", f"r{index}")
     assert bench.result.variables["r"] == ["r0", "r1", "r2"]
 
 
-def test_a_failed_item_leaves_its_error_in_its_place_and_the_rest_go_on() -> None:
+def test_failed_item_leaves_error_and_others_continue() -> None:
     played = play("S1: ?FOREACH ($i IN [1, 2, 3]) THEN @WRITE ($i) > $r", {"WRITE": failing_for(2)})
     assert played.variables["r"] == [1, "broken", 3]
     assert played.result.status is Status.DONE
@@ -91,7 +91,7 @@ def test_retry_is_per_item() -> None:
     assert bench.result.variables["r"] == ["a", "b"]
 
 
-def test_a_retried_item_is_called_with_the_same_arguments() -> None:
+def test_retried_item_keeps_arguments() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [4, 5]) THEN @WRITE ($i) ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1")
     assert waits(bench) == [1.0]
@@ -105,8 +105,8 @@ ON_ONE = (
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_terminate_acts_on_the_first_failing_item_of_the_list(order: tuple[int, ...]) -> None:
-    """Not on the one whose failure arrives first."""
+def test_terminate_acts_on_first_failed_item_in_list_order(order: tuple[int, ...]) -> None:
+    """Not on the item whose failure arrives first."""
     bench = Bench(ON_ONE, inputs={"s": ["a", "b", "c"]})
     for index in order:
         bench.ok("S1.0.1", 1) if index == 0 else bench.fail(f"S1.{index}.1", f"error {index}")
@@ -114,7 +114,7 @@ def test_terminate_acts_on_the_first_failing_item_of_the_list(order: tuple[int, 
     assert (bench.result.terminated, bench.result.error) == (True, "error 1")
 
 
-def test_goto_acts_once_all_items_under_way_have_ended() -> None:
+def test_goto_acts_after_items_in_flight() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [0, 1]) THEN @READ ($i) ON_FAIL GOTO S3\nS2: @A ()\nS3: @B ()")
     bench.fail("S1.0.1")
     assert bench.keys == ["S1.1.1"]
@@ -122,7 +122,7 @@ def test_goto_acts_once_all_items_under_way_have_ended() -> None:
     assert bench.keys == ["S3.0.1"]
 
 
-def test_no_item_is_started_after_one_has_failed_for_good() -> None:
+def test_no_item_starts_after_final_failure() -> None:
     bench = Bench(ON_ONE, inputs={"s": list(range(40))})
     bench.fail("S1.3.1")
     for key in bench.keys:
@@ -130,7 +130,7 @@ def test_no_item_is_started_after_one_has_failed_for_good() -> None:
     assert bench.result.response == "item 3: broken"
 
 
-def test_items_one_after_another_end_with_the_first_failure() -> None:
+def test_sequential_items_end_at_first_failure() -> None:
     text = 'S1: ?FOREACH ($i IN [1, 2, 3]) THEN @WRITE ($i) > $r ON_FAIL TERMINATE ("$r")'
     played = play(text, {"WRITE": failing_for(2)})
     assert (len(played.calls), played.variables["r"]) == (2, [1, "broken"])
@@ -142,7 +142,7 @@ def test_items_one_after_another_end_with_the_first_failure() -> None:
     st.sampled_from(['TERMINATE ("$i $r")', "GOTO S2"]),
     st.randoms(use_true_random=False),
 )
-def test_a_diverted_foreach_means_what_it_means_one_at_a_time(
+def test_ended_foreach_is_same_in_parallel_and_sequential(
     fails: list[bool], window: int, then: str, random: object
 ) -> None:
     """Variables, answer and status are those of items run one after another, whatever the order of arrival.
@@ -170,8 +170,8 @@ def test_a_diverted_foreach_means_what_it_means_one_at_a_time(
     assert bench.result == alone.result
 
 
-def test_an_error_given_back_by_a_tool_is_no_failure_of_its_item() -> None:
-    """Only an attempt that failed counts, not a text that once was an error."""
+def test_error_returned_as_value_is_no_item_failure() -> None:
+    """Only a failed attempt counts, not a text that was an error before."""
     bench = Bench(
         "S1: ?FOREACH ($i IN [1]) THEN @READ ($i) > $errors\n"
         'S2: ?FOREACH ($e IN [$errors.0, "b"]) THEN @READ ($e) > $r ON_FAIL TERMINATE ("$r")'
@@ -182,7 +182,7 @@ def test_an_error_given_back_by_a_tool_is_no_failure_of_its_item() -> None:
     assert bench.result.response == "new"
 
 
-def test_the_condition_is_asked_for_each_item_and_leaves_the_others_out() -> None:
+def test_condition_filters_items() -> None:
     played = play(
         "S1: ?FOREACH ($i IN [1, 5, 2, 7]) THEN ?IF ($i > 3) THEN @WRITE ($i) > $r",
         {"WRITE": lambda args: args["x"] * 10},
@@ -191,42 +191,42 @@ def test_the_condition_is_asked_for_each_item_and_leaves_the_others_out() -> Non
     assert played.result.steps_executed == 1
 
 
-def test_the_loop_variable_is_set_only_in_its_step() -> None:
+def test_loop_variable_is_set_only_in_its_step() -> None:
     text = 'S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r\nS2: @RESPOND ("<$i>")'
     assert play(text).result.response == "<>"
     assert "i" not in play(text).variables
 
 
-def test_a_variable_of_the_loop_variables_name_is_itself_again_afterwards() -> None:
+def test_shadowed_variable_is_restored_after_loop() -> None:
     text = 'S1: ?FOREACH ($i IN [1, 2]) THEN @WRITE ($i)\nS2: @RESPOND ("<$i>")'
     played = play(text, inputs={"i": "mine"})
     assert (played.result.response, played.variables) == ("<mine>", {"i": "mine"})
 
 
-def test_the_loop_variable_may_come_from_its_own_variable() -> None:
+def test_loop_variable_may_shadow_its_source() -> None:
     played = play(
         "S1: ?FOREACH ($x IN $x) THEN @READ ($x) > $x", {"READ": failing("no")}, inputs={"x": [1, 2]}
     )
     assert played.variables["x"] == ["no", "no"]
 
 
-def test_a_respond_for_each_item_joins_the_texts_with_newlines() -> None:
+def test_respond_per_item_joins_texts_with_newlines() -> None:
     played = play('S1: ?FOREACH ($i IN ["a", "", "c"]) THEN @RESPOND ($i)\nS2: @T ()')
     assert (played.result.response, played.names) == ("a\nc", [])
 
 
-def test_a_respond_for_no_item_lets_the_plan_go_on() -> None:
+def test_respond_for_no_item_continues_plan() -> None:
     played = play('S1: ?FOREACH ($i IN []) THEN @RESPOND ("x $i")\nS2: @RESPOND ("none")')
     assert played.result.response == "none"
 
 
-def test_the_first_item_whose_condition_holds_may_end_or_jump() -> None:
+def test_first_matching_item_may_end_or_jump() -> None:
     end = play('S1: ?FOREACH ($i IN [1, 2, 3]) THEN ?IF ($i > 1) THEN TERMINATE ("at $i")')
     jump = play('S1: ?FOREACH ($i IN [1, 2]) THEN ?IF ($i > 1) THEN GOTO S3\nS2: @T ()\nS3: @RESPOND ("x")')
     assert (end.result.response, jump.result.response, jump.names) == ("at 2", "x", [])
 
 
-def test_the_failing_item_of_a_message_does_not_stay_in_a_variable_of_that_name() -> None:
+def test_failed_item_of_message_is_not_stored() -> None:
     played = play(
         'S1: ?FOREACH ($i IN [1, 2]) THEN @WRITE ($i) ON_FAIL TERMINATE ("at $i")',
         {"WRITE": failing()},

@@ -43,7 +43,7 @@ def plan_of(*steps: Any, **variables: Any) -> Plan:
 
 
 class Bench:
-    """A machine of a graph, and the keys of what it has asked for and not been told."""
+    """A machine of a graph, and the keys of its open commands."""
 
     def __init__(self, *steps: Any, limits: Limits | None = None, **variables: Any) -> None:
         self.machine = Machine(compile_plan(plan_of(*steps, **variables)), limits)
@@ -71,7 +71,7 @@ class Bench:
         return self.machine.result
 
 
-def test_a_step_starts_when_its_own_dependencies_are_done() -> None:
+def test_step_starts_when_its_dependencies_are_done() -> None:
     bench = Bench(step(1), step(2), step(3, 1), step(4, 2, 3))
     assert list(bench.open) == ["1.0.1", "2.0.1"]
     bench.ok("1.0.1")
@@ -83,7 +83,7 @@ def test_a_step_starts_when_its_own_dependencies_are_done() -> None:
     assert bench.result.status is Status.DONE
 
 
-def test_the_longest_way_goes_first_where_not_all_may_start() -> None:
+def test_longest_path_starts_first_under_limit() -> None:
     bench = Bench(step(1), step(2), step(3), step(4, 3), limits=Limits(max_concurrency=1))
     order: list[str] = []
     while bench.open:
@@ -93,7 +93,7 @@ def test_the_longest_way_goes_first_where_not_all_may_start() -> None:
     assert order == ["3", "1", "2", "4"]
 
 
-def test_steps_independent_of_a_failure_finish() -> None:
+def test_steps_independent_of_failure_finish() -> None:
     bench = Bench(step(1), step(2), step(3, 1), step(4, 3), step(5, 2))
     bench.fail("1.0.1")
     bench.ok("2.0.1")
@@ -104,7 +104,7 @@ def test_steps_independent_of_a_failure_finish() -> None:
     assert bench.result.ended_at == "1"
 
 
-def test_a_failed_run_goes_on_with_what_failed() -> None:
+def test_failed_run_resumes_failed_steps() -> None:
     bench = Bench(step(1), step(2, 1), step(3), step(4, 2, 3, var="v"))
     bench.ok("1.0.1")
     bench.ok("3.0.1")
@@ -119,7 +119,7 @@ def test_a_failed_run_goes_on_with_what_failed() -> None:
     assert bench.machine.feed(Reopened()) == []
 
 
-def test_a_plan_of_text_order_is_not_reopened() -> None:
+def test_text_plan_is_not_reopened() -> None:
     from tests.machine.driving import Bench as TextBench
 
     bench = TextBench("S1: GOTO S9")
@@ -129,14 +129,14 @@ def test_a_plan_of_text_order_is_not_reopened() -> None:
 @pytest.mark.parametrize(
     ("text", "names"), [("${nope}", "nope"), ("a ${nope}", "nope"), ("${d.x.y}", "d.x.y")]
 )
-def test_a_reference_to_nothing_fails_the_step_before_its_call(text: str, names: str) -> None:
+def test_reference_to_nothing_fails_step_before_call(text: str, names: str) -> None:
     bench = Bench(step(1, args={"x": text}), d={"x": 1})
     assert bench.asked == []
     assert bench.result.error == f"step 1 failed: ${{{names}}} has no value"
 
 
-def test_the_variable_of_a_skipped_step_has_no_value() -> None:
-    """Only a step that nothing can skip has surely set its variable when those that wait for it start."""
+def test_variable_of_skipped_step_has_no_value() -> None:
+    """Only a step that cannot be skipped has certainly set its variable when its dependents start."""
     bench = Bench(
         step(1, var="flag"),
         step(2, 1, var="x", when="$flag == 'yes'"),
@@ -146,8 +146,8 @@ def test_the_variable_of_a_skipped_step_has_no_value() -> None:
     assert bench.result.error == "step 3 failed: ${x} has no value"
 
 
-def test_limits_that_are_lowered_hold_for_the_next_of_a_chain_too() -> None:
-    """A step whose turn comes alone starts only within what may be under way."""
+def test_lowered_limits_apply_to_next_step_of_chain() -> None:
+    """A single ready step starts only within the concurrency limit."""
     bench = Bench(step(1), step(2), step(3, 1), step(4, 3))
     bench.take(bench.machine.feed(LimitsChanged(Limits(max_concurrency=1))))
     bench.ok("1.0.1")
@@ -158,19 +158,19 @@ def test_limits_that_are_lowered_hold_for_the_next_of_a_chain_too() -> None:
     assert bench.result.status is Status.DONE
 
 
-def test_values_inside_a_text_are_json() -> None:
+def test_values_within_text_are_json() -> None:
     bench = Bench(step(1, args={"x": "d=${d} t=${t} n=${n}"}), d={"y": 2}, t=True, n=None)
     (command,) = bench.open.values()
     assert isinstance(command, CallTool)
     assert command.args == {"x": 'd={"y": 2} t=true n=null'}
 
 
-def test_a_step_whose_condition_does_not_hold_lets_others_go_on() -> None:
+def test_step_with_false_condition_does_not_block_others() -> None:
     bench = Bench(step(1, when="$n > 5"), step(2, 1), n=1)
     assert list(bench.open) == ["2.0.1"]
 
 
-def test_an_end_on_failure_waits_for_what_is_under_way_and_starts_nothing() -> None:
+def test_terminating_failure_waits_for_calls_in_flight() -> None:
     bench = Bench(step(1, on_fail={"terminate": "stop"}), step(2), step(3, 2))
     bench.fail("1.0.1")
     assert bench.machine.result is None
@@ -183,7 +183,7 @@ def test_an_end_on_failure_waits_for_what_is_under_way_and_starts_nothing() -> N
     assert sorted(bench.asked) == ["1.0.1", "2.0.1"]
 
 
-def test_a_budget_that_is_spent_fails_the_steps_that_would_call() -> None:
+def test_exhausted_budget_fails_calling_steps() -> None:
     bench = Bench(*(step(n) for n in range(1, 7)), limits=Limits(max_calls=2, max_concurrency=6))
     for key in list(bench.open):
         bench.ok(key)
@@ -200,7 +200,7 @@ def test_a_budget_that_is_spent_fails_the_steps_that_would_call() -> None:
         ((step(1, 9),), "waits for 9"),
     ],
 )
-def test_a_graph_without_a_way_is_refused(steps: Any, why: str) -> None:
+def test_unschedulable_graph_is_refused(steps: Any, why: str) -> None:
     with pytest.raises(CallsheetError, match=rf"RUN001.*{why}"):
         compile_plan(plan_of(*steps))
 
@@ -214,10 +214,10 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
 
 
 @given(graphs(), st.integers(1, 5), st.integers(0, 2**32 - 1), st.floats(0, 0.4))
-def test_every_order_of_answers_comes_to_the_same_end(
+def test_every_answer_order_leads_to_same_end(
     graph: list[list[int]], most: int, seed: int, share: float
 ) -> None:
-    """Each step at most once, none before what it waits for, never too many, and one result."""
+    """Each step at most once, none before its dependencies, never too many, and one result."""
     chance = random.Random(seed)
     failing = {n for n in range(1, len(graph) + 1) if chance.random() < share}
     results: list[tuple[Any, ...]] = []
@@ -249,9 +249,7 @@ def _behind(graph: list[list[int]], number: int, failing: set[int]) -> bool:
 
 
 @given(graphs(), st.lists(st.floats(0.1, 9), min_size=14, max_size=14))
-def test_with_room_for_all_the_makespan_is_the_critical_path(
-    graph: list[list[int]], times: list[float]
-) -> None:
+def test_unlimited_makespan_is_critical_path(graph: list[list[int]], times: list[float]) -> None:
     machine = Machine(
         compile_plan(plan_of(*(step(n + 1, *after) for n, after in enumerate(graph)))),
         Limits(max_concurrency=99),

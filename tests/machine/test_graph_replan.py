@@ -59,7 +59,7 @@ class Run:
                 self.open[command.key] = command
 
     def fail(self, tool: str, error: str = "boom") -> None:
-        """Let every open call succeed, but those of a tool, until the planner is asked or the run ends."""
+        """Let every open call succeed, except those of a tool, until the planner is asked or the run ends."""
         while self.machine.result is None and self.asked is None:
             command = next(iter(self.open.values()))
             is_bad = getattr(command, "tool", "") == tool.upper()
@@ -67,11 +67,11 @@ class Run:
 
     @property
     def asked(self) -> Compile | None:
-        """What the planner is asked now."""
+        """The open planner request."""
         return next((c for c in self.open.values() if isinstance(c, Compile)), None)
 
     def answer(self, *steps: Any, **variables: Any) -> None:
-        """Let the planner give these steps, as the gateway hands them on."""
+        """Let the planner return these steps, as the gateway passes them on."""
         asked = self.asked
         assert asked is not None
         assert asked.progress is not None
@@ -89,13 +89,13 @@ class Run:
         return self.machine.result
 
 
-def test_a_planner_is_asked_only_where_that_is_allowed() -> None:
+def test_planner_is_asked_only_where_allowed() -> None:
     run = Run(*FIRST, limits=Limits())
     run.fail("bad")
     assert (run.result.status, run.result.error) == (Status.FAILED, "step 2 failed: boom")
 
 
-def test_a_planner_is_told_what_is_done_what_failed_and_what_remains() -> None:
+def test_planner_receives_done_failed_and_remaining_steps() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     assert run.asked is not None
@@ -108,7 +108,7 @@ def test_a_planner_is_told_what_is_done_what_failed_and_what_remains() -> None:
     assert run.asked.step == "2"
 
 
-def test_the_new_steps_run_with_the_variables_and_have_names_of_their_own() -> None:
+def test_new_steps_use_variables_and_have_unique_names() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     run.answer(step(1, tool="alt", var="w", args={"x": "${va}"}), step(2, 1, tool="c", args={"y": "${w}"}))
@@ -122,7 +122,7 @@ def test_the_new_steps_run_with_the_variables_and_have_names_of_their_own() -> N
     assert finished == ["1", "r1-1", "r1-2"]
 
 
-def test_new_steps_that_fail_are_not_planned_anew() -> None:
+def test_failed_new_steps_are_not_replanned() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     run.answer(step(1, tool="alt"))
@@ -131,7 +131,7 @@ def test_new_steps_that_fail_are_not_planned_anew() -> None:
     assert run.asked is None
 
 
-def test_a_planner_that_gives_no_plan_is_asked_again_with_the_reason_and_then_no_more() -> None:
+def test_planner_without_plan_is_asked_once_more_with_reason() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     run.refuse("no tool is called @GHOST")
@@ -153,9 +153,9 @@ def test_a_planner_that_gives_no_plan_is_asked_again_with_the_reason_and_then_no
         plan_of(step("x", "y"), step("y", "x")),
         plan_of(step("x", "nowhere")),
     ],
-    ids=["no steps", "text order", "an index that was there", "a circle", "a wait for nothing"],
+    ids=["no steps", "text order", "used index", "cycle", "unknown dependency"],
 )
-def test_a_plan_that_cannot_go_on_is_refused_as_no_plan_is(plan: Plan) -> None:
+def test_impossible_plan_is_refused_like_missing_one(plan: Plan) -> None:
     run = Run(*FIRST)
     run.fail("bad")
     assert run.asked is not None
@@ -165,20 +165,20 @@ def test_a_plan_that_cannot_go_on_is_refused_as_no_plan_is(plan: Plan) -> None:
     assert run.machine.usage().replans == 0
 
 
-def test_new_steps_may_say_that_they_wait_for_what_was_done() -> None:
+def test_new_steps_may_depend_on_done_steps() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     run.answer(step("n", 1, tool="alt", args={"x": "${va}"}))
     assert list(run.open) == ["r1/r1-n.0.1"]
 
 
-def test_a_step_that_ends_the_plan_when_it_fails_is_not_planned_anew() -> None:
+def test_terminating_step_is_not_replanned() -> None:
     run = Run(step(1, tool="bad", on_fail={"terminate": "enough"}))
     run.fail("bad")
     assert (run.result.response, run.result.terminated) == ("enough", True)
 
 
-def test_independent_steps_finish_before_the_replan() -> None:
+def test_independent_steps_finish_before_replan() -> None:
     run = Run(step(1, tool="bad"), step(2, tool="slow"), step(3, 2, tool="after"), step(4, 1, tool="lost"))
     run.feed(Failed("1.0.1", "boom"))
     assert run.asked is None
@@ -189,7 +189,7 @@ def test_independent_steps_finish_before_the_replan() -> None:
     assert [s.id for s in run.asked.progress.remaining] == ["4"]
 
 
-def test_a_run_that_is_cancelled_while_the_planner_thinks_is_cancelled() -> None:
+def test_run_is_cancelled_during_planning() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     assert run.asked is not None
@@ -200,7 +200,7 @@ def test_a_run_that_is_cancelled_while_the_planner_thinks_is_cancelled() -> None
     assert run.machine.open_keys() == ()
 
 
-def test_a_planner_counts_against_the_budget_and_what_it_spent_too() -> None:
+def test_planner_calls_and_usage_count_against_budget() -> None:
     run = Run(*FIRST, limits=Limits(replans_on_failure=5, max_tokens=100))
     run.fail("bad")
     assert run.asked is not None
@@ -218,7 +218,7 @@ def test_a_planner_counts_against_the_budget_and_what_it_spent_too() -> None:
     assert spent.result.error == "step 2 failed: boom"
 
 
-def test_new_steps_that_failed_are_tried_again_when_the_run_is_reopened() -> None:
+def test_failed_new_steps_are_retried_on_reopening() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     run.answer(step(1, tool="alt", var="w"), step(2, 1, tool="bad"))
@@ -229,14 +229,14 @@ def test_new_steps_that_failed_are_tried_again_when_the_run_is_reopened() -> Non
     assert run.result.status is Status.DONE
 
 
-def test_a_step_whose_index_is_that_of_the_planner_s_key_confuses_nothing() -> None:
+def test_step_index_equal_to_planner_key_is_unambiguous() -> None:
     run = Run(step("RE-PLAN", tool="a"), step("bad", "RE-PLAN", tool="bad"))
     run.fail("bad")
     assert run.asked is not None
     assert run.asked.key == "RE-PLAN+.0.1"
 
 
-def test_an_answer_that_comes_twice_or_late_changes_nothing() -> None:
+def test_repeated_or_late_answer_changes_nothing() -> None:
     run = Run(*FIRST)
     run.fail("bad")
     assert run.asked is not None
@@ -250,9 +250,7 @@ def test_an_answer_that_comes_twice_or_late_changes_nothing() -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(dag_plans(3), dag_plans(3), st.integers(1, 9))
-def test_indexes_of_new_steps_are_their_own_and_their_dependencies_follow(
-    old: Plan, new: Plan, number: int
-) -> None:
+def test_indexes_of_new_steps_are_unique_with_their_dependencies(old: Plan, new: Plan, number: int) -> None:
     made = with_own_ids(new, old, number)
     ids = [s.id for s in (*old.steps, *made.steps)]
     assert len(set(ids)) == len(ids)
@@ -263,7 +261,7 @@ def test_indexes_of_new_steps_are_their_own_and_their_dependencies_follow(
     compile_plan(made)
 
 
-def test_names_that_are_long_or_taken_are_made_unique() -> None:
+def test_long_or_used_names_are_made_unique() -> None:
     old = plan_of(step("r1-1"), step("r1-2"), step("x" * 64))
     new = plan_of(step("1"), step("2", "1"), step("x" * 64, "2"), step("x" * 63, "2"))
     made = with_own_ids(new, old, 1)
@@ -273,7 +271,7 @@ def test_names_that_are_long_or_taken_are_made_unique() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_every_prefix_of_the_events_and_every_snapshot_leads_to_the_same_run(data: st.DataObject) -> None:
+def test_every_prefix_and_snapshot_leads_to_same_run(data: st.DataObject) -> None:
     steps = data.draw(st.integers(1, 5), "steps")
     graph = [
         step(
@@ -314,7 +312,7 @@ def test_every_prefix_of_the_events_and_every_snapshot_leads_to_the_same_run(dat
             assert machine.usage() == run.machine.usage()
 
 
-def test_where_a_graph_stands_is_told_in_the_order_of_the_plan() -> None:
+def test_progress_of_graph_is_in_plan_order() -> None:
     plan = plan_of(step(1), step(2), step(3))
     progress = Progress(plan, plan.steps[:1], ((plan.steps[1], "no"),), plan.steps[2:])
     assert without_past(plan_of(step("n", 1, 2)), progress).steps[0].depends_on == ("2",)

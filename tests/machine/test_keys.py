@@ -14,7 +14,7 @@ LIKE_KEYS = st.from_regex(r"(r[0-9]{1,2}/)?[a-z%.]{1,3}(@[0-9a-z]{1,2})?(\.[0-9]
 
 
 @given(st.lists(indexes() | LIKE_KEYS, min_size=1, max_size=6, unique=True))
-def test_steps_of_any_name_fail_and_start_again_under_keys_of_their_own(names: list[str]) -> None:
+def test_step_keys_are_unique_for_any_names(names: list[str]) -> None:
     bench = Bench(*(step(name) for name in names))
     for _ in range(3):
         while bench.open:
@@ -25,6 +25,6 @@ def test_steps_of_any_name_fail_and_start_again_under_keys_of_their_own(names: l
     assert all(parse_key(key).generation == 0 for key in bench.asked)
 
 
-def test_an_id_that_cannot_be_mistaken_stands_as_it_is() -> None:
+def test_unambiguous_id_is_key_unchanged() -> None:
     for name in ("S1", "a/b", "日本", "r2", "1.0.1"):
         assert name_in_key(name) == name

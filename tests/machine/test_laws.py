@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plans import FACTS, INPUTS, LIMITS, duration, outcome, plan_of, plan_texts
+from tests.plans import FACTS, INPUTS, LIMITS, plan_of, plan_texts, simulation_of
 
 from callsheet.machine import (
     Awaited,
@@ -15,7 +15,6 @@ from callsheet.machine import (
     CallTool,
     Cancelled,
     Command,
-    Event,
     Finish,
     Limits,
     Machine,
@@ -26,7 +25,6 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.runtime.simulated import Simulation
 
 SEEDS = st.integers(0, 2**32 - 1)
 Called = Counter[tuple[str, str, str]]
@@ -36,16 +34,8 @@ def machine_of(text: str, limits: Limits = LIMITS) -> Machine:
     return Machine(compile_plan(plan_of(text), FACTS), limits)
 
 
-def driven(machine: Machine, world: int, schedule: int) -> Simulation:
-    def respond(command: Command) -> tuple[float, Event]:
-        assert not isinstance(command, Finish)
-        return duration(schedule, command.key), outcome(world, command)
-
-    return Simulation(machine, respond)
-
-
 def simulate(text: str, world: int, schedule: int, limits: Limits = LIMITS) -> tuple[Result, Called]:
-    run = driven(machine_of(text, limits), world, schedule)
+    run = simulation_of(machine_of(text, limits), world, schedule)
     result = run.run(INPUTS)
     return result, Counter(
         (c.key, c.tool, repr(c.args))
@@ -67,7 +57,7 @@ def is_diverted(text: str, key: str) -> bool:
 
 @given(plan_texts(), SEEDS, SEEDS, SEEDS)
 @settings(max_examples=200, deadline=None)
-def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: int, second: int) -> None:
+def test_arrival_order_changes_no_result(text: str, world: int, first: int, second: int) -> None:
     """Confluence: on any two schedules a run has the same result.
 
     It makes the same calls as well, but for items that a FOREACH with ON_FAIL GOTO or TERMINATE
@@ -83,8 +73,8 @@ def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: in
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 20))
 @settings(max_examples=200, deadline=None)
-def test_the_window_changes_no_result(text: str, world: int, schedule: int, window: int) -> None:
-    """Items side by side mean what they mean one at a time; one at a time makes the fewest calls."""
+def test_window_changes_no_result(text: str, world: int, schedule: int, window: int) -> None:
+    """Parallel items are equivalent to sequential ones; sequential execution makes the fewest calls."""
     alone, fewest = simulate(text, world, schedule, replace(LIMITS, window=1))
     result, calls = simulate(text, world, schedule, replace(LIMITS, window=window))
     assert result == alone
@@ -94,11 +84,9 @@ def test_the_window_changes_no_result(text: str, world: int, schedule: int, wind
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_a_run_folded_from_any_prefix_of_its_events_goes_on_to_the_same_end(
-    text: str, world: int, schedule: int
-) -> None:
+def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     """Crash points: the same commands are open, and carrying them out gives the same result."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     for length in range(1, len(run.events) + 1):
         machine = machine_of(text)
@@ -109,15 +97,16 @@ def test_a_run_folded_from_any_prefix_of_its_events_goes_on_to_the_same_end(
                 if not isinstance(command, Finish):
                     waiting[command.key] = command
         assert set(machine.open_keys()) == (set(waiting) if machine.result is None else set())
-        ended = machine.result or driven(machine, world, schedule + length).go_on(list(waiting.values()))
+        later = simulation_of(machine, world, schedule + length)
+        ended = machine.result or later.go_on(list(waiting.values()))
         assert ended == result
 
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_the_same_events_give_the_same_commands(text: str, world: int, schedule: int) -> None:
-    """Determinism: a second machine fed the same events asks for the same, event by event."""
-    run = driven(machine_of(text), world, schedule)
+def test_same_events_give_same_commands(text: str, world: int, schedule: int) -> None:
+    """Determinism: a second machine fed the same events issues the same commands, event by event."""
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     one, other = (machine_of(text) for _ in range(2))
     for event in run.events:
@@ -128,9 +117,9 @@ def test_the_same_events_give_the_same_commands(text: str, world: int, schedule:
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
-def test_a_machine_that_pauses_says_the_same(text: str, world: int, schedule: int, units: int) -> None:
-    """Slices: whatever a machine does at a stretch, its commands and their order are the same."""
-    run = driven(machine_of(text), world, schedule)
+def test_slicing_changes_no_command(text: str, world: int, schedule: int, units: int) -> None:
+    """The commands and their order do not depend on the size of slices."""
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     whole, sliced, hurried = (machine_of(text) for _ in range(3))
     late: list[Command] = []
@@ -150,11 +139,9 @@ def test_a_machine_that_pauses_says_the_same(text: str, world: int, schedule: in
 
 @given(plan_texts(), SEEDS, SEEDS, st.data())
 @settings(max_examples=80, deadline=None)
-def test_events_that_come_again_change_nothing(
-    text: str, world: int, schedule: int, data: st.DataObject
-) -> None:
-    """Every event but a decision may be delivered any number of times."""
-    run = driven(machine_of(text), world, schedule)
+def test_repeated_events_change_nothing(text: str, world: int, schedule: int, data: st.DataObject) -> None:
+    """Every event except a decision may be delivered any number of times."""
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
     for number, event in enumerate(run.events):
@@ -166,7 +153,7 @@ def test_events_that_come_again_change_nothing(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_a_run_ends_within_its_budget(text: str, world: int, schedule: int) -> None:
+def test_run_ends_within_budget(text: str, world: int, schedule: int) -> None:
     """Whatever the jumps, the executed steps never exceed the limit."""
     result, _ = simulate(text, world, schedule)
     assert result.steps_executed <= LIMITS.max_steps
@@ -174,11 +161,9 @@ def test_a_run_ends_within_its_budget(text: str, world: int, schedule: int) -> N
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(0, 30))
 @settings(max_examples=80, deadline=None)
-def test_cancelling_at_any_moment_ends_the_run_at_once(
-    text: str, world: int, schedule: int, moment: int
-) -> None:
+def test_cancelling_at_any_moment_ends_run(text: str, world: int, schedule: int, moment: int) -> None:
     """After Cancelled nothing is open, and the variables are those of that moment."""
-    run = driven(machine_of(text), world, schedule)
+    run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
     machine = machine_of(text)
     for event in run.events[: moment + 1]:
@@ -193,7 +178,7 @@ def test_cancelling_at_any_moment_ends_the_run_at_once(
     assert machine.open_keys() == ()
 
 
-def test_a_machine_starts_only_with_its_start() -> None:
+def test_machine_starts_only_with_start_event() -> None:
     machine = Machine(compile_plan(plan_of("S1: @READ (1)"), FACTS))
     assert machine.open_keys() == ()
     assert len(machine.feed(Started({}))) == 1

@@ -20,30 +20,30 @@ from callsheet.machine.notes import Note, NoteKind, StepOutcome
 STARTED, FINISHED, SKIPPED, ENDED = NoteKind.STARTED, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.ENDED
 
 
-def test_a_step_starts_and_finishes_with_its_value() -> None:
+def test_step_notes_its_start_and_finish_with_value() -> None:
     bench = Bench("S1: @A () > $a:int")
     assert bench.notes == [Note(STARTED, "S1")]
     bench.ok("S1.0.1", "5")
     assert bench.notes[1] == Note(FINISHED, "S1", "", "a", 5)
 
 
-def test_the_end_is_told_last() -> None:
+def test_end_is_last_note() -> None:
     bench = Bench('S1: @RESPOND ("x")')
     assert bench.notes[-1].kind is ENDED
     assert bench.story == [(STARTED, "S1"), (FINISHED, "S1"), (ENDED, "S1")]
 
 
-def test_a_step_whose_condition_does_not_hold_is_skipped_and_never_starts() -> None:
+def test_skipped_step_never_starts() -> None:
     assert Bench('S1: ?IF (1 == 2) THEN @A ()\nS2: @RESPOND ("x")').story[0] == (SKIPPED, "S1")
 
 
-def test_a_respond_that_is_skipped_does_not_finish() -> None:
+def test_skipped_respond_does_not_finish() -> None:
     story = Bench('S1: @RESPOND ($never)\nS2: @RESPOND ("x")').story
     assert (SKIPPED, "S1") in story
     assert (FINISHED, "S1") not in story
 
 
-def test_a_loop_that_a_limit_cuts_off_says_so_beside_what_it_has() -> None:
+def test_loop_cut_by_limit_is_noted_with_results() -> None:
     bench = Bench('S1: ?FOREACH ($x in ["a", "b", "c"]) THEN @A (x=$x) > $a', limits=Limits(max_calls=2))
     bench.ok("S1.0.1", 1)
     bench.ok("S1.1.1", 2)
@@ -53,7 +53,7 @@ def test_a_loop_that_a_limit_cuts_off_says_so_beside_what_it_has() -> None:
     assert "its limit is 2" in finished.detail
 
 
-def test_a_loop_that_a_failed_item_ends_has_failed_with_what_it_has() -> None:
+def test_loop_ended_by_failed_item_is_noted_failed_with_results() -> None:
     text = 'S1: ?FOREACH ($x in ["a", "b", "c"]) THEN @A (x=$x) > $a ON_FAIL TERMINATE "no: $a"'
     bench = Bench(text)
     bench.ok("S1.0.1", 1)
@@ -64,7 +64,7 @@ def test_a_loop_that_a_failed_item_ends_has_failed_with_what_it_has() -> None:
     assert (finished.outcome, ended.kind) == (StepOutcome.FAILED, ENDED)
 
 
-def test_a_loop_that_goes_on_after_a_failed_item_is_ok() -> None:
+def test_loop_continuing_after_failed_item_is_ok() -> None:
     bench = Bench('S1: ?FOREACH ($x in ["a", "b"]) THEN @A (x=$x) > $a')
     bench.fail("S1.0.1", "503")
     bench.ok("S1.1.1", 2)
@@ -72,14 +72,14 @@ def test_a_loop_that_goes_on_after_a_failed_item_is_ok() -> None:
     assert (finished.outcome, finished.value) == (StepOutcome.OK, ["503", 2])
 
 
-def test_a_failed_step_tells_its_error_and_does_not_finish() -> None:
+def test_failed_step_notes_error_and_does_not_finish() -> None:
     bench = Bench('S1: @A () > $a\nS2: @RESPOND ("x")')
     bench.fail("S1.0.1", "503")
     assert bench.notes[1] == Note(NoteKind.FAILED, "S1", "503")
     assert (FINISHED, "S1") not in bench.story
 
 
-def test_a_retry_tells_the_error_that_caused_it() -> None:
+def test_retry_notes_its_error() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1", "503")
     assert bench.notes[1] == Note(NoteKind.RETRYING, "S1", "503")
@@ -88,12 +88,12 @@ def test_a_retry_tells_the_error_that_caused_it() -> None:
     assert bench.notes[2] == Note(NoteKind.FAILED, "S1", "504")
 
 
-def test_a_jump_tells_where_to() -> None:
+def test_jump_notes_target() -> None:
     bench = Bench('S1: GOTO S3\nS2: @A ()\nS3: @RESPOND ("x")')
     assert Note(NoteKind.JUMPED, "S1", "S3") in bench.notes
 
 
-def test_a_value_that_no_cast_fits_is_told_with_the_value() -> None:
+def test_failed_cast_notes_value() -> None:
     bench = Bench("S1: @A () > $a:int")
     bench.ok("S1.0.1", "many")
     (note,) = [n for n in bench.notes if n.kind is NoteKind.CAST_FAILED]
@@ -104,7 +104,7 @@ def test_a_value_that_no_cast_fits_is_told_with_the_value() -> None:
 _CUT, _FACT = Cut("input 1", 5, 8, "characters"), Fact("prompt", "LLM_EXTRACT/2")
 
 
-def test_cuts_are_noted_before_the_step_finishes() -> None:
+def test_truncations_are_noted_before_finish() -> None:
     bench = Bench("S1: @LLM_EXTRACT ($x) > $a")
     bench.feed(Succeeded("S1.0.1", "5", (_FACT, _CUT)))
     assert bench.notes[1:4] == [
@@ -114,7 +114,7 @@ def test_cuts_are_noted_before_the_step_finishes() -> None:
     ]
 
 
-def test_a_failure_tells_its_cuts_too_and_an_item_its_number() -> None:
+def test_failure_notes_truncations_and_item_number() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r")
     bench.feed(Failed("S1.1.1", "broken", (_CUT,)))
     assert bench.notes[1:] == [
@@ -123,7 +123,7 @@ def test_a_failure_tells_its_cuts_too_and_an_item_its_number() -> None:
     ]
 
 
-def test_a_retry_and_a_new_plan_tell_their_cuts() -> None:
+def test_retry_and_new_plan_note_truncations() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)\nS2: RE-PLAN ()")
     bench.feed(Failed("S1.0.1", "503", (_CUT,)))
     bench.fire("S1.0.2")
@@ -132,24 +132,24 @@ def test_a_retry_and_a_new_plan_tell_their_cuts() -> None:
     assert [note.step for note in bench.notes if note.kind is NoteKind.CUT] == ["S1", "S2"]
 
 
-def test_remarks_change_nothing_in_a_run() -> None:
+def test_remarks_do_not_affect_run() -> None:
     plain, remarked = (Bench("S1: @A () > $a\nS2: @B ($a)") for _ in range(2))
     assert plain.feed(Succeeded("S1.0.1", 1)) == remarked.feed(Succeeded("S1.0.1", 1, (_CUT, _FACT)))
 
 
-def test_a_new_plan_is_told() -> None:
+def test_new_plan_is_noted() -> None:
     bench = Bench('S1: RE-PLAN ("x")')
     bench.compiled("S1.0.1", 'S1: @RESPOND ("y")')
     assert (NoteKind.REPLANNED, "S1") in bench.story
 
 
-def test_a_cancelled_run_is_told() -> None:
+def test_cancelled_run_is_noted() -> None:
     bench = Bench("S1: @A ()")
     bench.cancel()
     assert bench.notes[-1] == Note(ENDED, "", "cancelled")
 
 
-def test_members_of_a_group_finish_in_text_order() -> None:
+def test_group_members_finish_in_text_order() -> None:
     bench = Bench("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}")
     bench.ok("S2.0.1")
     bench.ok("S1.0.1")
@@ -162,15 +162,15 @@ def test_members_of_a_group_finish_in_text_order() -> None:
     ]
 
 
-def test_a_foreach_starts_and_finishes_once() -> None:
+def test_foreach_starts_and_finishes_once() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r")
     bench.ok("S1.0.1", "a")
     bench.fail("S1.1.1", "b")
     assert bench.story == [(STARTED, "S1"), (NoteKind.FAILED, "S1"), (FINISHED, "S1"), (ENDED, "")]
 
 
-def test_an_observer_changes_nothing() -> None:
-    """The commands of a machine that nobody watches are the same."""
+def test_observer_does_not_affect_run() -> None:
+    """A machine without an observer issues the same commands."""
     text = "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r"
     unwatched = Machine(compile_plan(plan_of(text), FACTS)).feed(Started({}))
     assert unwatched == list(Bench(text).waiting.values())

@@ -22,7 +22,7 @@ _COMPARED: list[str] = sorted(
 
 
 @pytest.fixture(autouse=True)
-def short_plans_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def for_short_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_demand, "_WORTH", 0)
 
 
@@ -37,7 +37,7 @@ def told(program: Program, number: int) -> Any:
 
 @given(plan_texts(), st.randoms())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_its_steps_are_the_same_in_whichever_order_they_are_come_to(text: str, chance: Any) -> None:
+def test_compiled_steps_are_same_in_any_order(text: str, chance: Any) -> None:
     plan = plan_of(text)
     whole, part = compile_plan(plan, FACTS), program_on_demand(plan, FACTS)
     assert part.names == whole.names
@@ -58,6 +58,6 @@ S3: @RESPOND ($u, "$r and $m")
 PLAN_END"""
 
 
-def test_variables_have_the_slots_that_they_are_given_when_all_is_compiled() -> None:
+def test_variable_slots_equal_those_of_full_compilation() -> None:
     plan = plan_of(WAYS)
     assert program_on_demand(plan, FACTS).names == compile_plan(plan, FACTS).names

@@ -21,30 +21,28 @@ def works(draw: st.DrawFn) -> Work:
     return Work("", tuple(waits), tuple(draw(st.floats(0.001, 1)) for _ in range(count)))
 
 
-def test_without_a_limit_random_graphs_take_their_critical_path() -> None:
+def test_unlimited_random_graphs_take_critical_path() -> None:
     for work in GRAPHS:
         assert simulated(work, None) == pytest.approx(critical_path(work))
         assert simulated(work, None, ranks_for(work, None)) == pytest.approx(critical_path(work))
 
 
 @pytest.mark.parametrize(("slots", "every"), [(8, 1), (3, 3)])
-def test_with_times_of_an_earlier_run_random_graphs_come_within_5_of_100_of_the_best(
-    slots: int, every: int
-) -> None:
+def test_known_durations_give_schedules_within_5_percent_of_best(slots: int, every: int) -> None:
     for work in GRAPHS[::every]:
         took = simulated(work, slots, ranks_for(work, slots))
         assert took <= 1.05 * best_list_schedule(work, slots, tries=6)
 
 
 @pytest.mark.parametrize(("slots", "mean"), [(8, 1.05), (3, 1.06)])
-def test_without_them_random_graphs_come_near_the_best_on_average(slots: int, mean: float) -> None:
+def test_unknown_durations_give_near_optimal_schedules_on_average(slots: int, mean: float) -> None:
     ratios = [simulated(work, slots) / best_list_schedule(work, slots, tries=0) for work in GRAPHS]
     assert sum(ratios) / len(ratios) <= mean
 
 
 @given(works(), st.integers(1, 5), st.booleans())
-def test_no_schedule_leaves_a_slot_idle_while_a_step_may_start(work: Work, slots: int, known: bool) -> None:
-    """Graham's bound, which holds for every schedule that does not, and for few others."""
+def test_no_slot_is_idle_while_step_is_ready(work: Work, slots: int, known: bool) -> None:
+    """Graham's bound, which holds for every schedule without idle slots, and for few others."""
     took = simulated(work, slots, ranks_for(work, slots) if known else None)
     least = lower_bound(work, slots)
     assert least <= took * 1.000001
@@ -53,12 +51,12 @@ def test_no_schedule_leaves_a_slot_idle_while_a_step_may_start(work: Work, slots
 
 
 @given(works(), st.integers(1, 5))
-def test_ranks_are_different_for_all_steps_and_the_same_each_time(work: Work, slots: int) -> None:
+def test_ranks_are_unique_and_deterministic(work: Work, slots: int) -> None:
     ranks = ranks_for(work, slots)
     assert sorted(ranks.values()) == list(range(1, len(work.waits) + 1))
     assert ranks_for(work, slots) == ranks
 
 
 @given(works())
-def test_levels_with_a_barrier_are_never_shorter_than_the_machine(work: Work) -> None:
+def test_level_barriers_are_never_faster(work: Work) -> None:
     assert simulated(work, None) <= level_barrier(work, None) * 1.000001

@@ -10,7 +10,7 @@ from callsheet.ir import Effect, Literal, Order, Plan
 from callsheet.machine import Compile, Limits, Started, Status, ToolFacts
 
 
-def test_the_reason_and_the_variables_go_to_the_compiler() -> None:
+def test_compiler_receives_reason_and_variables() -> None:
     bench = Bench('S1: @A () > $a\nS2: RE-PLAN ("because $a", $x)', inputs={"x": [1], "unread": 2})
     bench.ok("S1.0.1", "odd")
     assert bench.waiting == {
@@ -18,7 +18,7 @@ def test_the_reason_and_the_variables_go_to_the_compiler() -> None:
     }
 
 
-def test_the_new_plan_runs_with_the_variables_carried_over() -> None:
+def test_new_plan_runs_with_carried_over_variables() -> None:
     played = play(
         'S1: @A () > $a\nS2: RE-PLAN ("x")\nS3: @NEVER ()',
         {"A": "kept", "B": "new"},
@@ -30,30 +30,30 @@ def test_the_new_plan_runs_with_the_variables_carried_over() -> None:
     assert played.variables == {"a": "kept", "i": "input", "b": "new"}
 
 
-def test_variables_that_the_new_plan_does_not_name_are_kept() -> None:
+def test_variables_unused_by_new_plan_are_kept() -> None:
     played = play('S1: @A () > $a\nS2: RE-PLAN ("x")', {"A": 1}, plans=['S1: @RESPOND ("y")'])
     assert played.variables == {"a": 1}
 
 
-def test_variables_are_found_again_two_plans_later() -> None:
+def test_variables_survive_two_new_plans() -> None:
     played = play(
         'S1: @A () > $a\nS2: RE-PLAN ("x")', {"A": "v"}, plans=['S1: RE-PLAN ("y")', "S1: @RESPOND ($a)"]
     )
     assert played.result.response == "v"
 
 
-def test_the_new_plans_own_variables_are_set() -> None:
+def test_variables_of_new_plan_are_set() -> None:
     bench = Bench('S1: RE-PLAN ("x")')
     bench.compiled("S1.0.1", replace(plan_of("S1: @RESPOND ($n)"), variables=(("n", Literal("own")),)))
     assert bench.result.response == "own"
 
 
-def test_the_last_stored_value_is_still_the_answer() -> None:
+def test_last_stored_value_is_still_answer() -> None:
     played = play('S1: @A () > $a\nS2: RE-PLAN ("x")', {"A": "v"}, plans=["S1: @B ()"])
     assert played.result.response == "v"
 
 
-def test_keys_say_which_plan_they_belong_to() -> None:
+def test_keys_name_their_plan() -> None:
     bench = Bench('S1: @A ()\nS2: RE-PLAN ("x")')
     bench.ok("S1.0.1")
     bench.compiled("S2.0.1", 'S1: @A ()\nS2: RE-PLAN ("y")')
@@ -64,19 +64,19 @@ def test_keys_say_which_plan_they_belong_to() -> None:
     assert bench.keys == ["r2/S1.0.1"]
 
 
-def test_the_facts_about_tools_are_those_of_the_new_plan() -> None:
+def test_tool_facts_are_those_of_new_plan() -> None:
     bench = Bench('S1: RE-PLAN ("x")', facts={})
     facts = {"NEW": ToolFacts(Effect.READ, ("p",))}
     bench.compiled("S1.0.1", "S1: ?FOREACH ($i IN [1, 2]) THEN @NEW ($i)", facts)
     assert bench.args == [{"p": 1}, {"p": 2}]
 
 
-def test_steps_count_over_all_plans() -> None:
+def test_steps_are_counted_over_all_plans() -> None:
     played = play('S1: @A ()\nS2: RE-PLAN ("x")', plans=['S1: @B ()\nS2: @RESPOND ("y")'])
     assert played.result.steps_executed == 4
 
 
-def test_the_step_budget_holds_over_all_plans() -> None:
+def test_step_budget_covers_all_plans() -> None:
     played = play('S1: RE-PLAN ("x")', plans=["S1: GOTO S1"], limits=Limits(max_steps=10))
     assert (played.result.status, played.result.steps_executed) == (Status.FAILED, 10)
 
@@ -88,18 +88,18 @@ def test_at_most_three_new_plans_are_compiled() -> None:
     assert "max_replans" in str(played.result.error)
 
 
-def test_the_number_of_new_plans_can_be_set() -> None:
+def test_number_of_new_plans_is_configurable() -> None:
     played = play('S1: RE-PLAN ("x")', plans=['S1: @RESPOND ("never")'], limits=Limits(max_replans=0))
     assert (played.seconds, played.result.status) == (0.0, Status.FAILED)
 
 
-def test_a_compilation_that_fails_fails_the_run() -> None:
+def test_failed_compilation_fails_run() -> None:
     played = play('S1: RE-PLAN ("x")\nS2: @A ()')
     assert (played.names, played.result.status) == ([], Status.FAILED)
     assert "no model" in str(played.result.error)
 
 
-def test_a_compilation_that_fails_is_tried_again_and_led_on_as_any_step() -> None:
+def test_failed_compilation_follows_on_fail_like_any_step() -> None:
     bench = Bench('S1: RE-PLAN ("x") ON_FAIL @RETRY(1) GOTO S2\nS2: @A ()')
     bench.fail("S1.0.1")
     assert bench.fire("S1.0.2") == [Compile("S1.0.2", "S1", "x", {})]
@@ -107,7 +107,7 @@ def test_a_compilation_that_fails_is_tried_again_and_led_on_as_any_step() -> Non
     assert bench.keys == ["S2.0.1"]
 
 
-def test_a_new_plan_that_cannot_run_fails_the_run_with_the_reason() -> None:
+def test_invalid_new_plan_fails_run_with_reason() -> None:
     bench = Bench('S1: RE-PLAN ("x")')
     (step,) = plan_of("S1: @A ()").steps
     bench.compiled("S1.0.1", Plan((replace(step, depends_on=("S1",)),), Order.DAG))
@@ -115,7 +115,7 @@ def test_a_new_plan_that_cannot_run_fails_the_run_with_the_reason() -> None:
     assert bench.result.error
 
 
-def test_a_replan_in_a_group_acts_after_the_group() -> None:
+def test_replan_in_group_acts_after_group() -> None:
     bench = Bench('@PARALLEL {\n S1: RE-PLAN ("x")\n S2: @B () > $b\n}\nS3: @C ()')
     bench.compiled("S1.0.1", "S1: @RESPOND ($b)")
     assert bench.keys == ["S2.0.1"]
@@ -123,13 +123,13 @@ def test_a_replan_in_a_group_acts_after_the_group() -> None:
     assert bench.result.response == "in time"
 
 
-def test_an_earlier_jump_in_a_group_takes_precedence_over_a_replan() -> None:
+def test_earlier_jump_in_group_precedes_replan() -> None:
     bench = Bench('@PARALLEL {\n S1: GOTO S4\n S2: RE-PLAN ("x")\n}\nS3: @C ()\nS4: @D ()')
     bench.compiled("S2.0.1", 'S1: @RESPOND ("no")')
     assert bench.keys == ["S4.0.1"]
 
 
-def test_events_of_the_former_plan_change_nothing() -> None:
+def test_events_of_old_plan_change_nothing() -> None:
     bench = Bench('S1: @A ()\nS2: RE-PLAN ("x")')
     bench.ok("S1.0.1")
     bench.compiled("S2.0.1", "S1: @A () > $a")
@@ -137,13 +137,13 @@ def test_events_of_the_former_plan_change_nothing() -> None:
     assert bench.machine.open_keys() == ("r1/S1.0.1",)
 
 
-def test_a_plans_variables_give_way_to_inputs_of_the_same_name() -> None:
+def test_inputs_override_plan_variables() -> None:
     plan = replace(plan_of("S1: @RESPOND ($n, $m)"), variables=(("n", Literal("own")), ("m", Literal("own"))))
     bench = Bench(plan, inputs={"n": "given"})
     assert bench.result.response == "given own"
 
 
-def test_a_second_start_changes_nothing() -> None:
+def test_second_start_changes_nothing() -> None:
     bench = Bench("S1: @A ()")
     assert bench.feed(Started({"x": 1})) == []
     bench.ok("S1.0.1")

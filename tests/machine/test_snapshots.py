@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from tests.machine.driving import FACTS, Bench, plan_of
-from tests.machine.test_laws import SEEDS, driven, machine_of
-from tests.plans import INPUTS, plan_texts
+from tests.machine.test_laws import SEEDS, machine_of
+from tests.plans import INPUTS, plan_texts, simulation_of
 
 from callsheet.machine import Awaited, Decision, Event, Finish, Limits, Machine, compile_plan
 from callsheet.machine.notes import Note, NoteKind
@@ -19,7 +19,7 @@ from callsheet.machine.snapshots import NotRestorable, state_from_json, state_to
 
 
 def through_json(machine: Machine) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:
@@ -37,11 +37,9 @@ def feed(machine: Machine, event: Event, waiting: dict[str, Awaited]) -> list[An
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_restored_at_any_event_it_goes_on_as_if_it_had_seen_them_all(
-    text: str, world: int, schedule: int
-) -> None:
-    """For every prefix of the events: the same open commands, and then command for command the same."""
-    run = driven(machine_of(text), world, schedule)
+def test_restored_run_continues_like_full_replay(text: str, world: int, schedule: int) -> None:
+    """For every prefix of the events: the same open commands, and then the same commands one by one."""
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     whole, waiting, restored = machine_of(text), dict[str, Awaited](), 0
     for number, event in enumerate(run.events):
@@ -64,8 +62,8 @@ def test_restored_at_any_event_it_goes_on_as_if_it_had_seen_them_all(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_restored_at_every_event_it_comes_to_the_same_end(text: str, world: int, schedule: int) -> None:
-    run = driven(machine_of(text), world, schedule)
+def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
+    run = simulation_of(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
     for event in run.events:
@@ -74,7 +72,7 @@ def test_restored_at_every_event_it_comes_to_the_same_end(text: str, world: int,
     assert machine.result == result
 
 
-def test_a_wait_a_doubt_and_a_decision_outlive_it() -> None:
+def test_wait_doubt_and_decision_survive_snapshot() -> None:
     bench = Bench('S1: @WRITE (1) > $a ON_FAIL @RETRY(2, delay=2)\nS2: @RESPOND ("$a")')
     bench.fail("S1.0.1")
     bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")
@@ -87,14 +85,14 @@ def test_a_wait_a_doubt_and_a_decision_outlive_it() -> None:
     assert bench.result.response == "x"
 
 
-def test_a_machine_has_no_state_before_its_start_and_after_its_end() -> None:
+def test_machine_has_no_state_before_start_and_after_end() -> None:
     machine = Machine(compile_plan(plan_of("S1: @READ (1)"), FACTS))
     assert machine.state() is None
     bench = Bench("S1: @RESPOND (1)")
     assert bench.machine.state() is None
 
 
-def test_values_are_handed_out_one_by_one() -> None:
+def test_values_are_exported_individually() -> None:
     bench = Bench('S1: @READ (1) > $a\nS2: ?FOREACH ($i IN $a) THEN @READ ($i) > $b\nS3: @READ ("$b")')
     bench.ok("S1.0.1", ["large", "values"])
     bench.ok("S2.0.1", "one")
@@ -113,7 +111,7 @@ def test_values_are_handed_out_one_by_one() -> None:
     assert machine.open_commands() == bench.waiting
 
 
-def test_the_observer_hears_what_had_been_executed() -> None:
+def test_observer_receives_executed_steps_after_restore() -> None:
     bench = Bench("S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c")
     bench.ok("S1.0.1", 1)
     state, notes = bench.machine.state(), list[Note]()
@@ -145,7 +143,7 @@ def state_data(text: str = "S1: @READ (1) > $a\nS2: @READ (2) > $b") -> dict[str
         {"group": 3},
     ],
 )
-def test_data_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
+def test_invalid_data_is_refused(change: dict[str, Any]) -> None:
     program = compile_plan(plan_of("S1: @READ (1) > $a\nS2: @READ (2) > $b"), FACTS)
     state_from_json(program, state_data())
     with pytest.raises(NotRestorable):
@@ -154,13 +152,13 @@ def test_data_that_does_not_fit_is_refused(change: dict[str, Any]) -> None:
         state_from_json(program, {})
 
 
-def test_the_state_of_another_plan_is_refused() -> None:
+def test_state_of_different_plan_is_refused() -> None:
     program = compile_plan(plan_of("S1: @READ (1) > $b\nS2: @READ (2) > $a"), FACTS)
     with pytest.raises(NotRestorable):
         state_from_json(program, state_data())
 
 
-def test_the_state_contains_every_field_of_a_machine() -> None:
+def test_state_contains_every_field_of_machine() -> None:
     """What a run takes over from another one; a new field has to be taken, or to be named here.
 
     Those that are named belong to the driver, follow from the program and the rules, or have no value
@@ -177,7 +175,7 @@ def test_the_state_contains_every_field_of_a_machine() -> None:
     assert fields - follows <= taken
 
 
-def test_limits_hold_on() -> None:
+def test_limits_survive_snapshot() -> None:
     bench = Bench("S1: @READ (1) > $a\nS2: GOTO S1", limits=Limits(max_steps=4))
     bench.ok("S1.0.1", 1)
     bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")

@@ -61,7 +61,7 @@ _MOST_EVENTS = 60
 
 
 def restored(machine: Machine, approve: tuple[str, ...]) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:
@@ -70,7 +70,7 @@ def restored(machine: Machine, approve: tuple[str, ...]) -> Machine | None:
 
 
 class Life:
-    """A run that is lived through, with every machine that was restored on the way beside it."""
+    """A run with every machine that was restored on the way, compared at each event."""
 
     def __init__(self, make: Callable[[], Machine], approve: tuple[str, ...], world: int, seed: int) -> None:
         self._chance = random.Random(seed)
@@ -84,7 +84,7 @@ class Life:
         self.restored_at: set[type] = set()
 
     def run(self, inputs: dict[str, Any]) -> None:
-        """Live to the end, comparing all machines at each event."""
+        """Run to the end, comparing all machines at each event."""
         self._feed(Started(inputs))
         for _ in range(_MOST_EVENTS):
             if self.whole.result is not None:
@@ -155,7 +155,7 @@ class Life:
 
 @given(plan_texts(), SEEDS, SEEDS, st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_questions_approvals_and_doubts_outlive_a_snapshot(
+def test_questions_approvals_and_doubts_survive_snapshot(
     text: str, world: int, seed: int, asks: bool
 ) -> None:
     rules = RULES if asks else ()
@@ -167,10 +167,10 @@ def test_questions_approvals_and_doubts_outlive_a_snapshot(
 
 @given(graphs(), st.integers(1, 4), SEEDS, SEEDS, st.booleans(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_graphs_outlive_a_snapshot(
+def test_graphs_survive_snapshot(
     graph: list[list[int]], most: int, world: int, seed: int, asks: bool, data: st.DataObject
 ) -> None:
-    """With failures, steps that end the plan, retries, budgets, approvals, doubts and further tries."""
+    """With failures, terminating steps, retries, budgets, approvals, doubts and reopened runs."""
     extras: list[dict[str, Any]] = [
         {},
         {},
@@ -202,8 +202,8 @@ def _without_args(more: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in more.items() if name != "args"}
 
 
-def test_the_generated_runs_cover_every_kind_of_command() -> None:
-    """The lives above are not only of the easy kind: snapshots were taken beside each kind of command."""
+def test_generated_runs_cover_every_kind_of_command() -> None:
+    """The runs above include snapshots beside each kind of command."""
     seen: set[type] = set()
     text = (
         "@PARALLEL {\n S1: @FAULTY (1) > $a ON_FAIL @RETRY(1)\n S2: @WRITE (2) > $b\n"
@@ -218,7 +218,7 @@ def test_the_generated_runs_cover_every_kind_of_command() -> None:
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_a_step_of_a_graph_is_never_begun_twice(asks: bool) -> None:
+def test_graph_step_is_never_started_twice(asks: bool) -> None:
     plan = graph_of(step(1, var="a"), step(2, 1, var="b"), step(3, 1, var="c"), step(4, 2, 3, var="d"))
     rules = ("T",) if asks else ()
     machine = Machine(compile_plan(plan), None, None, rules)
@@ -235,8 +235,8 @@ def test_a_step_of_a_graph_is_never_begun_twice(asks: bool) -> None:
     assert begun == ["1.0.1", "2.0.1", "3.0.1", "4.0.1"]
 
 
-def test_how_often_a_call_was_made_again_is_not_forgotten() -> None:
-    """A policy to retry holds for so many deliveries of one call; then a person has to look."""
+def test_redelivery_count_survives_snapshot() -> None:
+    """A retry policy redelivers a bounded number of times; then a person must decide."""
     retrying = {"WRITE": ToolFacts(Effect.IDEMPOTENT, ("x",), OnInDoubt.RETRY)}
     machine = Machine(compile_plan(plan_of("S1: @WRITE (1) > $a"), retrying))
     machine.feed(Started({}))

@@ -40,8 +40,8 @@ def started_steps(plan: Plan, world: int) -> list[Started]:
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=150, deadline=None)
-def test_no_run_comes_to_an_unreachable_step(text: str, world: int) -> None:
-    """A step under CHK010 is never started."""
+def test_unreachable_steps_are_never_run(text: str, world: int) -> None:
+    """A step with CHK010 is never started."""
     plan = plan_of(text)
     never = {id_ for f in findings(plan) if f.code == "CHK010" for id_ in f.names}
 
@@ -50,10 +50,8 @@ def test_no_run_comes_to_an_unreachable_step(text: str, world: int) -> None:
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=150, deadline=None)
-def test_a_variable_is_set_where_nothing_is_reported_and_not_set_where_it_is_unset(
-    text: str, world: int
-) -> None:
-    """At each start: CHK001 and CHK002 name unset variables, and what nothing names is set."""
+def test_variable_findings_agree_with_runs(text: str, world: int) -> None:
+    """At each start: CHK001 and CHK002 name unset variables, and other variables are set."""
     plan = plan_of(text)
     said = {
         (f.step, f.names[0]): f.code
@@ -75,8 +73,8 @@ def test_a_variable_is_set_where_nothing_is_reported_and_not_set_where_it_is_uns
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=150, deadline=None)
-def test_a_run_that_enters_a_loop_without_a_way_out_spends_its_budget(text: str, world: int) -> None:
-    """Once a step under CHK013 or CHK014 has started, the run starts steps to the limit."""
+def test_run_in_endless_loop_uses_up_its_budget(text: str, world: int) -> None:
+    """Once a step with CHK013 or CHK014 has started, the run starts steps up to the limit."""
     plan = plan_of(text)
     endless = {id_ for f in findings(plan) if f.code in ("CHK013", "CHK014") for id_ in f.names}
     started = started_steps(plan, world)

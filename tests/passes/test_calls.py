@@ -73,7 +73,7 @@ def codes(call: str) -> list[tuple[str, str]]:
         '@FETCH ("u", sort="d$x", tags=["a $x"])',
     ],
 )
-def test_allowed_calls_are_not_reported(call: str) -> None:
+def test_valid_calls_are_not_reported(call: str) -> None:
     assert [c for c in codes(call) if c[1] == "error"] == []
 
 
@@ -102,11 +102,11 @@ def test_allowed_calls_are_not_reported(call: str) -> None:
         ('@FETCH ("u", where={"field": "a", "not": {"field": "b", "not": {}}})', "CHK042", "error"),
     ],
 )
-def test_calls_that_the_declaration_does_not_allow_are_reported(call: str, code: str, severity: str) -> None:
+def test_calls_violating_declaration_are_reported(call: str, code: str, severity: str) -> None:
     assert codes(call) == [(code, severity)]
 
 
-def test_unknown_names_come_with_the_nearest_known_one() -> None:
+def test_unknown_names_suggest_nearest() -> None:
     assert found("@FETSH ($x)")[0].help == "did you mean @FETCH?"
     assert found('@FETCH (url="u", lmit=3)')[0].help == "did you mean limit?"
 
@@ -137,24 +137,24 @@ def test_unknown_names_come_with_the_nearest_known_one() -> None:
         ('@FETCH ("u", maybe="x")', "the argument maybe of @FETCH should be integer or null", None),
     ],
 )
-def test_the_place_in_an_argument_is_named(call: str, message: str, help_: str | None) -> None:
+def test_position_within_argument_is_named(call: str, message: str, help_: str | None) -> None:
     assert (message, help_) in [(d.message, d.help) for d in found(call)]
 
 
-def test_a_fault_inside_an_argument_has_its_own_position() -> None:
+def test_error_within_argument_has_position() -> None:
     text = 'S1: @FETCH ("u", tags=["a", {}]) > $r\nS2: @RESPOND ($r)'
     (finding,) = check(parse(text).require(), tools={"FETCH": CLOSED})
     assert finding.span is not None
     assert text[finding.span.start : finding.span.end] == "{}"
 
 
-def test_without_a_catalogue_no_tool_is_unknown() -> None:
+def test_tools_are_not_unknown_without_catalogue() -> None:
     plan = parse("S1: @WHATEVER (a=1) > $r\nS2: @RESPOND ($r)").plan
     assert plan is not None
     assert check(plan) == ()
 
 
-def test_a_tool_may_know_more_about_its_literals_than_its_schema() -> None:
+def test_tool_may_check_its_literals_beyond_schema() -> None:
     tools = {"Q": ToolSignature(("query",), check_literal=lambda name, said: f"{name} {said!r} is odd")}
 
     (finding,) = found('@Q ("a[")', tools)
@@ -169,13 +169,13 @@ def test_classify_needs_its_categories() -> None:
     assert codes("@LLM_CLASSIFY ($x)") == [("CHK042", "error")]
 
 
-def test_an_operation_is_told_other_arguments_and_a_misspelt_one_is_a_warning() -> None:
+def test_extra_arguments_are_accepted_and_misspelled_one_is_warning() -> None:
     assert codes('@LLM_CLASSIFY ($x, categories=["a"], tone="warm")') == [("CHK041", "hint")]
     assert codes('@LLM_EXTRACT ($x, targte="name", target="t")') == [("CHK041", "warning")]
 
 
 @pytest.mark.parametrize("tool", sorted(OPERATIONS))
-def test_an_operation_with_data_and_all_it_expects_is_fine(tool: str) -> None:
+def test_operation_with_data_and_required_arguments_is_valid(tool: str) -> None:
     operation = OPERATIONS[tool]
     given = ", ".join(["$x", *(f'{name}=["a"]' for name in operation.required + operation.expected)])
     assert codes(f"@{tool} ({given})") == []
@@ -191,7 +191,7 @@ def test_an_operation_with_data_and_all_it_expects_is_fine(tool: str) -> None:
         ("@READ_FILE (path=$x)", False),
     ],
 )
-def test_data_in_code_is_a_warning(call: str, reported: bool) -> None:
+def test_data_in_code_is_warning(call: str, reported: bool) -> None:
     plan = parse(f'S1: {call}\nS2: @RESPOND ("x")').plan
     assert plan is not None
     assert ("CHK050" in [d.code for d in check(plan, inputs={"x"})]) is reported
@@ -223,7 +223,7 @@ def test_data_in_code_is_a_warning(call: str, reported: bool) -> None:
         (DictExpr((("a", Literal(1)),)), {"additionalProperties": {"type": "boolean"}}, Fit.NO),
     ],
 )
-def test_values_against_schemas(value: Any, schema: dict[str, Any], expected: Fit) -> None:
+def test_values_are_checked_against_schemas(value: Any, schema: dict[str, Any], expected: Fit) -> None:
     assert fit(value, schema) is expected
 
 
@@ -263,7 +263,7 @@ TAKES = ToolSignature.from_schema(
         ("@ANY () > $x:list", "text=$x", False),
     ],
 )
-def test_a_whole_list_is_told_where_none_is_taken(before: str, argument: str, is_told: bool) -> None:
+def test_list_where_no_list_is_allowed_is_reported(before: str, argument: str, is_told: bool) -> None:
     plan = parse(f"S1: {before}\nS2: @TAKES ({argument}) > $r\nS3: @RESPOND ($r)").plan
     assert plan is not None
     tools = {"ANY": UNKNOWN, "LIST": LISTING, "TAKES": TAKES}
@@ -272,7 +272,7 @@ def test_a_whole_list_is_told_where_none_is_taken(before: str, argument: str, is
     assert all(str(d.severity) == "warning" and "is a list, and the argument" in d.message for d in said)
 
 
-def test_an_argument_that_a_pattern_may_declare_is_not_unknown() -> None:
+def test_argument_matching_pattern_properties_is_known() -> None:
     closed = {"properties": {"url": {}}, "additionalProperties": False}
     tools = {"CLOSED": ToolSignature.from_schema(closed)}
     tools["PATTERN"] = ToolSignature.from_schema({**closed, "patternProperties": {"^x_": {}}})
@@ -280,7 +280,7 @@ def test_an_argument_that_a_pattern_may_declare_is_not_unknown() -> None:
     assert found("@PATTERN (x_a=1)", tools) == []
 
 
-def test_an_undeclared_argument_has_the_schema_of_the_additional_properties() -> None:
+def test_undeclared_argument_has_additional_properties_schema() -> None:
     tools = {"T": ToolSignature.from_schema({"additionalProperties": {"type": "integer"}})}
     assert found("@T (any=5)", tools) == []
     assert [d.code for d in found('@T (any="five")', tools)] == ["CHK044"]

@@ -59,7 +59,7 @@ def messages(text: str) -> list[str]:
         ),
     ],
 )
-def test_each_problem_gives_the_documented_message(text: str, message: str) -> None:
+def test_problems_give_documented_messages(text: str, message: str) -> None:
     assert message in messages(text)
 
 
@@ -73,11 +73,11 @@ def test_each_problem_gives_the_documented_message(text: str, message: str) -> N
         "S1: @A () > $a:int\nS2: @RESPOND ($a)",
     ],
 )
-def test_a_plan_without_the_documents_problems_has_no_messages(text: str) -> None:
+def test_plan_without_documented_problems_has_no_messages(text: str) -> None:
     assert messages(text) == []
 
 
-def test_a_step_that_a_jump_names_is_never_called_unreachable() -> None:
+def test_jump_target_is_never_reported_unreachable() -> None:
     assert messages("S1: @RESPOND (1)\nS2: GOTO S3\nS3: @RESPOND (2)") == [
         "[S1] Steps after unconditional @RESPOND: S2 may be unreachable"
     ]

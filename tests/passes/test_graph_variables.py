@@ -65,10 +65,10 @@ def histories(plan: Plan) -> set[tuple[object, ...]]:
 
 @given(SMALL)
 @settings(max_examples=300, deadline=None)
-def test_a_plan_is_refused_exactly_where_the_order_of_its_steps_could_matter(
+def test_plan_is_refused_iff_step_order_could_matter(
     case: tuple[list[list[int]], list[bool], list[bool], bool],
 ) -> None:
-    """Or where a step reads before anything is set. Steps run one after another here, in any order."""
+    """Or if a step reads before anything is set. Steps run one after another here, in any order."""
     plan = plan_of(*case)
     outcomes = histories(plan)
     reads_nothing = any(pair[1] == "nothing" for outcome in outcomes for pair in outcome[:-1])  # type: ignore[index]
@@ -85,7 +85,7 @@ def said(*steps: Step, **more: object) -> list[str]:
     return [f.message for f in findings(replace(Plan(steps, Order.DAG), **more))]  # type: ignore[arg-type]
 
 
-def test_a_read_beside_the_step_that_sets_is_refused_even_if_there_is_an_initial_value() -> None:
+def test_read_concurrent_with_write_is_refused_despite_initial_value() -> None:
     steps = (step("1", sets="v"), step("2", reads="v"))
     assert said(*steps) == ["2 reads $v and does not wait for 1, which sets it"]
     assert said(*steps, variables=(("v", Literal(1)),)) == [
@@ -93,17 +93,17 @@ def test_a_read_beside_the_step_that_sets_is_refused_even_if_there_is_an_initial
     ]
 
 
-def test_a_step_that_sets_anew_what_it_reads_needs_a_value_before() -> None:
+def test_self_updating_step_needs_earlier_value() -> None:
     assert said(step("1", reads="v", sets="v")) == ["1 reads $v, and only 1 itself sets it"]
     assert said(step("1", sets="v"), step("2", "1", reads="v", sets="v"), step("3", "2", reads="v")) == []
 
 
-def test_a_circle_is_named_once_and_step_by_step() -> None:
+def test_cycle_is_reported_once_step_by_step() -> None:
     steps = (step("1"), step("2", "1", "4"), step("3", "2"), step("4", "3"), step("5", "4"))
     assert said(*steps) == ["2 waits for 4 waits for 3 waits for 2: none can ever start"]
 
 
-def test_an_unknown_variable_is_an_error_in_a_graph() -> None:
+def test_unknown_variable_is_error_in_graph() -> None:
     plan = Plan((step("1", reads="resutl"), step("2", sets="result")), Order.DAG)
     (found,) = check(plan)
     assert (found.code, found.is_error, found.help) == ("CHK001", True, "did you mean $result?")
@@ -119,7 +119,7 @@ def test_an_unknown_variable_is_an_error_in_a_graph() -> None:
         ("e.x", "e is empty"),
     ],
 )
-def test_a_path_to_nothing_in_an_initial_variable_says_what_is_there(path: str, help_: str) -> None:
+def test_path_to_nothing_in_initial_variable_lists_keys(path: str, help_: str) -> None:
     variables = '{"api": {"host": "h", "port": 1}, "l": [1, 2], "e": {}, "t": "text"}'
     text = f"""{{"variables": {variables}, "steps": [
         {{"index": "1", "title": "", "tool": "t", "args": {{"x": "a ${{{path}}}"}}, "depends_on": []}}]}}"""
@@ -131,21 +131,21 @@ def test_a_path_to_nothing_in_an_initial_variable_says_what_is_there(path: str, 
     assert check(result.require(), inputs={"api", "l", "e"}) == ()
 
 
-def test_paths_that_may_be_there_are_left_alone() -> None:
+def test_possible_paths_are_not_reported() -> None:
     text = """{"variables": {"t": "{}", "l": [{"a": null}]}, "steps": [
         {"index": "1", "title": "", "tool": "t", "depends_on": [],
          "args": {"x": ["${t.a}", "${l.0.a}", "${l[-1]}"]}}]}"""
     assert check(parse_dag(text).require()) == ()
 
 
-def test_an_answer_waits_for_everything() -> None:
+def test_respond_waits_for_everything() -> None:
     answer = Step("9", Respond((Literal("x"),)), depends_on=("1",))
     assert said(step("1"), answer) == []
     assert said(step("1"), step("2"), answer) == ["9 answers, and 2 does not come before it"]
     assert said(step("1"), answer, step("2", "9")) == ["9 answers, and 2 does not come before it"]
 
 
-def test_unknown_dependencies_are_marked_where_they_stand() -> None:
+def test_unknown_dependencies_are_marked_at_position() -> None:
     text = """{"steps": [{"index": "read", "title": "", "tool": "t", "args": {}, "depends_on": []},
      {"index": "2", "title": "", "tool": "t", "args": {}, "depends_on": ["read", "raed"]}]}"""
     (found,) = check(parse_dag(text).require())

@@ -40,8 +40,8 @@ TOOLS = {
 
 @given(plans())
 @LAWS
-def test_any_plan_can_be_checked_and_every_code_has_an_entry(plan: Plan) -> None:
-    """check never raises, names only codes of the table, and its steps are the plan's."""
+def test_any_plan_can_be_checked_and_codes_are_in_table(plan: Plan) -> None:
+    """check never raises, uses only codes of the table, and its steps are those of the plan."""
     found = check(plan, tools=TOOLS, inputs={"a"})
 
     assert {d.code for d in found} <= set(CODES)
@@ -87,7 +87,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("code", WRONG)
-def test_each_check_that_can_find_an_error_is_asked_for_the_errors(code: str) -> None:
+def test_errors_only_checks_include_every_error_check(code: str) -> None:
     plan = WRONG[code]
     assert code in {found.code for found in errors(plan, flow_of(plan))}
     _errors_agree(plan)
@@ -95,19 +95,19 @@ def test_each_check_that_can_find_an_error_is_asked_for_the_errors(code: str) ->
 
 @given(plans())
 @LAWS
-def test_the_errors_alone_are_those_among_the_findings(plan: Plan) -> None:
+def test_errors_only_results_are_subset_of_findings(plan: Plan) -> None:
     _errors_agree(plan)
 
 
 @given(plan_texts())
 @LAWS
-def test_errors_alone_are_the_same_in_plans_that_run(text: str) -> None:
+def test_errors_only_equals_errors_in_plans_that_run(text: str) -> None:
     _errors_agree(plan_of(text))
 
 
 @given(plans(), st.lists(st.lists(ids(), max_size=3).map(tuple), min_size=4, max_size=4))
 @LAWS
-def test_errors_alone_are_the_same_in_graphs(plan: Plan, waits: list[tuple[str, ...]]) -> None:
+def test_errors_only_equals_errors_in_graphs(plan: Plan, waits: list[tuple[str, ...]]) -> None:
     steps = tuple(replace(s, depends_on=w, group=None) for s, w in zip(plan.steps, waits, strict=False))
     _errors_agree(Plan(steps, order=Order.DAG))
 
@@ -123,7 +123,7 @@ def _chain(count: int) -> Plan:
 
 
 def _skipping(count: int) -> Plan:
-    """Every second step may be jumped over, and reads what was set far above."""
+    """Every second step may be skipped, and reads variables set much earlier."""
     return Plan(
         tuple(
             Step(f"S{i}", Goto(f"S{i + 2}"), condition=NotEmpty(Ref(f"v{i // 2}")))
@@ -170,7 +170,7 @@ def _graph(count: int) -> Plan:
 
 
 @pytest.mark.parametrize("build", [_chain, _skipping, _one_variable, _unknown, _group, _graph])
-def test_eight_times_the_steps_take_far_less_than_the_square_of_it(build: Callable[[int], Plan]) -> None:
+def test_checking_time_is_subquadratic(build: Callable[[int], Plan]) -> None:
     def checking(count: int) -> float:
         plan = build(count)
         return seconds(lambda: check(plan))

@@ -20,7 +20,7 @@ def codes(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("end", ['@RESPOND ("a")', 'TERMINATE ("a")', "GOTO S4"])
-def test_steps_behind_one_that_never_goes_on_are_unreachable(end: str) -> None:
+def test_steps_after_unconditional_end_are_unreachable(end: str) -> None:
     (finding,) = told(f'S1: {end}\nS2: @A ()\nS3: @RESPOND ("c")\nS4: @RESPOND ("d")')[:1]
 
     assert finding.code == "CHK010"
@@ -28,60 +28,60 @@ def test_steps_behind_one_that_never_goes_on_are_unreachable(end: str) -> None:
 
 
 @pytest.mark.parametrize("guard", ["?IF ($a == 1) THEN", "?FOREACH ($i IN $a) THEN"])
-def test_a_guarded_end_may_be_passed(guard: str) -> None:
+def test_guarded_end_may_be_passed(guard: str) -> None:
     assert codes(f'S1: @A () > $a\nS2: {guard} @RESPOND ("x")\nS3: @RESPOND ($a)') == []
 
 
-def test_targets_of_jumps_and_what_follows_them_are_reachable() -> None:
+def test_jump_targets_and_later_steps_are_reachable() -> None:
     text = "S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ($a)\nS3: @B () > $b\nS4: @RESPOND ($b)"
     assert "CHK010" not in codes(text)
 
 
-def test_an_answer_that_may_be_empty_may_be_passed() -> None:
+def test_possibly_empty_respond_may_be_passed() -> None:
     (finding,) = told("S1: @A () > $a\nS2: @RESPOND ($a)\nS3: @RESPOND (1)")
 
     assert (finding.code, finding.names) == ("CHK011", ("S3",))
 
 
-def test_an_answer_with_a_text_in_it_is_never_empty() -> None:
+def test_respond_with_text_is_never_empty() -> None:
     assert codes('S1: @A () > $a\nS2: @RESPOND ("So: $a")\nS3: @RESPOND (1)') == ["CHK010"]
 
 
-def test_a_member_that_always_ends_ends_the_plan_behind_its_group() -> None:
+def test_unconditional_end_in_group_ends_plan_after_group() -> None:
     text = '@PARALLEL {\nS1: TERMINATE ("x")\nS2: @A ()\n}\nS3: @RESPOND ("y")'
     assert [f.names for f in told(text)] == [("S3",)]
 
 
-def test_missing_targets_are_named_with_the_nearest_id() -> None:
+def test_missing_targets_suggest_nearest_id() -> None:
     first, second = told('S1: @A () ON_FAIL GOTO S33\nS2: GOTO nowhere\nS3: @RESPOND ("x")')[:2]
 
     assert (first.code, first.names, first.hint) == ("CHK012", ("S33",), "did you mean S3?")
     assert (second.code, second.names) == ("CHK012", ("nowhere",))
 
 
-def test_a_loop_ends_if_anything_in_it_can_leave_it() -> None:
+def test_loop_with_any_exit_ends() -> None:
     assert "CHK014" not in codes("S1: @A () > $a\nS2: ?IF ($a == 1) THEN @RESPOND ($a)\nS3: GOTO S1")
     assert "CHK014" not in codes('S1: @A () > $a ON_FAIL TERMINATE ("x")\nS2: GOTO S1')
     assert "CHK014" in codes("S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B ()\nS3: GOTO S1\nS4: @RESPOND (1)")
 
 
-def test_a_group_member_can_close_a_loop() -> None:
+def test_group_member_can_close_loop() -> None:
     text = "S1: @A ()\n@PARALLEL {\nS2: @B ()\nS3: GOTO S1\n}\nS4: @RESPOND (1)"
     assert [f.names for f in told(text) if f.code == "CHK014"] == [("S1", "S2", "S3")]
 
 
-def test_a_retry_by_jumping_to_itself_ends_when_the_step_succeeds() -> None:
+def test_retry_by_self_jump_ends_on_success() -> None:
     assert codes("S1: @A () > $a ON_FAIL GOTO S1\nS2: @RESPOND ($a)") == []
 
 
-def test_the_later_of_two_steps_with_one_id_is_reported() -> None:
+def test_duplicate_id_is_reported_at_later_step() -> None:
     finding = next(f for f in told("S1: @A ()\nS2: @B ()\nS2: @C ()\nS3: @RESPOND (1)") if f.code == "CHK016")
 
     assert (finding.step, finding.names) == (2, ("2",))
 
 
 @pytest.mark.parametrize("word", ["ELSE", "else", "Elif", "OTHERWISE"])
-def test_a_step_that_is_called_else_is_no_other_branch(word: str) -> None:
+def test_step_named_else_is_no_else_branch(word: str) -> None:
     text = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B ()\n{}: {}@C ()\nS4: @RESPOND ($a)"
     (finding,) = told(text.format(word, ""))
 
@@ -92,7 +92,7 @@ def test_a_step_that_is_called_else_is_no_other_branch(word: str) -> None:
     assert codes(text.replace("?IF ($a == 1) THEN ", "").format(word, "")) == []
 
 
-def test_findings_stand_in_the_order_of_the_steps_and_the_whole_plan_comes_last() -> None:
+def test_findings_are_in_step_order_with_whole_plan_last() -> None:
     assert codes("S1: @A ($x)\nS1: @B ($y)\nS3: @C () ON_FAIL GOTO S9") == [
         "CHK001",
         "CHK016",
@@ -106,7 +106,7 @@ def _graph(*steps: Step) -> list[str]:
     return [d.code for d in check(Plan(steps, order=Order.DAG))]
 
 
-def test_a_dependency_must_exist() -> None:
+def test_dependency_must_exist() -> None:
     assert _graph(Step("1", Call("A"), depends_on=("9",))) == ["CHK060"]
 
 
@@ -116,7 +116,7 @@ def test_steps_must_not_wait_for_one_another() -> None:
     assert _graph(Step("1", Call("A"), depends_on=("1",))) == ["CHK061"]
 
 
-def test_a_step_reads_only_what_it_waits_for() -> None:
+def test_step_reads_only_from_its_dependencies() -> None:
     first = Step("1", Call("A"), output=Output("a"), depends_on=())
     middle = Step("2", Call("B"), depends_on=("1",))
     reader = Call("C", (Ref("a"),))
@@ -125,5 +125,5 @@ def test_a_step_reads_only_what_it_waits_for() -> None:
     assert _graph(first, middle, Step("3", reader, depends_on=())) == ["CHK062"]
 
 
-def test_a_graph_needs_no_answer_and_its_unknown_variables_are_reported() -> None:
+def test_graph_needs_no_respond_and_unknown_variables_are_reported() -> None:
     assert _graph(Step("1", Call("A", (Ref("x"),)), depends_on=())) == ["CHK001"]

@@ -57,7 +57,7 @@ def _plans(code: str) -> list[Plan]:
 
 
 @pytest.mark.parametrize("code", OF_TEXT)
-def test_the_example_of_a_page_gives_its_code_and_the_repair_does_not(code: str) -> None:
+def test_bad_example_gives_code_and_repair_does_not(code: str) -> None:
     bad, good = _plans(code)
 
     assert code in {d.code for d in check(bad, tools=CATALOGUE)}
@@ -65,7 +65,7 @@ def test_the_example_of_a_page_gives_its_code_and_the_repair_does_not(code: str)
 
 
 @pytest.mark.parametrize("code", [*OF_TEXT, *OF_GRAPHS])
-def test_a_page_has_the_title_of_its_code_an_example_and_a_repair(code: str) -> None:
+def test_page_has_title_example_and_repair(code: str) -> None:
     page = explain(code)
 
     assert page is not None
@@ -75,7 +75,7 @@ def test_a_page_has_the_title_of_its_code_an_example_and_a_repair(code: str) -> 
 
 
 @pytest.mark.parametrize("code", OF_GRAPHS)
-def test_the_codes_of_graphs_are_about_plans_of_dependencies(code: str) -> None:
+def test_graph_codes_are_about_graphs(code: str) -> None:
     page = explain(code) or ""
     bad, good = (parse_dag(text).require() for text in re.findall(r"```json \w+\n(.*?)```", page, re.DOTALL))
 

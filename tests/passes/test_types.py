@@ -27,17 +27,17 @@ def codes(text: str) -> list[str]:
         (":int", "", False),
     ],
 )
-def test_a_path_needs_a_value_with_parts(output: str, path: str, reported: bool) -> None:
+def test_path_needs_value_with_parts(output: str, path: str, reported: bool) -> None:
     assert (codes(f"S1: @A () > $v{output}\nS2: @RESPOND ($v{path})") == ["CHK030"]) is reported
 
 
-def test_results_of_a_loop_are_a_list_whatever_the_cast_of_each() -> None:
+def test_loop_results_are_list_for_any_item_cast() -> None:
     loop = "S1: ?FOREACH ($i IN [1]) THEN @A ($i) > $v:int\n"
     assert codes(loop + "S2: @RESPOND ($v.0)") == []
     assert codes(loop + "S2: @RESPOND ($v.name)") == ["CHK030"]
 
 
-def test_a_variable_that_is_set_twice_has_a_shape_only_if_both_have_it() -> None:
+def test_variable_set_twice_has_common_shape_only() -> None:
     assert codes("S1: @A () > $v:int\nS2: @B () > $v\nS3: @RESPOND ($v.a)") == []
     assert codes("S1: @A () > $v:int\nS2: @B () > $v:int\nS3: @RESPOND ($v.a)") == ["CHK030"]
 
@@ -57,6 +57,6 @@ def test_a_variable_that_is_set_twice_has_a_shape_only_if_both_have_it() -> None
         ('@LLM_EXTRACT ($a, target="n")', "int", False),
     ],
 )
-def test_a_cast_must_be_able_to_fit(call: str, cast: str, reported: bool) -> None:
+def test_cast_must_be_possible(call: str, cast: str, reported: bool) -> None:
     text = f"S1: @A () > $a\nS2: {call} > $v:{cast}\nS3: @RESPOND ($v)"
     assert (codes(text) == ["CHK031"]) is reported

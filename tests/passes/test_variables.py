@@ -17,7 +17,7 @@ def plan_of(text: str) -> Plan:
 
 
 def found(text: str, *inputs: str) -> list[tuple[str, str | None]]:
-    """Code and step of what is said about variables."""
+    """Code and step of the findings about variables."""
     return [
         (d.code, d.step)
         for d in check(plan_of(text), inputs=inputs)
@@ -37,11 +37,11 @@ def found(text: str, *inputs: str) -> list[tuple[str, str | None]]:
         'S1: RE-PLAN ("why $x")',
     ],
 )
-def test_a_variable_that_nothing_sets_is_reported_wherever_it_is_read(step: str) -> None:
+def test_never_set_variable_is_reported_at_every_read(step: str) -> None:
     assert ("CHK001", "S1") in found(step)
 
 
-def test_the_finding_stands_at_the_reference() -> None:
+def test_finding_is_positioned_at_reference() -> None:
     text = 'S1: @A () > $page\nS2: @RESPOND ("so", $pages)'
     (finding,) = [d for d in check(plan_of(text)) if d.code == "CHK001"]
 
@@ -51,43 +51,43 @@ def test_the_finding_stands_at_the_reference() -> None:
     assert finding.severity is Severity.WARNING
 
 
-def test_variables_given_from_outside_are_set() -> None:
+def test_given_variables_are_set() -> None:
     assert found("S1: @RESPOND ($x)", "x") == []
 
 
-def test_the_loop_variable_is_set_in_its_step_and_nowhere_else() -> None:
+def test_loop_variable_is_set_only_in_its_step() -> None:
     text = (
         "S1: ?FOREACH ($i IN [1, 2]) THEN ?IF ($i > 1) THEN @A ($i) ON_FAIL TERMINATE ($i)\nS2: @RESPOND ($i)"
     )
     assert found(text) == [("CHK001", "S2")]
 
 
-def test_the_source_of_a_loop_does_not_see_the_loop_variable() -> None:
+def test_loop_source_does_not_see_loop_variable() -> None:
     assert found("S1: ?FOREACH ($i IN $i) THEN @A ($i)") == [("CHK001", "S1")]
 
 
-def test_a_failure_message_sees_the_error_in_its_own_output() -> None:
+def test_failure_message_sees_error_in_own_output() -> None:
     assert found('S1: @A () > $a ON_FAIL TERMINATE ("no: $a")\nS2: @RESPOND ($a)') == []
 
 
-def test_a_variable_that_is_set_further_down_is_not_set_yet() -> None:
+def test_variable_set_later_is_not_set_yet() -> None:
     assert found("S1: @B ($a)\nS2: @A () > $a\nS3: @RESPOND ($a)") == [("CHK002", "S1")]
 
 
-def test_a_step_cannot_read_what_it_sets_itself() -> None:
+def test_step_cannot_read_its_own_output() -> None:
     assert found("S1: @A ($a) > $a\nS2: @RESPOND ($a)") == [("CHK002", "S1")]
 
 
-def test_a_jump_over_the_step_that_sets_a_variable_leaves_it_unset() -> None:
+def test_jump_over_setter_leaves_variable_unset() -> None:
     assert found("S1: GOTO S3\nS2: @A () > $a\nS3: @RESPOND ($a)") == [("CHK002", "S3")]
 
 
-def test_a_jump_back_sets_a_variable_for_the_second_round() -> None:
+def test_backward_jump_sets_variable_for_second_iteration() -> None:
     text = "S1: @B ($a)\nS2: @A () > $a\nS3: ?IF ($a == 1) THEN GOTO S1\nS4: @RESPOND ($a)"
     assert found(text) == [("CHK003", "S1")]
 
 
-def test_a_guarded_step_sets_a_variable_on_some_ways() -> None:
+def test_guarded_step_sets_variable_on_some_paths() -> None:
     text = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B () > $b\nS3: @RESPOND ($b)"
     assert found(text) == [("CHK003", "S3")]
 
@@ -105,7 +105,7 @@ MAYBE = "S1: @A () > $a\nS2: ?IF ($a == 1) THEN @B () > $b\n"
         'S3: ?IF (IS_EMPTY($b)) THEN @RESPOND ("nothing")',
     ],
 )
-def test_a_step_that_asks_whether_it_is_empty_knows_that_it_may_be_unset(step: str) -> None:
+def test_emptiness_check_acknowledges_unset_variable(step: str) -> None:
     assert found(MAYBE + step) == []
 
 
@@ -121,11 +121,11 @@ def test_a_step_that_asks_whether_it_is_empty_knows_that_it_may_be_unset(step: s
         "S3: ?IF ($b == 1) THEN @RESPOND ($a)",
     ],
 )
-def test_a_question_that_does_not_settle_it_leaves_the_hint(step: str) -> None:
+def test_inconclusive_check_keeps_hint(step: str) -> None:
     assert found(MAYBE + step) == [("CHK003", "S3")]
 
 
-def test_a_variable_set_on_both_branches_is_set() -> None:
+def test_variable_set_on_both_branches_is_set() -> None:
     text = (
         "S1: @A () > $a\nS2: ?IF ($a == 1) THEN GOTO S5\nS3: @B () > $b\nS4: GOTO S6\n"
         "S5: @C () > $b\nS6: @RESPOND ($b)"
@@ -133,28 +133,28 @@ def test_a_variable_set_on_both_branches_is_set() -> None:
     assert found(text) == []
 
 
-def test_a_failed_step_has_set_its_output_before_it_jumps() -> None:
+def test_failed_step_sets_output_before_jump() -> None:
     assert found('S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ($a)\nS3: @RESPOND ("no", $a)') == []
 
 
-def test_a_loop_sets_its_output_whatever_its_items_are() -> None:
+def test_loop_sets_output_for_any_items() -> None:
     assert found("S1: ?FOREACH ($i IN []) THEN ?IF ($i == 1) THEN @A ($i) > $o\nS2: @RESPOND ($o)") == []
 
 
-def test_members_of_a_group_read_what_was_set_before_the_brace() -> None:
+def test_members_read_variables_set_before_group() -> None:
     text = "S1: @A () > $a\n@PARALLEL {\nS2: @B ($a) > $b\nS3: @C ($a) > $c\n}\nS4: @RESPOND ($b, $c)"
     assert check(plan_of(text)) == ()
 
 
-def test_an_empty_answer_goes_on_without_what_follows_being_set() -> None:
+def test_empty_respond_continues_with_unset_variables() -> None:
     text = "S1: @A () > $a\nS2: @RESPOND ($a)\nS3: @RESPOND ($a, $b)\nS4: @B () > $b"
     assert ("CHK002", "S3") in found(text)
 
 
-def test_a_variable_is_reported_once_for_each_part_of_a_step() -> None:
+def test_variable_is_reported_once_per_part_of_step() -> None:
     assert len(found('S1: ?IF ($x == $x.y) THEN @RESPOND ($x, "$x $x", $y)')) == 3
 
 
-def test_a_loop_variable_that_hides_another_is_reported() -> None:
+def test_shadowing_loop_variable_is_reported() -> None:
     text = "S1: @A () > $i\nS2: ?FOREACH ($i IN [1]) THEN @B ($i)\nS3: ?FOREACH ($j IN [1]) THEN @B ($j)\n"
     assert found(text + "S4: @RESPOND ($i)") == [("CHK005", "S2")]

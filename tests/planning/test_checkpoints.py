@@ -8,18 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.dag_plans import step
 
 from callsheet import Limits, Runtime, tool
 from callsheet.api.budget import SharedBudget
 from callsheet.api.plan import Plan
 from callsheet.diagnostics import CallsheetError
 from callsheet.planning import PlanExecutionResult, PlanningContext, PlanRunner
-
-
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
 
 CHAIN = {
     "id": "chain",
@@ -42,7 +37,7 @@ def state(*completed: str | int, plan_id: str = "chain", **variables: Any) -> st
 
 
 class Elsewhere:
-    """A library with one plan, and what is called when one of its runs is taken over."""
+    """A library with one plan, and the calls made when one of its runs is adopted."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], budget: SharedBudget | None = None) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -85,12 +80,12 @@ def test_completed_steps_are_not_run_again_and_their_results_are_used(there: Els
     assert [s.step_index for s in result.steps if s.success] == ["1", "2", "3"]
 
 
-def test_the_file_may_be_given_as_data_and_its_indexes_as_numbers(there: Elsewhere) -> None:
+def test_file_may_be_given_as_data_with_numeric_indexes(there: Elsewhere) -> None:
     assert there.take_over(json.loads(state(1, 2, seen=SEEN, thought="t"))).success
     assert there.calls == [("tell", {"text": "t monday"})]
 
 
-def test_a_run_with_nothing_left_to_do_is_done(there: Elsewhere) -> None:
+def test_run_without_remaining_steps_is_done(there: Elsewhere) -> None:
     result = there.take_over(state("1", "2", "3", seen=SEEN, thought="t"))
     assert result.success
     assert there.calls == []
@@ -99,7 +94,7 @@ def test_a_run_with_nothing_left_to_do_is_done(there: Elsewhere) -> None:
     assert there.calls == []
 
 
-def test_an_adopted_run_is_in_the_journal_and_can_be_resumed(there: Elsewhere) -> None:
+def test_adopted_run_is_journaled_and_resumable(there: Elsewhere) -> None:
     there.failing = {"tell"}
     assert not there.take_over(state("1", seen=SEEN)).success
     there.failing = set()
@@ -107,7 +102,7 @@ def test_an_adopted_run_is_in_the_journal_and_can_be_resumed(there: Elsewhere) -
     assert there.names == ["think", "tell", "tell"]
 
 
-def test_steps_done_elsewhere_do_not_wait_for_a_free_place(tmp_path: Path) -> None:
+def test_steps_done_elsewhere_use_no_slot(tmp_path: Path) -> None:
     many = [step(str(n), f"tool_{n}", var=f"v{n}") for n in range(9)]
     plan = {"id": "wide", "title": "Wide", "steps": [*many, step("end", "last", "0", "8")]}
     wide = Elsewhere(tmp_path / "plans", plan)
@@ -116,7 +111,7 @@ def test_steps_done_elsewhere_do_not_wait_for_a_free_place(tmp_path: Path) -> No
     assert sorted(wide.names) == ["last", *(f"tool_{n}" for n in range(7))]
 
 
-def test_calls_made_elsewhere_do_not_use_up_the_budget(tmp_path: Path) -> None:
+def test_calls_made_elsewhere_use_no_budget(tmp_path: Path) -> None:
     narrow = Elsewhere(tmp_path / "plans", CHAIN, SharedBudget(Limits(max_calls=1)))
     assert narrow.take_over(state("1", "2", seen=SEEN, thought="t")).success
     assert narrow.names == ["tell"]
@@ -125,8 +120,12 @@ def test_calls_made_elsewhere_do_not_use_up_the_budget(tmp_path: Path) -> None:
     assert sum(used.calls_by_tool.values()) == 1
 
 
-def test_the_last_of_two_steps_that_set_a_variable_determines_its_value(tmp_path: Path) -> None:
-    twice = [step("2", "second", "1", var="v"), step("1", "first", var="v"), step("3", "use", "2", of="${v}")]
+def test_last_setter_determines_variable(tmp_path: Path) -> None:
+    twice = [
+        step("2", "second", "1", var="v"),
+        step("1", "first", var="v"),
+        step("3", "use", "2", of="${v}"),
+    ]
     two = Elsewhere(tmp_path / "plans", {"id": "two", "title": "Two", "steps": twice})
     assert two.take_over(state("1", "2", plan_id="two", v="of the second")).success
     assert two.calls == [("use", {"of": "of the second"})]
@@ -148,7 +147,7 @@ def test_the_last_of_two_steps_that_set_a_variable_determines_its_value(tmp_path
         (state("1"), "its variable seen is not in the state file"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_as_a_whole(there: Elsewhere, told: str, why: str) -> None:
+def test_mismatched_file_is_refused_as_whole(there: Elsewhere, told: str, why: str) -> None:
     result = there.take_over(told)
     assert not result.success
     assert "PLN028" in (result.error or "")
@@ -157,7 +156,7 @@ def test_a_file_that_does_not_fit_is_refused_as_a_whole(there: Elsewhere, told: 
     assert result.run_id is None
 
 
-def test_a_runtime_takes_a_run_over(tmp_path: Path) -> None:
+def test_runtime_adopts_run(tmp_path: Path) -> None:
     made: list[str] = []
 
     @tool

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.dag_plans import step
 
 from callsheet.api.budget import SharedBudget
 from callsheet.frontends.dag import parse_dag
@@ -27,12 +28,6 @@ from callsheet.planning import (
     render_plan_dag,
 )
 from callsheet.store.library import PlanLibrary
-
-
-def step(index: str, called: str, *after: str, var: str | None = None, **args: Any) -> dict[str, Any]:
-    row = {"index": index, "title": f"Step {index}", "tool": called, "args": args, "depends_on": list(after)}
-    return row if var is None else {**row, "result_variable": var}
-
 
 DIAMOND = {
     "id": "diamond",
@@ -52,7 +47,7 @@ def is_there(path: Path) -> bool:
 
 
 class Manager:
-    """A tool manager: what it was asked, and what it fails."""
+    """A tool manager that records its calls and fails some."""
 
     def __init__(self, *failing: str, seconds: float = 0.0) -> None:
         self.failing, self.seconds = set(failing), seconds
@@ -79,7 +74,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "plans"
 
 
-async def test_a_plan_runs_and_tells_steps_variables_and_durations(place: Path) -> None:
+async def test_plan_runs_and_reports_steps_variables_and_durations(place: Path) -> None:
     manager, told = Manager(seconds=0.01), []
     runner = PlanRunner(
         PlanningContext(manager, plans_dir=place),
@@ -105,7 +100,7 @@ async def test_a_plan_runs_and_tells_steps_variables_and_durations(place: Path) 
 
 
 @pytest.mark.parametrize(("most", "seen"), [(1, 1), (2, 2), (8, 3)])
-async def test_at_most_so_many_steps_are_under_way_at_once(place: Path, most: int, seen: int) -> None:
+async def test_number_of_steps_in_flight_is_limited(place: Path, most: int, seen: int) -> None:
     manager = Manager(seconds=0.02)
     plan = {"title": "wide", "steps": [step(str(n), f"t{n}") for n in range(3)]}
     runner = PlanRunner(PlanningContext(manager, plans_dir=place), max_concurrency=most)
@@ -113,7 +108,7 @@ async def test_at_most_so_many_steps_are_under_way_at_once(place: Path, most: in
     assert manager.most == seen
 
 
-async def test_a_dry_run_calls_nothing_leaves_nothing_and_resolves_what_it_can(place: Path) -> None:
+async def test_dry_run_makes_no_calls_leaves_nothing_and_resolves_known_values(place: Path) -> None:
     manager = Manager()
     runner = PlanRunner(PlanningContext(manager, plans_dir=place))
     result = await runner.execute_plan(DIAMOND, dry_run=True)
@@ -124,7 +119,7 @@ async def test_a_dry_run_calls_nothing_leaves_nothing_and_resolves_what_it_can(p
     assert result.variables["data"] == "<fetch result>"
 
 
-async def test_a_failed_plan_is_resumed_where_it_failed(place: Path) -> None:
+async def test_failed_plan_resumes_at_failure(place: Path) -> None:
     manager = Manager("transform")
     runner = PlanRunner(PlanningContext(manager, plans_dir=place))
     result = await runner.execute_plan(DIAMOND)
@@ -142,7 +137,7 @@ async def test_a_failed_plan_is_resumed_where_it_failed(place: Path) -> None:
     assert manager.names == ["transform", "aggregate"]
 
 
-async def test_a_saved_plan_that_has_changed_is_told_before_its_run_goes_on(place: Path) -> None:
+async def test_changed_saved_plan_is_reported_before_resume(place: Path) -> None:
     manager = Manager("transform")
     context = PlanningContext(manager, plans_dir=place)
     context.library.save(parse_dag(json.dumps(DIAMOND)).require())
@@ -160,14 +155,14 @@ async def test_a_saved_plan_that_has_changed_is_told_before_its_run_goes_on(plac
     assert (again.success, manager.names) == (True, ["transform", "aggregate"])
 
 
-async def test_without_a_checkpoint_nothing_is_written(place: Path) -> None:
+async def test_nothing_is_written_without_checkpoint(place: Path) -> None:
     runner = PlanRunner(PlanningContext(Manager(), plans_dir=place))
     result = await runner.execute_plan(DIAMOND, checkpoint=False)
     assert (result.success, result.run_id, is_there(place)) == (True, None, False)
     assert "no run of such a plan" in str((await runner.resume_plan("diamond")).error)
 
 
-async def test_guards_share_one_budget_and_can_be_left_out(place: Path) -> None:
+async def test_guards_share_budget_and_are_optional(place: Path) -> None:
     manager, budget = Manager(), SharedBudget(Limits(max_calls=3))
     budget.count_call("chat")
     context = PlanningContext(manager, plans_dir=place, budget=budget)
@@ -178,7 +173,7 @@ async def test_guards_share_one_budget_and_can_be_left_out(place: Path) -> None:
     assert (free.success, budget.used.calls) == (True, 3)
 
 
-async def test_a_failed_plan_is_planned_anew_once(place: Path) -> None:
+async def test_failed_plan_is_replanned_once(place: Path) -> None:
     asked: list[Any] = []
 
     def planner(request: Any) -> Any:
@@ -202,13 +197,13 @@ async def test_a_failed_plan_is_planned_anew_once(place: Path) -> None:
 @pytest.mark.parametrize(
     "plan", [{}, {"steps": [step("1", "t", "1")]}, {"steps": [step("1", "t", x="${no}")]}, "{"]
 )
-async def test_an_invalid_plan_is_an_error_in_the_result(place: Path, plan: Any) -> None:
+async def test_invalid_plan_is_error_result(place: Path, plan: Any) -> None:
     manager = Manager()
     result = await PlanRunner(PlanningContext(manager, plans_dir=place)).execute_plan(plan)
     assert (result.success, bool(result.error), manager.calls) == (False, True, [])
 
 
-async def test_a_callback_that_fails_holds_nothing_up(place: Path) -> None:
+async def test_failing_callback_does_not_block_run(place: Path) -> None:
     def broken(*told: object) -> None:
         raise RuntimeError("no screen")
 
@@ -216,16 +211,19 @@ async def test_a_callback_that_fails_holds_nothing_up(place: Path) -> None:
     assert (await runner.execute_plan(DIAMOND)).success
 
 
-def test_a_tool_is_one_tool_in_any_spelling_and_is_asked_for_without_its_sign(tmp_path: Path) -> None:
+def test_tool_name_is_spelling_insensitive_and_called_without_sign(tmp_path: Path) -> None:
     manager = Manager()
-    plan = {"title": "x", "steps": [step("1", "@Fetch"), step("2", "fetch", "1"), step("3", "@FETCH", "2")]}
+    plan = {
+        "title": "x",
+        "steps": [step("1", "@Fetch"), step("2", "fetch", "1"), step("3", "@FETCH", "2")],
+    }
     result = asyncio.run(PlanRunner(PlanningContext(manager, plans_dir=tmp_path)).execute_plan(plan))
 
     assert result.success, result.error
     assert [name for name, _ in manager.calls] == ["Fetch", "Fetch", "Fetch"]
 
 
-def test_a_call_that_was_under_way_when_the_process_died_is_made_again_only_on_a_word(place: Path) -> None:
+def test_call_in_flight_at_process_death_is_repeated_only_on_request(place: Path) -> None:
     script = """
 import asyncio, json, os, sys
 from callsheet.planning import PlanningContext, PlanRunner
@@ -253,7 +251,7 @@ asyncio.run(PlanRunner(context).execute_plan(json.loads(sys.argv[2])))
 # ---------------------------------------------------------------- single calls, pictures, tools
 
 
-async def test_a_backend_makes_single_calls_within_the_budget() -> None:
+async def test_backend_makes_single_calls_within_budget() -> None:
     manager = Manager("down")
     backend = McpToolBackend(manager, budget=SharedBudget(Limits(max_calls=2)))
     good = await backend.execute_tool(ToolExecutionRequest("read_file", {"path": "x"}, "step-1"))
@@ -267,26 +265,26 @@ async def test_a_backend_makes_single_calls_within_the_budget() -> None:
     assert (await free.execute_tool(ToolExecutionRequest("read_file"))).success
 
 
-def test_batches_are_levels_whatever_the_order() -> None:
+def test_batches_are_levels_in_any_order() -> None:
     rows = [{"index": "4", "depends_on": ["2", "3"]}, {"index": "2", "depends_on": ["1"]}]
     rows += [{"index": "1", "depends_on": []}, {"index": "3", "depends_on": ["1"]}]
     assert [[row["index"] for row in batch] for batch in compute_batches(rows)] == [["1"], ["2", "3"], ["4"]]
 
 
-def test_a_picture_marks_what_runs_together_and_what_it_waits_for() -> None:
+def test_diagram_marks_concurrency_and_dependencies() -> None:
     drawn = render_plan_dag(DIAMOND, {"1": "completed"})
     assert drawn.count("∥") == 2
     assert "← after: 2, 3" in drawn
 
 
-def test_a_picture_marks_where_steps_stand_in_the_words_of_the_document() -> None:
+def test_diagram_uses_documented_status_words() -> None:
     words = {"1": "completed", "2": "running", "3": "failed", "4": "pending"}
     assert [line[0] for line in render_plan_dag(DIAMOND, words).split("\n") if line] == ["●", "◉", "✗", "○"]
     steps = [{**row, "status": words[row["index"]]} for row in DIAMOND["steps"]]
     assert render_plan_dag({**DIAMOND, "steps": steps}) == render_plan_dag(DIAMOND, words)
 
 
-async def test_the_plan_tools_work_with_a_context(place: Path) -> None:
+async def test_plan_tools_work_with_context(place: Path) -> None:
     manager = Manager()
     context = PlanningContext(
         manager, plans_dir=place, tools=["fetch"], planner=lambda request: {"steps": [step("1", "fetch")]}
@@ -299,7 +297,7 @@ async def test_the_plan_tools_work_with_a_context(place: Path) -> None:
     assert (done["success"], manager.names, context.budget.used.calls) == (True, ["fetch"], 1)
 
 
-async def test_a_saved_plan_runs_with_a_manager_that_tells_no_catalogue(place: Path) -> None:
+async def test_saved_plan_runs_with_manager_without_catalogue(place: Path) -> None:
     from callsheet import Plan
 
     PlanLibrary(place).save(Plan.parse(json.dumps(DIAMOND)).ir)
@@ -311,7 +309,7 @@ async def test_a_saved_plan_runs_with_a_manager_that_tells_no_catalogue(place: P
 
 
 class Display:
-    """What shows tool calls, as a host has it: what it was told, in order."""
+    """A display for tool calls that records its events in order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
@@ -323,7 +321,7 @@ class Display:
         self.told.append(("finish", result, success))
 
 
-async def test_a_display_is_told_of_each_step_of_a_plan_tool(place: Path) -> None:
+async def test_display_receives_each_step_of_plan_tool(place: Path) -> None:
     rows = [step("1", "fetch", var="data"), step("2", "send", "1")]
     context = PlanningContext(
         Manager("send"), plans_dir=place, tools=["fetch", "send"], planner=lambda request: {"steps": rows}
@@ -341,9 +339,12 @@ async def test_a_display_is_told_of_each_step_of_a_plan_tool(place: Path) -> Non
     ]
 
 
-async def test_a_display_that_fails_stops_no_plan(place: Path) -> None:
+async def test_failing_display_stops_no_plan(place: Path) -> None:
     context = PlanningContext(
-        Manager(), plans_dir=place, tools=["fetch"], planner=lambda request: {"steps": [step("1", "fetch")]}
+        Manager(),
+        plans_dir=place,
+        tools=["fetch"],
+        planner=lambda request: {"steps": [step("1", "fetch")]},
     )
     reply = await handle_plan_tool(
         "plan_create_and_execute", {"goal": "get it"}, context, ui_manager=object()

@@ -72,7 +72,7 @@ POLICIES = st.builds(
 
 
 @given(POLICIES)
-def test_a_policy_is_read_back_as_it_was(policy: Policy) -> None:
+def test_policies_round_trip(policy: Policy) -> None:
     read = policy_from_json(json.loads(json.dumps(policy_to_json(policy))))
     assert read == policy
     assert policy_hash(read) == policy_hash(policy)
@@ -83,7 +83,7 @@ def test_policies_have_equal_hashes_only_if_they_are_equal(one: Policy, other: P
     assert (policy_hash(one) == policy_hash(other)) == (one == other)
 
 
-def test_every_field_counts() -> None:
+def test_every_field_affects_hash() -> None:
     changed: list[Policy] = [
         replace(Policy(), denied_tools=frozenset({"X"})),
         replace(Policy(), planner=read_label("U/pub")),

@@ -45,7 +45,7 @@ def fits(tool: str, name: str, pattern: str, value: object) -> bool:
         ("https://xn--strae-oqa.example/*", "https://xn--strae-oqa.example/", True),
     ],
 )
-def test_an_address_is_compared_as_it_would_be_reached(pattern: str, address: str, is_it: bool) -> None:
+def test_address_is_compared_by_destination(pattern: str, address: str, is_it: bool) -> None:
     assert fits("FETCH_PAGE", "url", pattern, address) is is_it
 
 
@@ -61,7 +61,7 @@ def test_an_address_is_compared_as_it_would_be_reached(pattern: str, address: st
         ("HOST_FILE_READ", "/var/log/**", "/var/log/syslog", True),
     ],
 )
-def test_a_path_is_compared_where_it_leads(tool: str, pattern: str, path: str, is_it: bool) -> None:
+def test_path_is_compared_by_target(tool: str, pattern: str, path: str, is_it: bool) -> None:
     assert fits(tool, "path", pattern, path) is is_it
 
 
@@ -78,13 +78,11 @@ def test_a_path_is_compared_where_it_leads(tool: str, pattern: str, path: str, i
         ("a\nb", "a\nb", True),
     ],
 )
-def test_other_values_and_members_of_lists_are_compared_as_texts(
-    pattern: str, value: object, is_it: bool
-) -> None:
+def test_other_values_and_list_members_are_compared_as_text(pattern: str, value: object, is_it: bool) -> None:
     assert fits("POST", "text", pattern, value) is is_it
 
 
-def test_what_is_bound_has_to_be_given_once_however_it_is_written() -> None:
+def test_bound_argument_must_be_given_once_in_any_form() -> None:
     bound = {"POST": {"to": ("ada",)}}
     assert objection_to(bound, "POST", {"text": "x"}) == "to must be given, as ada"
     assert objection_to(bound, "post", {"To": "bob"}) == "to must be ada"
@@ -102,7 +100,7 @@ def read(arguments: str) -> Policy:
     return read_policy(Source("p.toml", AGENT.format(arguments)))
 
 
-def test_a_file_binds_arguments_and_the_journal_keeps_them() -> None:
+def test_policy_file_binds_arguments_and_journal_keeps_them() -> None:
     policy = read('"@fetch page" = { url = ["https://docs.example/*"] }, "@POST" = { to = ["ada", "bob"] }')
     assert policy.agent is not None
     assert policy.agent.arguments == {
@@ -122,7 +120,7 @@ def test_a_file_binds_arguments_and_the_journal_keeps_them() -> None:
         ('"@PAY" = { to = ["ada"] }', '"@PAY"', "the agent is not given @PAY"),
     ],
 )
-def test_a_wrong_binding_is_told_with_its_place(arguments: str, at: str, message: str) -> None:
+def test_invalid_binding_is_reported_with_position(arguments: str, at: str, message: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         read(arguments)
     (found,) = caught.value.diagnostics
@@ -133,7 +131,7 @@ def test_a_wrong_binding_is_told_with_its_place(arguments: str, at: str, message
     assert text[found.span.start : found.span.end] == at
 
 
-def test_a_policy_without_bound_arguments_has_the_hash_that_it_had() -> None:
+def test_policy_without_bound_arguments_keeps_its_hash() -> None:
     told = policy_to_json(Policy(agent=AgentRule(tools=("NOTE",))))
     assert told["agent"] == {"tools": ["NOTE"], "max_turns": 5, "max_calls": 20, "seconds": 600.0}
     assert policy_hash(Policy(agent=AgentRule(tools=("NOTE",)))) == policy_hash(policy_from_json(told))

@@ -23,15 +23,15 @@ def from_root(pattern: str, path: str) -> str:
 
 
 @given(GLOBS, PATHS)
-def test_a_glob_matches_what_its_expression_says(pattern: str, path: str) -> None:
+def test_glob_matches_like_its_expression(pattern: str, path: str) -> None:
     said = re.fullmatch(expression(pattern), from_root(pattern, path), re.DOTALL) is not None
     folder = pattern.endswith("/**") and from_root(pattern, path) == pattern[:-3]
     assert matches(pattern, path) == (said or folder)
 
 
 @given(GLOBS, PATHS)
-def test_what_covers_a_path_names_it_or_a_folder_above_it_in_any_case(pattern: str, path: str) -> None:
-    """The folder of `folder/**` is covered with all that lies in it."""
+def test_path_is_covered_by_itself_or_parent_in_any_case(pattern: str, path: str) -> None:
+    """The folder of `folder/**` is covered together with its content."""
     read = from_root(pattern, path)
     above = [read[:at] for at in range(1, len(read) + 1) if at == len(read) or read[at] == "/"]
     whole = pattern.removesuffix("/**") or pattern
@@ -40,14 +40,14 @@ def test_what_covers_a_path_names_it_or_a_folder_above_it_in_any_case(pattern: s
 
 
 @given(st.text("ab*", max_size=8), st.text("ab\n", max_size=10))
-def test_a_star_of_a_text_stands_for_anything(pattern: str, text: str) -> None:
+def test_star_in_text_glob_matches_anything(pattern: str, text: str) -> None:
     expected = ".*".join(re.escape(piece) for piece in pattern.split("*"))
     assert any_text(pattern)(text) == (re.fullmatch(expected, text, re.DOTALL) is not None)
 
 
 @pytest.mark.parametrize("pattern", ["**/*a*/**/*b*/**/*c*", "**/a/**/b/**/c", "*a*b*c*"])
 @pytest.mark.parametrize("piece", ["a/", "ab/", "a", "ab"])
-def test_a_long_path_is_held_against_many_stars_at_once(pattern: str, piece: str) -> None:
+def test_long_path_against_many_stars_takes_bounded_time(pattern: str, piece: str) -> None:
     """The longest path that a policy reads has 4,096 characters."""
     path = (piece * 4_096)[:4_096]
     assert not matches(pattern, path)  # the pattern is ready
@@ -55,7 +55,7 @@ def test_a_long_path_is_held_against_many_stars_at_once(pattern: str, piece: str
 
 
 @pytest.mark.parametrize("tool", ["SEND", "FETCH_PAGE"])
-def test_a_long_argument_of_an_agent_is_held_against_many_stars_at_once(tool: str) -> None:
+def test_long_agent_argument_against_many_stars_takes_bounded_time(tool: str) -> None:
     text, pattern = "https://docs.example/" + "ab" * 50_000, "https://docs.example/*a*b*a*b*c"
     found: list[str | None] = []
     assert seconds(lambda: found.append(objection_to({tool: {"url": (pattern,)}}, tool, {"url": text}))) < 0.5

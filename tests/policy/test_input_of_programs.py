@@ -125,10 +125,10 @@ READ = [
 
 
 @pytest.mark.parametrize(("program", "language"), OBEY)
-def test_what_runs_its_input_is_seen(program: str, language: str) -> None:
+def test_programs_executing_stdin_are_detected(program: str, language: str) -> None:
     assert runs_file(program, language, Named.input())
 
 
 @pytest.mark.parametrize(("program", "language"), READ)
-def test_what_reads_its_input_does_not_run_it(program: str, language: str) -> None:
+def test_programs_reading_stdin_do_not_execute_it(program: str, language: str) -> None:
     assert not runs_file(program, language, Named.input())

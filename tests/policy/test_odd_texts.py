@@ -69,7 +69,7 @@ def judged(judge: Judge, tool: str, name: str, before: str, text: str, after: st
 @example(("SEND", "to"), "", "https://[x/", "")
 @example(("READ_FILE", "path"), "", "\ud800", "")
 @given(st.sampled_from(CALLS), TEXTS, TEXTS, TEXTS)
-def test_no_text_crashes_a_rule(where: tuple[str, str], before: str, text: str, after: str) -> None:
+def test_rules_never_crash_on_texts(where: tuple[str, str], before: str, text: str, after: str) -> None:
     for judge in (JUDGE, ONLY):
         judged(judge, *where, before, text, after)
         hole = (Hole("x", PRIVATE),)
@@ -83,12 +83,12 @@ def test_no_text_crashes_a_rule(where: tuple[str, str], before: str, text: str, 
      "data:text/html,x", "file:///etc/passwd", "javascript:x", "//docs.example/", "https://user@docs.example/",
      "https://docs.example\\@evil.example/", "https://docs.example/\ud800", ""],
 )  # fmt: skip
-def test_a_malformed_address_is_refused_by_the_rule_of_addresses(text: str) -> None:
+def test_malformed_address_is_refused_by_address_rule(text: str) -> None:
     assert Rule.ADDRESS in judged(JUDGE, "FETCH_PAGE", "url", "", text, "")
 
 
 @given(TEXTS)
-def test_a_malformed_recipient_is_a_stranger(text: str) -> None:
+def test_malformed_recipient_is_untrusted(text: str) -> None:
     if "corp.example" not in text:
         assert Rule.FLOW in judged(JUDGE, "SEND", "to", "", f"nobody {text}", "")
 
@@ -96,7 +96,7 @@ def test_a_malformed_recipient_is_a_stranger(text: str) -> None:
 @settings(max_examples=400)
 @example(("WRITE_FILE", "path"), "run", ".sh")
 @given(st.sampled_from(CALLS), TEXTS, TEXTS)
-def test_a_run_decides_as_the_proof_does_and_leaves_out_what_was_seen_to(
+def test_run_decides_like_proof_and_skips_discharged_obligations(
     where: tuple[str, str], before: str, text: str
 ) -> None:
     tool, name = where
@@ -116,7 +116,7 @@ def test_a_run_decides_as_the_proof_does_and_leaves_out_what_was_seen_to(
 @example("https://docs.example\n")
 @example("https://docs.example \n/")
 @given(TEXTS | st.tuples(TEXTS, TEXTS).map(lambda t: f"https://docs.example{t[0]}/{t[1]}"))
-def test_the_authority_is_known_of_just_what_is_an_address(text: str) -> None:
+def test_authority_is_parsed_iff_text_is_address(text: str) -> None:
     authority = authority_of(Argument("url", (text,)))
     try:
         host, error = parse_url(text).host, None

@@ -26,7 +26,7 @@ def policy_of(code: str) -> Policy:
 
 
 @pytest.mark.parametrize("code", sorted(CODES.values()))
-def test_the_bad_plan_breaks_the_rule_and_the_good_one_none(code: str) -> None:
+def test_bad_plan_breaks_rule_and_good_plan_breaks_none(code: str) -> None:
     (bad,) = blocks(code, "ltp bad")
     (good,) = blocks(code, "ltp good")
     policy = policy_of(code)

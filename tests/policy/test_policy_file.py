@@ -82,7 +82,7 @@ then = "approve"
 
 
 def faults(text: str) -> list[tuple[str, int, str]]:
-    """The code, the line and the marked text of each mistake."""
+    """The code, the line and the marked text of each error."""
     source = Source("policy.toml", text)
     with pytest.raises(CallsheetError) as caught:
         read_policy(source)
@@ -94,7 +94,7 @@ def faults(text: str) -> list[tuple[str, int, str]]:
     ]
 
 
-def test_a_table_that_is_none_is_shown_where_it_stands() -> None:
+def test_non_table_is_shown_at_its_position() -> None:
     text = (
         'schema = 1\n[tolls."@POST"]\negress = true\n[[rule]]\ntool = "@POST"\nwhen = "true"\nthen = "ask"\n'
     )
@@ -103,7 +103,7 @@ def test_a_table_that_is_none_is_shown_where_it_stands() -> None:
         read_policy(Source("policy.toml", text))
 
 
-def test_every_key_of_the_format_is_read() -> None:
+def test_every_key_of_format_is_read() -> None:
     policy = read_policy(Source("policy.toml", EVERYTHING))
     assert policy.name == "all"
     assert not policy.refuse_unknown_tools
@@ -141,7 +141,7 @@ def test_every_key_of_the_format_is_read() -> None:
     assert [rule.tool for rule in policy.rules] == ["SEND_MONEY"]
 
 
-def test_all_errors_are_reported_together_with_their_positions() -> None:
+def test_all_errors_are_reported_together_with_positions() -> None:
     text = (
         "schema = 1\nscema = 2\n[defaults]\nunknown_tool = 'refus'\n[sources]\n"
         "'file:x' = { conf = 'pub', integrty = 'T' }\n'fle:y' = {}\n"
@@ -179,7 +179,7 @@ def test_all_errors_are_reported_together_with_their_positions() -> None:
         "[defaults]\nmemory = 'private'",
     ],
 )
-def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
+def test_invalid_value_refuses_policy(lines: str) -> None:
     assert {code for code, _, _ in faults(f"schema = 1\n{lines}\n")} == {"POL003"}
 
 
@@ -196,24 +196,24 @@ def test_a_value_that_means_nothing_refuses_the_policy(lines: str) -> None:
         ("extends = 'workspce'", "did you mean workspace?"),
     ],
 )
-def test_what_newcomers_write_leads_to_what_they_mean(lines: str, hint: str) -> None:
+def test_common_mistakes_have_helpful_hints(lines: str, hint: str) -> None:
     with pytest.raises(CallsheetError) as caught:
         read_policy(Source("policy.toml", f"schema = 1\n{lines}\n"))
     assert (caught.value.diagnostics[0].help or "").startswith(hint)
 
 
-def test_a_policy_without_a_version_is_named() -> None:
+def test_policy_without_version_is_reported() -> None:
     with pytest.raises(CallsheetError, match=r"the policy ours\.toml has no schema version"):
         read_policy(Source("ours.toml", "name = 'ours'"))
 
 
 @pytest.mark.parametrize("schema", ["", "schema = 2", "schema = true", "schema = '1'"])
-def test_a_policy_says_the_version_it_is_written_in(schema: str) -> None:
+def test_policy_states_its_version(schema: str) -> None:
     assert [code for code, _, _ in faults(f"{schema}\n")] == ["POL004"]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_shipped_policies_can_be_read_and_know_secrets(name: str) -> None:
+def test_shipped_policies_are_valid_and_know_secrets(name: str) -> None:
     policy = load_policy(name)
     assert policy.name == name
     secrets = [s.pattern for s in policy.sources if s.label.is_secret]
@@ -221,13 +221,13 @@ def test_the_shipped_policies_can_be_read_and_know_secrets(name: str) -> None:
     assert "**/id_rsa*" in secrets
 
 
-def test_the_first_source_that_fits_is_that_of_the_policy_that_extends() -> None:
+def test_extending_policy_sources_take_precedence() -> None:
     strict = load_policy("strict")
     first = next(s for s in strict.sources if s.pattern == "README.md")
     assert str(first.label) == "U/priv"
 
 
-def test_a_file_extends_another_beside_it(tmp_path: Path) -> None:
+def test_file_extends_neighbouring_file(tmp_path: Path) -> None:
     (tmp_path / "base.toml").write_text('schema = 1\nextends = "strict"\n[budgets]\nmax_calls = 3\n')
     own = tmp_path / "own.toml"
     own.write_text('schema = 1\nextends = "base.toml"\n[budgets]\nmax_steps = 4\n')
@@ -243,7 +243,7 @@ def test_policies_that_extend_each_other_are_refused(tmp_path: Path) -> None:
         load_policy(tmp_path / "a.toml")
 
 
-def test_a_policy_that_is_not_there_says_which_there_are() -> None:
+def test_missing_policy_lists_available_ones() -> None:
     with pytest.raises(CallsheetError) as caught:
         load_policy("workspce")
     (found,) = caught.value.diagnostics
@@ -252,7 +252,7 @@ def test_a_policy_that_is_not_there_says_which_there_are() -> None:
 
 
 @pytest.mark.parametrize("code", [f"POL00{n}" for n in range(1, 6)])
-def test_the_pages_show_a_bad_and_a_good_file(code: str) -> None:
+def test_pages_show_bad_and_good_file(code: str) -> None:
     page = explain(code) or ""
     (bad,) = re.findall(r"^```toml bad\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     (good,) = re.findall(r"^```toml good\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
@@ -260,14 +260,14 @@ def test_the_pages_show_a_bad_and_a_good_file(code: str) -> None:
     read_policy(Source("policy.toml", good), lambda name: policy_source(name) if name in SHIPPED else None)
 
 
-def test_the_file_in_the_documentation_can_be_read() -> None:
+def test_documented_file_is_valid() -> None:
     text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     policy = read_policy(Source("policy.toml", example), policy_source)
     assert policy.name == "ours"
 
 
-def test_the_documentation_names_every_rule() -> None:
+def test_documentation_names_every_rule() -> None:
     text = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
     assert {code for code in CODES if code.startswith("POL1")} == set(re.findall(r"POL1\d\d", text))
 
@@ -276,7 +276,7 @@ READS = 'S1: @READ_FILE (path="{}") > $a\nS2: @WEB_SEARCH (query=$a) > $b\nS3: @
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_each_shipped_policy_refuses_leaks_and_accepts_a_plain_search(name: str) -> None:
+def test_shipped_policies_refuse_leaks_and_accept_plain_search(name: str) -> None:
     """A secret never leaves; private data only where they do not count; a plain search passes everywhere."""
     policy = load_policy(name)
     plain = parse('S1: @WEB_SEARCH (query="weather") > $a\nS2: @RESPOND ($a)').require()
@@ -293,7 +293,7 @@ def test_each_shipped_policy_refuses_leaks_and_accepts_a_plain_search(name: str)
         *(".npmrc", "infra/prod.tfvars", "passwords.txt", "c/service-account.json", ".docker/config.json"),
     ],
 )
-def test_what_often_holds_credentials_leaves_under_no_shipped_policy(name: str, path: str) -> None:
+def test_credential_files_leave_under_no_shipped_policy(name: str, path: str) -> None:
     assert not verify(parse(READS.format(path)).require(), load_policy(name)).ok
 
 
@@ -301,11 +301,11 @@ def test_what_often_holds_credentials_leaves_under_no_shipped_policy(name: str, 
     ("text", "said"),
     [("a = " + "[" * 9_000, "nested too deeply"), ("a = " + "9" * 5_000, "thousands of digits")],
 )
-def test_what_python_cannot_read_of_toml_is_an_error_of_the_policy(text: str, said: str) -> None:
+def test_toml_beyond_python_limits_is_policy_error(text: str, said: str) -> None:
     with pytest.raises(CallsheetError, match=f"POL001: .*{said}"):
         read_policy(Source("p.toml", text))
 
 
-def test_a_name_that_no_file_can_have_is_no_policy() -> None:
+def test_impossible_file_name_is_no_policy() -> None:
     with pytest.raises(CallsheetError, match="POL006: no file can be called"):
         load_policy("a\0b")

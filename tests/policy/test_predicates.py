@@ -19,23 +19,23 @@ def holds(when: str, **args: object) -> bool:
     return compile_rules([rule])[rule](args)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_predicate_is_decided_on_the_arguments() -> None:
+def test_predicate_is_evaluated_on_arguments() -> None:
     assert holds("args.amount > 100.0", amount=150)
     assert not holds("args.amount > 100.0", amount=10)
     assert holds("args.to.endsWith('@corp.example') == false", to="eve@evil.example")
 
 
 @pytest.mark.parametrize("args", [{}, {"amount": "150"}, {"amount": None}, {"amount": [1]}])
-def test_what_cannot_be_decided_holds(args: dict[str, object]) -> None:
+def test_undecidable_predicate_holds(args: dict[str, object]) -> None:
     assert holds("args.amount > 100.0", **args)
     assert holds("args.amount <= 100.0", **args)
 
 
-def test_a_predicate_that_gives_no_truth_value_holds() -> None:
+def test_non_boolean_predicate_holds() -> None:
     assert holds("args.amount", amount=0)
 
 
-def test_a_predicate_that_is_none_refuses_the_policy() -> None:
+def test_invalid_predicate_refuses_policy() -> None:
     with pytest.raises(CallsheetError, match="POL003") as caught:
         holds("args.amount >")
     assert "args.amount >" in caught.value.diagnostics[0].message
@@ -73,9 +73,7 @@ def test_a_predicate_that_is_none_refuses_the_policy() -> None:
         ),
     ],
 )
-def test_what_is_wrong_with_a_predicate_is_said_in_few_words_at_its_place(
-    when: str, said: str, at: str, hint: str | None
-) -> None:
+def test_predicate_error_is_short_and_positioned(when: str, said: str, at: str, hint: str | None) -> None:
     with pytest.raises(CallsheetError, match="POL003") as caught:
         holds(when)
     (found,) = caught.value.diagnostics
@@ -87,7 +85,7 @@ def test_what_is_wrong_with_a_predicate_is_said_in_few_words_at_its_place(
     assert (found.help is None) == (hint is None)
 
 
-def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> None:
+def test_predicate_without_args_prefix_refuses_policy() -> None:
     with pytest.raises(CallsheetError, match="POL003") as caught:
         holds("amount > 100.0")
     (found,) = caught.value.diagnostics
@@ -106,7 +104,7 @@ def test_a_predicate_that_forgets_where_arguments_are_refuses_the_policy() -> No
         ("args.of.exists(one, two > 2)", "the arguments of the call are in args: args.two"),
     ],
 )
-def test_a_predicate_with_a_name_that_is_nothing_refuses_the_policy(when: str, hint: str) -> None:
+def test_predicate_with_unknown_name_refuses_policy(when: str, hint: str) -> None:
     with pytest.raises(CallsheetError, match="POL003: the rule for @SEND_MONEY would always hold") as caught:
         holds(when)
     (found,) = caught.value.diagnostics
@@ -129,20 +127,20 @@ def test_a_predicate_with_a_name_that_is_nothing_refuses_the_policy(when: str, h
         "optional.of(args.n).hasValue() && optional.none().orValue(1) == 1",
     ],
 )
-def test_what_cel_can_do_is_carried_out(when: str) -> None:
-    """True where it is decided, and its opposite is false: what cannot be decided holds both ways."""
+def test_cel_features_are_supported(when: str) -> None:
+    """True if decided, and its negation is false: undecidable predicates hold both ways."""
     args: dict[str, object] = {"s": "abc", "n": 2, "t": "2026-11-23T00:00:00Z", "of": [1, 2]}
     assert holds(when, **args)
     assert not holds(f"!({when})", **args)
 
 
-def test_without_the_extra_the_policy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_extra_refuses_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cel", None)
     with pytest.raises(CallsheetError, match="POL009"):
         holds("true")
 
 
-def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
+def test_rule_asks_or_refuses_by_call_arguments() -> None:
     tools = {"PAY": ToolRule(egress=False, destructive=False, control=("amount",))}
     asks = CallRule(tool="PAY", when="args.amount > 100.0", then="approve")
     refuses = CallRule(tool="PAY", when="args.amount > 1000.0", then="refuse")
@@ -179,7 +177,7 @@ def test_a_rule_asks_or_refuses_by_the_arguments_of_the_call() -> None:
         ("PAY", "file", "args.file == 'a/b'", "./a/b", True),
     ],
 )
-def test_a_rule_is_escaped_by_no_spelling_of_a_path_or_a_host(
+def test_no_spelling_of_path_or_host_escapes_rule(
     tool: str, name: str, when: str, value: str, is_refused: bool
 ) -> None:
     tools = {"PAY": ToolRule(egress=False, destructive=False)}

@@ -30,7 +30,7 @@ TO = Argument("to", ("x@h.example",), LITERAL)
 
 
 @pytest.mark.parametrize("given", [("x", "y"), ("y", "x")])
-def test_a_call_is_refused_at_the_argument_that_leaves_no_reader(given: tuple[str, str]) -> None:
+def test_call_is_refused_at_argument_that_removes_last_reader(given: tuple[str, str]) -> None:
     labels = {"x": OF_A, "y": OF_B}
     first, second = (data(name, labels[name]) for name in given)
     assert not JUDGE.judge(call("MAIL", TO, first)).objections

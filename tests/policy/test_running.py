@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.growth import grows_with_the_text
+from tests.growth import takes_linear_time
 
 from callsheet.policy.programs import Named, files_written, runs_file
 
@@ -524,17 +524,17 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("program", "language", "path"), RUN)
-def test_what_runs_a_file_is_seen(program: str, language: str | None, path: str) -> None:
+def test_programs_executing_files_are_detected(program: str, language: str | None, path: str) -> None:
     assert runs_file(program, language, Named.of(path))
 
 
 @pytest.mark.parametrize(("program", "language", "path"), READ)
-def test_what_reads_a_file_does_not_run_it(program: str, language: str | None, path: str) -> None:
+def test_programs_reading_files_do_not_execute_them(program: str, language: str | None, path: str) -> None:
     assert not runs_file(program, language, Named.of(path))
 
 
 @pytest.mark.parametrize(("program", "language", "paths"), WRITES)
-def test_what_a_program_writes_is_told(program: str, language: str | None, paths: list[str]) -> None:
+def test_files_written_by_programs_are_detected(program: str, language: str | None, paths: list[str]) -> None:
     assert sorted(files_written(program, language)) == sorted(paths)
 
 
@@ -549,7 +549,7 @@ PIECES = st.sampled_from(
     st.lists(PIECES, max_size=30).map("".join),
     st.sampled_from(["sh", "python", "js", "ruby", None]),
 )
-def test_any_text_is_a_program(program: str, language: str | None) -> None:
+def test_any_text_is_accepted_as_program(program: str, language: str | None) -> None:
     paths = files_written(program, language)
     answers = [runs_file(program, language, file) for file in (Named.of("run.txt"), Named.input())]
     assert all(isinstance(one, str) for one in paths)
@@ -557,7 +557,7 @@ def test_any_text_is_a_program(program: str, language: str | None) -> None:
 
 
 @pytest.mark.parametrize("depth", [5, 30, 3000])
-def test_programs_in_programs_are_looked_through_once(depth: int) -> None:
+def test_nested_programs_are_analysed_once(depth: int) -> None:
     shells = '$(bash -c "' * depth + "sh run.txt" + '")' * depth
     here = "".join(f"bash <<A{at}\n" for at in range(depth)) + "sh run.txt\n"
     for program in (shells, here):
@@ -592,14 +592,14 @@ def test_programs_in_programs_are_looked_through_once(depth: int) -> None:
         "\n",
     ],
 )
-def test_long_programs_take_no_longer_than_they_are_long(piece: str, language: str) -> None:
+def test_long_programs_take_linear_time(piece: str, language: str) -> None:
     file = Named.of("run.txt")
-    assert grows_with_the_text(lambda program: files_written(program, language), "{}run.txt", piece)
-    assert grows_with_the_text(lambda program: runs_file(program, language, file), "{}run.txt", piece)
+    assert takes_linear_time(lambda program: files_written(program, language), "{}run.txt", piece)
+    assert takes_linear_time(lambda program: runs_file(program, language, file), "{}run.txt", piece)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\t", "\n "])
-def test_long_scripts_of_sed_take_no_longer_than_they_are_long(blank: str) -> None:
+def test_long_sed_scripts_take_linear_time(blank: str) -> None:
     file, around = Named.of("run.txt"), "sed '{}s/a/b/' run.txt"
-    assert grows_with_the_text(lambda program: runs_file(program, "sh", file), around, blank)
+    assert takes_linear_time(lambda program: runs_file(program, "sh", file), around, blank)
     assert not runs_file(around.format(blank * 20_000), "sh", file)

@@ -14,12 +14,12 @@ FINANCE = Label(True, frozenset({USER, "finance"}))
 
 @pytest.mark.parametrize("held", [FINANCE, read_label("U/secret")])
 @pytest.mark.parametrize("path", ["hr/pay.md", "HR/Pay.md", "hr/old/pay.md", "hr/pay.md ", "hr%2Fpay.md"])
-def test_a_rule_that_restricts_holds_in_any_case_and_below(held: Label, path: str) -> None:
+def test_restricting_rule_applies_in_any_case_and_below(held: Label, path: str) -> None:
     sources = Sources(Policy(sources=(SourceRule(kind="file", pattern="hr/**", label=held),)))
     assert held.flows_to(sources.file(path))
 
 
-def test_a_rule_that_opens_holds_for_what_it_names_alone() -> None:
+def test_permitting_rule_applies_exactly() -> None:
     public = read_label("T/pub")
     sources = Sources(Policy(sources=(SourceRule(kind="file", pattern="docs/**", label=public),)))
     assert sources.file("docs/a.md") == public
@@ -37,7 +37,7 @@ def test_a_rule_that_opens_holds_for_what_it_names_alone() -> None:
         ("Ada <ada@stra\u00dfe.example>", False),
     ],
 )
-def test_an_address_is_no_other_one_that_is_folded_alike(mail: str, is_trusted: bool) -> None:
+def test_address_with_confusable_letters_is_different(mail: str, is_trusted: bool) -> None:
     audiences = Audiences([Audience(name=TRUSTED, mail=("*@strasse.example",))])
     assert [bool(found) for _, found in audiences.of_recipients(mail, ())] == [is_trusted]
     assert [bool(found) for _, found in audiences.of_recipients(mail, ["*@strasse.example"])] == [is_trusted]

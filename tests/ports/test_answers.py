@@ -21,23 +21,23 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_success_gives_its_output_unchanged(value):
+def test_success_returns_output_unchanged(value):
     """read({"success": true, "output": v}) == v for every JSON value."""
     assert read_answer({"success": True, "output": value}) == value
 
 
-def test_a_text_that_speaks_of_errors_is_a_success():
+def test_text_mentioning_errors_is_success():
     assert (
         read_answer({"success": True, "output": "Error: nothing wrong", "error": None})
         == "Error: nothing wrong"
     )
 
 
-def test_a_success_without_output_is_null():
+def test_success_without_output_is_null():
     assert read_answer({"success": True}) is None
 
 
-def test_an_answer_without_success_is_judged_by_its_error():
+def test_answer_without_success_flag_is_judged_by_error():
     assert read_answer({"output": 4}) == 4
     assert read_answer({"output": 4, "error": ""}) == 4
     with pytest.raises(ToolFailed, match="boom"):
@@ -54,12 +54,12 @@ def test_an_answer_without_success_is_judged_by_its_error():
         ({"success": False, "error": "", "output": None}, "without a reason"),
     ],
 )
-def test_a_failure_says_why(answer, text):
+def test_failure_has_reason(answer, text):
     with pytest.raises(ToolFailed, match=text):
         read_answer(answer)
 
 
-def test_an_error_of_mcp_is_a_failure_with_its_texts():
+def test_mcp_error_is_failure_with_texts():
     texts = [{"type": "text", "text": "no such"}, {"type": "image"}, {"type": "text", "text": "ticket"}]
     with pytest.raises(ToolFailed, match="no such\nticket"):
         read_answer({"isError": True, "content": texts})
@@ -68,7 +68,7 @@ def test_an_error_of_mcp_is_a_failure_with_its_texts():
 
 
 @pytest.mark.parametrize("said", [{}, {"isError": False}])
-def test_a_result_of_mcp_is_what_it_holds(said):
+def test_mcp_result_is_its_content(said):
     texts = [{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]
     assert read_answer({"content": texts, **said}) == "one\ntwo"
     assert read_answer({"content": [], **said}) == ""
@@ -80,13 +80,13 @@ def test_a_result_of_mcp_is_what_it_holds(said):
     "answer",
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
 )
-def test_an_answer_in_no_known_shape_is_a_failure(answer):
+def test_answer_of_unknown_shape_is_failure(answer):
     with pytest.raises(ToolFailed, match="no known shape"):
         read_answer(answer)
 
 
 @pytest.mark.parametrize("content", ["text", ["text"], [{}], None])
-def test_content_that_is_not_of_mcp_is_no_known_shape(content):
+def test_non_mcp_content_is_of_unknown_shape(content):
     with pytest.raises(ToolFailed, match="no known shape"):
         read_answer({"content": content})
 
@@ -100,15 +100,15 @@ def test_python_values_become_json():
 
 
 @pytest.mark.parametrize("item", ["text", 7, 1 << 70, None, 0.5, math.inf, (1, 2), {"a": [1]}])
-async def test_a_long_list_becomes_what_its_items_become(item):
-    """The way of long lists, whatever is in them, is that of short ones; the list is a new one."""
+async def test_long_list_is_converted_like_its_items(item):
+    """Long lists with any content are converted like short ones; the list is a new one."""
     many = [item] * 2_500
     for made in (as_json(many), await as_json_in_turns(many)):
         assert made == [as_json(item)] * 2_500
         assert made is not many
 
 
-async def test_converting_a_long_list_lets_other_tasks_run():
+async def test_converting_long_list_lets_other_tasks_run():
     turns = 0
 
     async def count_turns() -> None:
@@ -124,12 +124,12 @@ async def test_converting_a_long_list_lets_other_tasks_run():
 
 
 @pytest.mark.parametrize("value", [b"bytes", date(2026, 1, 1), object()])
-def test_what_is_not_json_is_a_failure(value):
+def test_non_json_value_is_failure(value):
     with pytest.raises(ToolFailed, match="not JSON"):
         as_json([value])
 
 
-def test_a_value_nested_without_end_is_a_failure():
+def test_endlessly_nested_value_is_failure():
     endless: list[object] = []
     endless.append(endless)
     with pytest.raises(ToolFailed, match="nested deeper"):

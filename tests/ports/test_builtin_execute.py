@@ -46,7 +46,7 @@ async def run(
 
 
 async def run_limited(place: Path, code: str, language: str = "python", **execution: Any) -> Finished:
-    """Run code without a sandbox, whatever there is here."""
+    """Run code without a sandbox on any machine."""
     settings = settings_in(place, **execution)
     with tempfile.TemporaryDirectory() as scratch:
         job = limited_job(find_program(language, code), settings, scratch)
@@ -54,55 +54,55 @@ async def run_limited(place: Path, code: str, language: str = "python", **execut
 
 
 async def listed(*options: str) -> str:
-    """What ps says about the processes of this machine."""
+    """The output of ps about the processes of this machine."""
     command = ["ps", *(options or ("axww", "-o", "args"))]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
     return done.stdout
 
 
-def mark_of_this_test() -> str:
+def mark_of_test() -> str:
     return f"callsheet-test-{os.getpid()}-{time.monotonic_ns()}"
 
 
-async def test_code_gives_what_it_prints(tmp_path):
+async def test_code_returns_its_output(tmp_path):
     assert await run(tmp_path, "print('Grüße'); print(6 * 7)") == "Grüße\n42"
     assert await run(tmp_path, "echo $((6 * 7))", "SHELL_EXEC") == "42"
     assert await run(tmp_path, "echo hi", language="shell") == "hi"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js here")
-async def test_javascript_runs_where_node_is(tmp_path):
+async def test_javascript_runs_where_node_is_installed(tmp_path):
     assert await run(tmp_path, "console.log(await 42)", language="javascript") == "42"
 
 
-async def test_data_comes_in_on_standard_input_and_is_not_code(tmp_path):
+async def test_data_is_passed_on_stdin(tmp_path):
     data = "'; import os; os._exit(3) #\n" * 10_000
     assert await run(tmp_path, "import sys; print(len(sys.stdin.read()))", stdin=data) == str(len(data))
 
 
-async def test_input_that_nobody_reads_does_no_harm(tmp_path):
+async def test_unread_input_is_harmless(tmp_path):
     assert await run(tmp_path, "print(1)", stdin="x" * 5_000_000) == "1"
 
 
-async def test_code_that_fails_is_a_failure_with_what_it_said(tmp_path):
+async def test_failing_code_is_failure_with_stderr(tmp_path):
     with pytest.raises(ToolFailed, match=r"ModuleNotFoundError[^$]*exit code 1"):
         await run(tmp_path, "import no_such_module")
     with pytest.raises(ToolFailed, match=r"before\nafter\n.*exit code 168"):
         await run(tmp_path, "echo before; echo after >&2; exit 168", "SHELL_EXEC")
 
 
-async def test_an_unknown_language_is_refused(tmp_path):
+async def test_unknown_language_is_refused(tmp_path):
     with pytest.raises(ToolFailed, match="python, shell, javascript"):
         await run(tmp_path, "x", language="cobol")
 
 
-async def test_no_secret_of_the_environment_is_seen(tmp_path, monkeypatch):
+async def test_environment_secrets_are_hidden(tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", "canary-secret")
     seen = await run(tmp_path, "import os; print(dict(os.environ))")
     assert "canary" not in seen.lower()
 
 
-async def test_every_run_has_an_empty_folder_of_its_own(tmp_path):
+async def test_runs_have_separate_empty_folders(tmp_path):
     code = (
         "import os, tempfile\n"
         "print(os.listdir(), os.getcwd() == os.environ['HOME'] == tempfile.gettempdir())\n"
@@ -112,7 +112,7 @@ async def test_every_run_has_an_empty_folder_of_its_own(tmp_path):
         assert await run(tmp_path, code) == "['main.py'] True"
 
 
-async def test_the_workspace_is_seen_where_that_is_set(tmp_path):
+async def test_workspace_is_visible_if_configured(tmp_path):
     tmp_path.chmod(0o755)  # in a sandbox that root makes, code is nobody
     (tmp_path / "server.py").write_text("print('served')")
     assert await run(tmp_path, "cat server.py", "SHELL_EXEC", {"workspace": "read"}) == "print('served')"
@@ -121,20 +121,20 @@ async def test_the_workspace_is_seen_where_that_is_set(tmp_path):
 
 
 @sandboxed
-async def test_the_workspace_in_a_sandbox_is_read_only(tmp_path):
+async def test_sandboxed_workspace_is_read_only(tmp_path):
     tmp_path.chmod(0o777)
     with pytest.raises(ToolFailed, match="Read-only file system"):
         await run(tmp_path, "open('new', 'w')", execution={"workspace": "read"})
     assert not (tmp_path / "new").exists()
 
 
-async def test_a_program_that_does_not_end_is_ended(tmp_path):
+async def test_endless_program_is_killed(tmp_path):
     code = "import time\nprint('here', flush=True)\ntime.sleep(600)"
     with pytest.raises(ToolFailed, match=r"(?s)here.*longer than 3 seconds"):
         await run(tmp_path, code, execution={"timeout": 3})
 
 
-async def test_processor_time_is_limited(tmp_path):
+async def test_cpu_time_is_limited(tmp_path):
     with pytest.raises(ToolFailed, match="more than 1 seconds of processor time"):
         await run(tmp_path, "while True: pass", execution={"cpu_seconds": 1})
 
@@ -144,19 +144,19 @@ async def test_memory_is_limited(tmp_path):
         await run(tmp_path, "x = b'x' * 400_000_000", execution={"memory_bytes": 200_000_000})
 
 
-async def test_the_size_of_files_is_limited(tmp_path):
+async def test_file_size_is_limited(tmp_path):
     with pytest.raises(ToolFailed, match="File too large"):
         await run(tmp_path, "open('x', 'wb').write(b'x' * 2_000_000)", execution={"file_bytes": 1_000_000})
 
 
-async def test_long_output_is_cut_with_a_mark(tmp_path):
+async def test_long_output_is_truncated_with_mark(tmp_path):
     text = await run(tmp_path, "print('x' * 3_000_000)", execution={"output_bytes": 1_000})
     assert text.startswith("x" * 1_000)
     assert "[2999001 more bytes of output were cut]" in text
 
 
 @sandboxed
-async def test_a_fork_bomb_stays_small_and_ends_in_time(tmp_path):
+async def test_fork_bomb_is_limited_and_ends(tmp_path):
     bomb = (
         "import os, time\n"
         "made = 0\n"
@@ -177,8 +177,8 @@ async def test_a_fork_bomb_stays_small_and_ends_in_time(tmp_path):
 
 
 @sandboxed
-async def test_nothing_of_a_sandbox_outlives_it(tmp_path):
-    mark = mark_of_this_test()
+async def test_no_sandbox_process_outlives_call(tmp_path):
+    mark = mark_of_test()
     code = (
         "import subprocess, sys\n"
         f"command = [sys.executable, '-c', 'import time; time.sleep(60)', '{mark}']\n"
@@ -189,7 +189,7 @@ async def test_nothing_of_a_sandbox_outlives_it(tmp_path):
 
 
 @sandboxed
-async def test_a_sandbox_has_no_network(tmp_path):
+async def test_sandbox_has_no_network(tmp_path):
     listener = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     code = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 2)\nprint('connected')"
@@ -216,13 +216,13 @@ async def test_a_sandbox_has_no_network(tmp_path):
         "import ctypes; ctypes.CDLL(None).mount(b'none', b'/', None, 32 | 4096, None) and open('/not-made')",
     ],
 )
-async def test_a_sandbox_shows_and_gives_nothing_of_the_machine(tmp_path, code):
+async def test_sandbox_hides_and_protects_machine(tmp_path, code):
     with pytest.raises(ToolFailed, match=r"No such file|Permission|permitted|Read-only"):
         await run(tmp_path, code)
 
 
 @sandboxed
-async def test_a_sandbox_sees_only_its_own_processes(tmp_path):
+async def test_sandbox_sees_only_its_own_processes(tmp_path):
     code = "import os; print(os.getpid(), sorted(int(p) for p in os.listdir('/proc') if p.isdigit()))"
     assert await run(tmp_path, code) in ("2 [1, 2]", "2 []")
 
@@ -234,8 +234,8 @@ async def test_scratch_space_is_limited(tmp_path):
         await run(tmp_path, fill, execution={"scratch_bytes": 10_000_000})
 
 
-async def test_a_call_that_is_cancelled_takes_its_program_along(tmp_path):
-    mark = mark_of_this_test()
+async def test_cancelled_call_kills_its_program(tmp_path):
+    mark = mark_of_test()
     task = asyncio.create_task(run(tmp_path, f"exec -a {mark} sleep 60", language="shell"))
     for _ in range(200):
         if mark in await listed():
@@ -248,7 +248,7 @@ async def test_a_call_that_is_cancelled_takes_its_program_along(tmp_path):
     assert mark not in await listed()
 
 
-async def test_limits_hold_without_a_sandbox(tmp_path):
+async def test_limits_hold_without_sandbox(tmp_path):
     assert (await run_limited(tmp_path, "print(1)")).stdout == "1\n"
     assert (
         "MemoryError"
@@ -258,13 +258,13 @@ async def test_limits_hold_without_a_sandbox(tmp_path):
     assert (await run_limited(tmp_path, "while True: pass", cpu_seconds=1)).exit_code == -24
 
 
-async def test_a_background_process_without_a_sandbox_ends_with_its_program(tmp_path):
+async def test_background_process_without_sandbox_ends_with_its_program(tmp_path):
     finished = await run_limited(tmp_path, "sleep 600 & echo $!", "shell")
     assert not finished.timed_out
     assert (await listed("-o", "stat=", "-p", finished.stdout.strip())).strip()[:1] in ("", "Z")
 
 
-async def test_a_program_that_holds_its_output_open_does_not_hold_the_run(tmp_path):
+async def test_program_holding_output_open_does_not_block_run(tmp_path):
     end = tmp_path / "end"
     code = (
         "import os, time\n"
@@ -284,8 +284,8 @@ async def test_a_program_that_holds_its_output_open_does_not_hold_the_run(tmp_pa
 
 @sandboxed
 @pytest.mark.parametrize("require", ["sandbox", "best-effort"])
-def test_without_namespaces_code_is_refused_or_runs_in_limits_as_set(tmp_path, require):
-    """A process that may make no namespaces, as in many containers, says so and does as it was told."""
+def test_code_without_namespaces_is_refused_or_limited_as_configured(tmp_path, require):
+    """A process without namespaces, as in many containers, reports this and follows the setting."""
     script = tmp_path / "script.py"
     script.write_text(
         "import asyncio, pathlib, sys\n"
@@ -326,7 +326,7 @@ async def install(place: Path, packages: Any, **execution: Any) -> Any:
     return await tool.handler({"language": "python", "packages": packages}, CONTEXT)
 
 
-async def test_installing_is_refused_unless_it_is_allowed(tmp_path):
+async def test_installing_is_refused_unless_allowed(tmp_path):
     with pytest.raises(ToolFailed, match="TOL104"):
         await install(tmp_path, ["numpy"])
     assert not (tmp_path / "data").exists()
@@ -345,7 +345,7 @@ async def test_installing_is_refused_unless_it_is_allowed(tmp_path):
         "",
     ],
 )
-async def test_only_names_with_versions_can_be_installed(tmp_path, name):
+async def test_only_names_with_versions_are_installable(tmp_path, name):
     with pytest.raises(ToolFailed, match="not the name of a package"):
         await install(tmp_path, [name], allow_install=True)
 
@@ -358,8 +358,8 @@ def test_names_with_versions_are_packages():
     ]
 
 
-async def test_an_installed_package_is_there_for_programs_of_its_namespace(tmp_path, monkeypatch):
-    """A wheel made here is installed from a folder, without any index."""
+async def test_installed_package_is_available_in_its_namespace(tmp_path, monkeypatch):
+    """A locally built wheel is installed from a folder, without any index."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     make_wheel(wheels)
@@ -404,7 +404,7 @@ def make_wheel(folder: Path) -> None:
         ("print('x' * 500); raise SystemExit(3)", (Cut("stdout", 100, 501, "bytes"),)),
     ],
 )
-async def test_output_that_is_cut_or_no_text_is_remarked(tmp_path, code, remarks):
+async def test_truncated_or_binary_output_is_remarked(tmp_path, code, remarks):
     tools = Registry(builtin_tools(settings_in(tmp_path, require="best-effort", output_bytes=100)))
     context = CallContext("run", "S1")
     with contextlib.suppress(ToolFailed):

@@ -35,7 +35,7 @@ PAGE = (
 
 
 class Site(BaseHTTPRequestHandler):
-    """Pages of every kind that a fetch meets."""
+    """Pages of every kind that a fetch encounters."""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -121,7 +121,7 @@ async def fetch(url: str, tmp_path: Path, **settings: Any) -> Any:
     return await Registry(built).require("FETCH_PAGE").handler({"url": url}, CONTEXT)
 
 
-async def test_a_page_comes_as_markdown(site, tmp_path):
+async def test_page_becomes_markdown(site, tmp_path):
     text = await fetch(f"http://127.0.0.1:{site}/page", tmp_path)
     assert text == f"# The title\n\nRead [more](http://127.0.0.1:{site}/more) now"
 
@@ -145,13 +145,13 @@ async def test_text_other_than_html_is_returned_unchanged(site, tmp_path, path, 
         ("endless", "larger than 1000000 bytes"),
     ],
 )
-async def test_what_cannot_be_had_is_a_failure_with_its_reason(site, tmp_path, path, message):
+async def test_failed_fetch_has_reason(site, tmp_path, path, message):
     with pytest.raises(ToolFailed, match=message):
         await fetch(f"http://127.0.0.1:{site}/{path}", tmp_path, max_bytes=1_000_000)
 
 
-async def test_where_a_redirect_may_not_lead_not_even_the_name_is_asked_for(site, monkeypatch):
-    """Who answers for a name learns it: data could leave in it."""
+async def test_forbidden_redirect_is_not_resolved(site, monkeypatch):
+    """A name server learns the queried name: data could leave in it."""
     asked: list[str] = []
     loop = type(asyncio.get_running_loop())
     original = loop.getaddrinfo
@@ -169,20 +169,20 @@ async def test_where_a_redirect_may_not_lead_not_even_the_name_is_asked_for(site
     assert not any("example" in str(host) for host in asked)
 
 
-async def test_a_server_that_hangs_is_left_in_time(site, tmp_path):
+async def test_hanging_server_times_out(site, tmp_path):
     with pytest.raises(ToolFailed, match=r"longer than 0\.3 seconds"):
         await fetch(f"http://127.0.0.1:{site}/hanging", tmp_path, timeout=0.3)
 
 
-async def test_nobody_there_is_a_failure(tmp_path):
+async def test_unreachable_server_is_failure(tmp_path):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(ToolFailed, match="cannot be fetched"):
             await fetch(f"http://127.0.0.1:{unused.getsockname()[1]}/", tmp_path)
 
 
-async def test_a_name_is_resolved_once_and_the_checked_address_is_used(site, tmp_path, monkeypatch):
-    """A name that answers with another address the second time never gets a second question."""
+async def test_name_is_resolved_once_and_checked_address_is_used(site, tmp_path, monkeypatch):
+    """A name that resolves to another address the second time is never resolved again."""
     answers = iter(["127.0.0.1"])
 
     async def resolve(self: Any, host: str, port: int, **_: Any) -> Any:
@@ -261,7 +261,7 @@ PRIVATE = [
 
 
 @pytest.mark.parametrize("url", PRIVATE)
-async def test_no_spelling_of_a_private_address_is_fetched(tmp_path, monkeypatch, url):
+async def test_no_spelling_of_private_address_is_fetched(tmp_path, monkeypatch, url):
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a connection was tried")
 
@@ -273,8 +273,8 @@ async def test_no_spelling_of_a_private_address_is_fetched(tmp_path, monkeypatch
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_an_address_inside_an_ipv6_address_is_judged_like_itself(number):
-    """is_public is the same for an IPv4 address and all that wraps it."""
+def test_embedded_ipv4_address_is_judged(number):
+    """is_public is the same for an IPv4 address and every form that embeds it."""
     plain = ipaddress.IPv4Address(number)
     for wrapped in (f"::ffff:{plain}", f"64:ff9b::{plain}"):
         assert is_public(ipaddress.ip_address(wrapped)) == is_public(plain)
@@ -282,8 +282,8 @@ def test_an_address_inside_an_ipv6_address_is_judged_like_itself(number):
 
 
 @given(st.text(max_size=40) | st.from_regex(r"https?://[^/]{0,20}(:\d{1,6})?/.{0,10}", fullmatch=True))
-def test_any_text_is_an_address_or_refused(text):
-    """parse_url either refuses or gives parts whose plain form means the same to it."""
+def test_any_text_is_address_or_refused(text):
+    """parse_url refuses, or returns parts whose canonical form parses to the same."""
     try:
         target = parse_url(text)
     except AddressRefused:
@@ -292,7 +292,7 @@ def test_any_text_is_an_address_or_refused(text):
     assert target.url.isascii()
 
 
-def test_a_host_with_one_private_address_is_refused():
+def test_host_with_one_private_address_is_refused():
     target = parse_url("https://mixed.example/")
     assert [str(a) for a in checked(target, ["1.1.1.1", "2606:4700::1111"], AllowedHosts())] == [
         "1.1.1.1",
@@ -318,7 +318,7 @@ def test_a_host_with_one_private_address_is_refused():
         ([], "a.test", "127.0.0.1", False),
     ],
 )
-def test_what_the_operator_lists_is_allowed_and_nothing_else(entries, host, address, allowed):
+def test_only_hosts_listed_by_operator_are_allowed(entries, host, address, allowed):
     assert AllowedHosts.parse(entries).allow(host, ipaddress.ip_address(address)) is allowed
 
 
@@ -337,11 +337,11 @@ def test_what_the_operator_lists_is_allowed_and_nothing_else(entries, host, addr
         ("é".encode(), "text/plain; charset=base64", "é"),
     ],
 )
-def test_text_is_read_in_the_encoding_it_names(body, kind, text):
+def test_declared_encoding_is_used(body, kind, text):
     assert decode(body, kind) == text
 
 
-async def test_a_fetch_that_is_cancelled_ends(site, tmp_path):
+async def test_cancelled_fetch_ends(site, tmp_path):
     task = asyncio.create_task(fetch(f"http://127.0.0.1:{site}/hanging", tmp_path))
     await asyncio.sleep(0.1)
     task.cancel()
@@ -350,8 +350,8 @@ async def test_a_fetch_that_is_cancelled_ends(site, tmp_path):
     assert task.cancelled()
 
 
-async def test_tls_is_asked_for_the_host_and_not_for_its_address(tmp_path, monkeypatch):
-    """The name in the handshake, which a certificate is checked against, is the one of the URL."""
+async def test_tls_verifies_host_name(tmp_path, monkeypatch):
+    """The name in the handshake, which the certificate is checked against, is that of the URL."""
     seen: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sni_callback = lambda _socket, name, _context: seen.append(name)

@@ -40,18 +40,18 @@ async def call(workspace: Path, tool: str, limits: dict[str, Any] | None = None,
     return await Registry(builtin_tools(settings)).require(tool).handler(arguments, CONTEXT)
 
 
-async def test_what_is_written_is_read(place):
+async def test_written_file_is_read_back(place):
     await call(place, "WRITE_FILE", path="notes/2026/a.md", content="Grüße\n")
     assert await call(place, "READ_FILE", path="./notes//2026/a.md") == "Grüße\n"
     assert (place / "notes/2026/a.md").read_text() == "Grüße\n"
 
 
-async def test_a_value_that_is_not_text_is_written_as_json(place):
+async def test_non_text_value_is_written_as_json(place):
     await call(place, "WRITE_FILE", path="a.json", content={"n": [1, None], "s": "ü"})
     assert json.loads((place / "a.json").read_text()) == {"n": [1, None], "s": "ü"}
 
 
-async def test_writing_keeps_permissions_and_leaves_no_temporary_file(place):
+async def test_write_keeps_permissions_and_leaves_no_temporary_file(place):
     script = place / "run.sh"
     script.write_text("old")
     script.chmod(0o750)
@@ -76,14 +76,14 @@ async def test_writing_keeps_permissions_and_leaves_no_temporary_file(place):
     ],
 )
 @pytest.mark.parametrize("tool", ["READ_FILE", "WRITE_FILE", "EDIT_FILE"])
-async def test_a_path_that_is_none_is_refused(place, tool, path):
+async def test_invalid_path_is_refused(place, tool, path):
     with pytest.raises(ToolFailed):
         await call(place, tool, path=path, content="x", old="a", new="b")
     assert (place.parent / "secret.txt").read_text() == SECRET
 
 
 @pytest.mark.parametrize("path", ["link.txt", "folder/secret.txt", "inner.txt"])
-async def test_a_symbolic_link_is_never_followed(place, path):
+async def test_symlink_is_never_followed(place, path):
     (place / "link.txt").symlink_to(place.parent / "secret.txt")
     (place / "folder").symlink_to(place.parent / "outside")
     (place / "real.txt").write_text("inside")
@@ -115,18 +115,18 @@ async def test_sizes_are_limited(place):
     assert not (place / "new").exists()
 
 
-async def test_a_file_that_is_not_text_says_so(place):
+async def test_non_text_file_is_reported(place):
     (place / "image").write_bytes(b"\x89PNG\r\n")
     with pytest.raises(ToolFailed, match="not UTF-8"):
         await call(place, "READ_FILE", path="image")
 
 
-async def test_a_missing_file_is_named_as_the_plan_named_it(place):
+async def test_missing_file_is_named_as_in_plan(place):
     with pytest.raises(ToolFailed, match=r"there is no 'a/b.txt' in the workspace"):
         await call(place, "READ_FILE", path="a/b.txt")
 
 
-async def test_an_edit_needs_exactly_one_place(place):
+async def test_edit_needs_exactly_one_match(place):
     (place / "a.txt").write_text("one two two\r\n", newline="")
     await call(place, "EDIT_FILE", path="a.txt", old="one", new="1")
     assert (place / "a.txt").read_bytes() == b"1 two two\r\n"
@@ -136,7 +136,7 @@ async def test_an_edit_needs_exactly_one_place(place):
     assert (place / "a.txt").read_bytes() == b"1 two two\r\n"
 
 
-async def test_a_search_gives_path_line_and_text(place):
+async def test_search_returns_path_line_and_text(place):
     (place / "src").mkdir()
     (place / "src" / "b.py").write_text("import os\nos.walk('.*')\n")
     (place / "a.txt").write_text("os.walk('.*')\n")
@@ -152,7 +152,7 @@ async def test_a_search_gives_path_line_and_text(place):
         await call(place, "SEARCH_FILES", pattern="walk", path="nowhere")
 
 
-async def test_a_search_that_finds_too_much_says_so(place):
+async def test_search_reports_truncation(place):
     (place / "a").write_text("x\n" * 50)
     rows = await call(place, "SEARCH_FILES", {"max_matches": 10}, pattern="x")
     assert len(rows) == 11
@@ -165,8 +165,8 @@ async def test_a_search_that_finds_too_much_says_so(place):
         st.sampled_from(["..", ".", "", "a", "up", "in", "file", "~", "\\..", "..."]) | st.text(max_size=5)
     )
 )
-def test_no_path_leaves_the_workspace(place, parts):
-    """Whatever path is written to, all that is outside stays as it was."""
+def test_paths_stay_in_workspace(place, parts):
+    """Writing to any path changes nothing outside."""
     if not (place / "up").is_symlink():
         (place / "up").symlink_to("..")
         (place / "in").symlink_to("in")
@@ -179,8 +179,8 @@ def test_no_path_leaves_the_workspace(place, parts):
     assert (place.parent / "secret.txt").read_text() == SECRET
 
 
-def test_a_link_put_in_between_does_not_lead_out(place):
-    """A folder is swapped for a link and back while files in it are read and written."""
+def test_symlink_race_does_not_leave_workspace(place):
+    """A folder is repeatedly swapped for a symlink while files in it are read and written."""
     (place / "real").mkdir()
     (place / "real" / "secret.txt").write_text("inside")
     over = threading.Event()
@@ -229,21 +229,21 @@ def test_a_link_put_in_between_does_not_lead_out(place):
         {"search": SearchSettings(provider="brave", url="ftp://x")},
     ],
 )
-def test_settings_that_cannot_be_carried_out_are_refused_at_once(tmp_path, changes):
+def test_impossible_settings_are_refused_at_once(tmp_path, changes):
     given_settings = {"workspace": tmp_path, "data": tmp_path, **changes}
     with pytest.raises(CallsheetError, match="TOL101"):
         builtin_tools(BuiltinSettings(**given_settings))
 
 
 async def remarked(workspace: Path, limits: dict[str, Any] | None = None, **arguments: Any) -> Any:
-    """What a search gives and remarks."""
+    """The results and remarks of a search."""
     settings = BuiltinSettings(workspace=workspace, data=workspace.parent / "data", **(limits or {}))
     context = CallContext("run", "S1")
     rows = await Registry(builtin_tools(settings)).require("SEARCH_FILES").handler(arguments, context)
     return rows, context.remarks
 
 
-async def test_a_search_remarks_what_it_does_not_tell(place):
+async def test_incomplete_search_has_remarks(place):
     (place / "a.txt").write_text("x" * 700 + "\nx\nx\n")
     (place / "big.txt").write_text("x" * 5_000)
     (place / "data.bin").write_bytes(b"x\0")
@@ -258,7 +258,7 @@ async def test_a_search_remarks_what_it_does_not_tell(place):
     assert passed_over.text.endswith(": big.txt, data.bin, link.txt")
 
 
-async def test_a_search_that_tells_all_remarks_nothing(place):
+async def test_complete_search_has_no_remarks(place):
     (place / "a.txt").write_text("x\n")
     (place / "b.bin").write_bytes(b"\0\1")
     assert await remarked(place, pattern="x") == ([{"path": "a.txt", "line": 1, "text": "x"}], ())

@@ -26,7 +26,7 @@ async def call(place: Path, tool: str, **arguments: Any) -> Any:
     return await Registry(builtin_tools(settings)).require(tool).handler(arguments, CONTEXT)
 
 
-def test_host_tools_are_there_only_on_request(tmp_path):
+def test_host_tools_exist_only_on_request(tmp_path):
     without = {tool.spec.name for tool in builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path))}
     with_host = {
         tool.spec.name
@@ -36,7 +36,7 @@ def test_host_tools_are_there_only_on_request(tmp_path):
     assert with_host == without | HOST
 
 
-def test_every_declaration_names_its_arguments_in_order_and_its_effect(tmp_path):
+def test_declarations_name_arguments_in_order_and_effect(tmp_path):
     tools = {
         t.spec.name: t.spec
         for t in builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path, host=True))
@@ -64,7 +64,7 @@ def test_every_declaration_names_its_arguments_in_order_and_its_effect(tmp_path)
         assert spec.description
 
 
-def test_declaring_tools_loads_no_http_client_and_no_html_reader(tmp_path):
+def test_declaring_tools_imports_no_http_or_html_library(tmp_path):
     code = (
         "import sys, pathlib\n"
         "from callsheet.ports.builtin import BuiltinSettings, builtin_tools\n"
@@ -78,7 +78,7 @@ def test_declaring_tools_loads_no_http_client_and_no_html_reader(tmp_path):
     assert done.stdout == "[]\n"
 
 
-async def test_a_command_runs_on_the_machine_itself(tmp_path, monkeypatch):
+async def test_command_runs_on_host(tmp_path, monkeypatch):
     monkeypatch.setenv("OF_THE_HOST", "seen")
     value = await call(
         tmp_path, "HOST_EXEC", command=f"cd {tmp_path} && echo $OF_THE_HOST > made && cat made"
@@ -91,12 +91,12 @@ async def test_a_command_runs_on_the_machine_itself(tmp_path, monkeypatch):
     ("command", "message"),
     [("echo out; echo err >&2; exit 3", r"out\nerr\n.*exit code 3"), ("sleep 30", r"longer than 1 seconds")],
 )
-async def test_a_command_that_fails_is_a_failure(tmp_path, command, message):
+async def test_failing_command_is_failure(tmp_path, command, message):
     with pytest.raises(ToolFailed, match=message):
         await call(tmp_path, "HOST_EXEC", command=command)
 
 
-async def test_files_of_the_host_are_read_and_listed(tmp_path):
+async def test_host_files_are_read_and_listed(tmp_path):
     (tmp_path / "a.txt").write_text("abc")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("a.txt")
@@ -116,7 +116,7 @@ async def test_files_of_the_host_are_read_and_listed(tmp_path):
         await call(tmp_path, "HOST_FILE_LIST", path=str(tmp_path / "none"))
 
 
-async def test_a_long_folder_is_cut_with_a_row_and_a_remark(tmp_path, monkeypatch):
+async def test_long_folder_listing_is_truncated_with_row_and_remark(tmp_path, monkeypatch):
     monkeypatch.setattr(host, "_MAX_ENTRIES", 2)
     for name in "abc":
         (tmp_path / name).touch()

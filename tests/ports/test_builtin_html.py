@@ -37,7 +37,7 @@ def test_headings_lists_tables_and_code_are_kept():
     assert to_markdown(page) == expected
 
 
-def test_what_is_not_for_readers_is_left_out():
+def test_invisible_content_is_dropped():
     page = (
         "<head><style>p{}</style></head><nav>menu</nav><div role='navigation'>more menu</div>"
         "<p hidden>no</p><p aria-hidden='true'>no</p><SCRIPT>if (a<b) '</p>'</SCRIPT ><p>a < b<!-- no --></p>"
@@ -46,38 +46,38 @@ def test_what_is_not_for_readers_is_left_out():
     assert to_markdown(page) == "a < b"
 
 
-def test_the_main_part_is_taken_where_a_page_marks_it():
+def test_main_content_is_extracted_if_marked():
     page = f"<body><div>around</div><main>{'content ' * 40}</main></body>"
     assert "around" not in to_markdown(page)
     assert "around" in to_markdown("<body><div>around</div><main>little</main></body>")
 
 
-def test_a_title_stands_above_a_page_that_does_not_show_it():
+def test_missing_heading_is_taken_from_title():
     assert to_markdown("<title>Name</title><p>text</p>") == "# Name\n\ntext"
     assert to_markdown("<title>Name</title><h1>Name</h1>") == "# Name"
 
 
-def test_links_are_absolute_and_carry_no_script():
+def test_links_are_absolute_and_have_no_script():
     page = "<a href='b?c#d'>in</a> <a href='JavaScript:x()'>bad</a> <img src='/i.png' alt='pic'>"
     expected = "[in](https://h.test/a/b?c#d) bad ![pic](https://h.test/i.png)"
     assert to_markdown(page, "https://h.test/a/") == expected
 
 
-def test_a_very_large_page_is_its_text():
+def test_very_large_page_becomes_plain_text():
     text = to_markdown("<p>one &amp; two</p>" * 60_000)
     assert text.startswith("one & two")
     assert "<p>" not in text
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join))
-def test_any_text_is_a_page(text):
-    """to_markdown gives text for every text, and nothing of a script."""
+def test_any_text_is_accepted_as_page(text):
+    """to_markdown returns text for every text, and nothing of a script."""
     assert isinstance(to_markdown(text, "https://h.test/"), str)
     looks_like_html(text)
     assert "hidden_call" not in to_markdown(f"<script>hidden_call()</script>{text}")
 
 
 @pytest.mark.parametrize("piece", [*PIECES, '<a "', "<div>", "</script>", "<a x=", " "])
-def test_no_page_takes_time_out_of_proportion(piece):
-    """A hundred kilobytes of anything take seconds at most; a square of it would take minutes."""
+def test_conversion_time_is_proportional(piece):
+    """A hundred kilobytes of anything take seconds at most; quadratic time would take minutes."""
     assert seconds(lambda: to_markdown(piece * (100_000 // len(piece)))) < 10

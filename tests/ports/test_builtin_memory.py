@@ -31,19 +31,19 @@ async def call(
     return await Registry(built).require(tool).handler(arguments, CallContext(run, "S1", delivery))
 
 
-async def test_a_stored_fact_is_found_by_its_words(tmp_path):
+async def test_stored_fact_is_found_by_words(tmp_path):
     assert await call(tmp_path, "QUERY_MEMORY", query="Tom Holland height") == ""
     await call(tmp_path, "STORE_FACT", content="Tom Holland height: 1.73 m", importance=0.6)
     for query in ("Tom Holland height", "the height of TOM HOLLAND", "heights of hollands"):
         assert await call(tmp_path, "QUERY_MEMORY", query=query) == "Tom Holland height: 1.73 m"
 
 
-async def test_a_fact_that_shares_a_minor_part_of_the_words_is_not_found(tmp_path):
+async def test_fact_sharing_few_words_is_not_found(tmp_path):
     await call(tmp_path, "STORE_FACT", content="The diner of Tom opens at nine")
     assert await call(tmp_path, "QUERY_MEMORY", query="Tom Holland height") == ""
 
 
-async def test_a_second_delivery_stores_nothing(tmp_path):
+async def test_redelivery_stores_nothing(tmp_path):
     for _ in range(3):
         await call(tmp_path, "STORE_FACT", content="told once", delivery="same")
     await call(tmp_path, "STORE_FACT", content="another text under the same key", delivery="same")
@@ -51,7 +51,7 @@ async def test_a_second_delivery_stores_nothing(tmp_path):
     assert await call(tmp_path, "QUERY_MEMORY", query="another text") == ""
 
 
-async def test_the_same_fact_of_another_call_is_kept_once_at_its_highest_importance(tmp_path):
+async def test_same_fact_of_different_call_is_stored_once_with_highest_importance(tmp_path):
     for key, importance in (("a", 0.2), ("b", 0.9), ("c", 0.4)):
         await call(tmp_path, "STORE_FACT", content="one fact", importance=importance, delivery=key)
     with sqlite3.connect(tmp_path / "data" / "memory.sqlite3") as db:
@@ -59,7 +59,7 @@ async def test_the_same_fact_of_another_call_is_kept_once_at_its_highest_importa
     db.close()
 
 
-async def test_the_important_of_two_like_facts_comes_first(tmp_path):
+async def test_more_important_of_similar_facts_comes_first(tmp_path):
     for number, importance in ((1, 0.1), (2, 0.9), (3, 0.5)):
         await call(
             tmp_path,
@@ -72,7 +72,7 @@ async def test_the_important_of_two_like_facts_comes_first(tmp_path):
     assert found.splitlines() == ["bug number 2", "bug number 3", "bug number 1"]
 
 
-async def test_namespaces_do_not_see_each_other(tmp_path):
+async def test_namespaces_are_isolated(tmp_path):
     await call(tmp_path, "STORE_FACT", content="a fact of ann", namespace="ann")
     assert await call(tmp_path, "QUERY_MEMORY", query="fact", namespace="bob") == ""
     assert await call(tmp_path, "QUERY_MEMORY", query="fact", namespace="ann") == "a fact of ann"
@@ -83,14 +83,14 @@ async def test_namespaces_do_not_see_each_other(tmp_path):
     st.text()
     | st.sampled_from(['"', "a OR b", "NEAR(a b)", "content:a", "a*", "-a", "(", "'; DROP TABLE fact", "^a"])
 )
-async def test_no_query_is_an_operator(tmp_path, query):
-    """Every text is a query that gives facts or none, and never an error."""
+async def test_query_has_no_operators(tmp_path, query):
+    """Every text is a query that returns facts or none, and never an error."""
     await call(tmp_path, "STORE_FACT", content="a plain fact")
     place = BuiltinSettings(workspace=tmp_path, data=tmp_path / "data")
     assert find_facts(place, query) in ([], ["a plain fact"])
 
 
-async def test_many_writers_at_once_lose_nothing(tmp_path):
+async def test_concurrent_writers_lose_nothing(tmp_path):
     await asyncio.gather(
         *(call(tmp_path, "STORE_FACT", content=f"fact {n}", delivery=str(n)) for n in range(20)),
         *(call(tmp_path, "SET_WM", key=str(n), value=n) for n in range(20)),
@@ -105,19 +105,19 @@ async def test_many_writers_at_once_lose_nothing(tmp_path):
 @pytest.mark.parametrize(
     "arguments", [{}, {"content": " "}, {"content": "x", "importance": "high"}, {"content": ["x"]}]
 )
-async def test_a_fact_that_is_none_is_refused(tmp_path, arguments):
+async def test_invalid_fact_is_refused(tmp_path, arguments):
     with pytest.raises(ToolFailed, match="argument"):
         await call(tmp_path, "STORE_FACT", **arguments)
 
 
-async def test_a_broken_file_is_a_failure(tmp_path):
+async def test_corrupt_file_is_failure(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "memory.sqlite3").write_text("this is no database" * 100)
     with pytest.raises(ToolFailed, match="memory cannot be used"):
         await call(tmp_path, "QUERY_MEMORY", query="x")
 
 
-async def test_working_memory_belongs_to_its_run(tmp_path):
+async def test_working_memory_is_per_run(tmp_path):
     assert await call(tmp_path, "GET_WM", run="r1", key="k") is None
     assert await call(tmp_path, "SET_WM", run="r1", key="k", value={"a": [1, None]}) == {"a": [1, None]}
     assert await call(tmp_path, "GET_WM", run="r1", key="k") == {"a": [1, None]}
@@ -136,7 +136,7 @@ async def test_working_memory_belongs_to_its_run(tmp_path):
         (1, 33, (Cut("the query", 32, 33, "words"),)),
     ],
 )
-async def test_what_a_query_leaves_out_is_remarked(tmp_path, stored, words, remarks):
+async def test_omitted_results_are_remarked(tmp_path, stored, words, remarks):
     for number in range(stored):
         await call(tmp_path, "STORE_FACT", content=f"apple {number}", delivery=str(number))
     built = builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path / "data"))

@@ -76,9 +76,7 @@ async def search(tmp_path: Path, query: str = "a b?", **settings: Any) -> Any:
 
 
 @pytest.mark.parametrize(("provider", "path"), [("searxng", "/searx/"), ("brave", ""), ("tavily", "/")])
-async def test_every_service_gives_titles_addresses_and_excerpts(
-    services, tmp_path, monkeypatch, provider, path
-):
+async def test_services_return_titles_addresses_and_excerpts(services, tmp_path, monkeypatch, provider, path):
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     monkeypatch.setenv("TAVILY_API_KEY", KEY)
     rows = await search(tmp_path, provider=provider, url=services + path)
@@ -91,7 +89,7 @@ async def test_every_service_gives_titles_addresses_and_excerpts(
     )
 
 
-async def test_results_that_are_not_told_are_remarked(services, tmp_path):
+async def test_omitted_results_are_remarked(services, tmp_path):
     settings = SearchSettings(provider="searxng", url=f"{services}/searx", results=1)
     built = builtin_tools(BuiltinSettings(workspace=tmp_path, data=tmp_path, search=settings))
     context = CallContext("r", "k")
@@ -99,20 +97,20 @@ async def test_results_that_are_not_told_are_remarked(services, tmp_path):
     assert context.remarks == (Cut("results", 1, len(ROWS), "rows"),)
 
 
-async def test_the_number_of_results_is_the_operators(services, tmp_path):
+async def test_number_of_results_is_set_by_operator(services, tmp_path):
     assert len(await search(tmp_path, provider="searxng", url=f"{services}/searx", results=1)) == 1
 
 
-async def test_nothing_found_is_an_empty_list(services, tmp_path):
+async def test_no_results_are_empty_list(services, tmp_path):
     assert await search(tmp_path, "other", provider="searxng", url=f"{services}/searx") == []
 
 
-async def test_without_a_service_the_way_to_one_is_said(tmp_path):
+async def test_missing_service_error_names_remedy(tmp_path):
     with pytest.raises(ToolFailed, match=r"TOL103.*searxng"):
         await search(tmp_path)
 
 
-async def test_without_a_key_its_variable_is_named(tmp_path, monkeypatch):
+async def test_missing_key_error_names_variable(tmp_path, monkeypatch):
     monkeypatch.delenv("MY_KEY", raising=False)
     with pytest.raises(ToolFailed, match="MY_KEY"):
         await search(tmp_path, provider="tavily", key_env="MY_KEY")
@@ -126,15 +124,13 @@ async def test_without_a_key_its_variable_is_named(tmp_path, monkeypatch):
         ({"provider": "searxng", "url": "/nothing"}, "JSON format may be switched off"),
     ],
 )
-async def test_a_service_that_fails_is_named_and_its_key_is_not(
-    services, tmp_path, monkeypatch, settings, message
-):
+async def test_failing_service_is_named_without_key(services, tmp_path, monkeypatch, settings, message):
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     with pytest.raises(ToolFailed, match=message) as failure:
         await search(tmp_path, **{**settings, "url": services + settings["url"]})
     assert KEY not in str(failure.value)
 
 
-async def test_a_service_that_is_away_is_a_failure(tmp_path):
+async def test_unreachable_service_is_failure(tmp_path):
     with pytest.raises(ToolFailed, match="cannot be reached"):
         await search(tmp_path, provider="searxng", url="http://127.0.0.1:9")

@@ -18,20 +18,20 @@ TOOLS = st.sampled_from(["EXEC_CODE", "SHELL_EXEC", "HOST_EXEC", "WEB_SEARCH", "
 
 
 @given(TOOLS, VALUES)
-def test_cleaning_never_raises_and_is_a_function(tool, value):
+def test_cleaning_is_pure_and_never_raises(tool, value):
     """clean(t, v) is defined for every v and always the same."""
     assert clean_output(tool, value) == clean_output(tool, value)
 
 
 @given(VALUES)
-def test_a_tool_that_is_not_concerned_keeps_its_value(value):
+def test_unrelated_tool_keeps_its_value(value):
     """clean(t, v) is v for every tool that is not of the three kinds."""
     assert clean_output("READ_FILE", value) is value
 
 
 @given(st.text())
 @settings(deadline=None)  # the first page imports the parser
-def test_pieces_of_html_never_raise(text):
+def test_html_fragments_never_raise(text):
     clean_output("FETCH_PAGE", "<html><p>" + text)
 
 
@@ -60,17 +60,17 @@ def test_pieces_of_html_never_raise(text):
         (None, None),
     ],
 )
-def test_the_result_of_code_is_what_it_printed(value, expected):
+def test_code_result_is_its_output(value, expected):
     assert clean_output("EXEC_CODE", value) == expected
     assert clean_output("HOST_EXEC", value) == expected
 
 
-def test_a_dict_with_stdout_from_another_tool_is_left_alone():
+def test_dict_with_stdout_from_other_tool_is_unchanged():
     value = {"stdout": "x", "other": 1}
     assert clean_output("GIT_LOG", value) is value
 
 
-def test_search_results_are_a_titled_list_with_addresses():
+def test_search_results_become_titled_list_with_addresses():
     rows = [
         {"title": "Big  News", "url": "https://n.test/1", "snippet": "all\nof it"},
         {"name": "Second", "link": "https://n.test/2"},
@@ -84,11 +84,11 @@ def test_search_results_are_a_titled_list_with_addresses():
 @pytest.mark.parametrize(
     "value", [[], {}, [1, 2], [{"x": 1}], {"results": "none"}, "text", [{"title": "a"}, 3]]
 )
-def test_what_is_no_search_result_stays(value):
+def test_non_search_result_is_unchanged(value):
     assert clean_output("WEB_SEARCH", value) == value
 
 
-def test_a_page_is_markdown_without_scripts():
+def test_page_becomes_markdown_without_scripts():
     head = "<head><script>var a=1;</script></head>"
     page = f"<html>{head}<body><h1>Main heading</h1><p>Body text</p></body></html>"
     assert clean_output("FETCH_PAGE", page) == "# Main heading\n\nBody text"
@@ -97,11 +97,11 @@ def test_a_page_is_markdown_without_scripts():
 @pytest.mark.parametrize(
     "value", ['{"result": {"id": "<p>X9</p>"}}', "a < b and c > d", "", json.dumps(["<html>"])]
 )
-def test_a_document_that_is_no_page_stays(value):
+def test_non_page_document_is_unchanged(value):
     assert clean_output("FETCH_PAGE", value) == value
 
 
-def test_a_page_nested_beyond_reason_is_still_text():
+def test_deeply_nested_page_becomes_text():
     assert "deep" in str(clean_output("FETCH_PAGE", "<div>" * 20_000 + "deep" + "</div>" * 20_000))
 
 
@@ -116,11 +116,11 @@ def test_a_page_nested_beyond_reason_is_still_text():
         ('{"stdout": "x", "stderr": "odd", "exit_code": 0}', [Cut("stderr", 0, 3, "characters")]),
     ],
 )
-def test_what_a_program_said_and_a_plan_does_not_see_is_told(value, told):
+def test_hidden_program_output_is_remarked(value, told):
     assert left_out("EXEC_CODE", value, clean_output("EXEC_CODE", value)) == told
 
 
-def test_what_a_titled_list_does_not_tell_of_search_results_is_named():
+def test_fields_omitted_from_search_results_are_remarked():
     rows = [
         {"title": "a", "url": "u", "score": 0.5, "content": "c", "body": "more"},
         {"name": "b", "score": 0},
@@ -134,7 +134,7 @@ def test_what_a_titled_list_does_not_tell_of_search_results_is_named():
     assert left_out("WEB_SEARCH", plain, clean_output("WEB_SEARCH", plain)) == []
 
 
-def test_a_page_that_became_text_says_how_much_of_it_there_was():
+def test_page_conversion_remarks_original_size():
     page = "<html><body><p>Body</p></body></html>"
     told = [Fact("page", f"4 characters of text from {len(page)} of HTML")]
     assert left_out("FETCH_PAGE", page, clean_output("FETCH_PAGE", page)) == told

@@ -18,7 +18,7 @@ from callsheet.ports.mcp.config import parse_config
 
 
 class Counter:
-    """A handler that knows how many of its calls were under way at once, and their order."""
+    """A handler that counts its concurrent calls and records their order."""
 
     def __init__(self) -> None:
         self.now = self.most = 0
@@ -33,7 +33,7 @@ class Counter:
         return args["x"]
 
 
-async def test_calls_share_slots_in_the_order_in_which_they_come() -> None:
+async def test_calls_share_slots_in_arrival_order() -> None:
     counter = Counter()
     handler = Slots(3).sharing(counter)
     calls = [handler({"x": n}, CallContext("r", "S1.0.1")) for n in range(20)]
@@ -41,7 +41,7 @@ async def test_calls_share_slots_in_the_order_in_which_they_come() -> None:
     assert (counter.most, counter.order) == (3, list(range(20)))
 
 
-def test_slots_hold_on_every_loop_anew() -> None:
+def test_slots_apply_per_event_loop() -> None:
     slots = Slots(1)
     for _ in range(2):
         counter = Counter()
@@ -54,7 +54,7 @@ def test_slots_hold_on_every_loop_anew() -> None:
         assert counter.most == 1
 
 
-async def test_a_call_that_is_cancelled_gives_its_slot_back() -> None:
+async def test_cancelled_call_frees_its_slot() -> None:
     handler = Slots(1).sharing(Counter())
     waiting = [asyncio.create_task(handler({"x": n}, CallContext("r", "k"))) for n in range(3)]  # type: ignore[arg-type]
     await asyncio.sleep(0)
@@ -68,7 +68,7 @@ EARLY = "\n".join(f"S{n}: @LOOK ({n})" for n in range(1, 7))
 
 
 def graph(*calls: tuple[str, int]) -> Plan:
-    """A plan of steps none of which waits for another."""
+    """A plan of independent steps."""
     steps = [Step(str(x), Call(name, (), (("x", Literal(x)),)), depends_on=()) for name, x in calls]
     return Plan(Steps(tuple(steps), Order.DAG))
 
@@ -78,7 +78,7 @@ GRAPH = graph(*(("LOOK", n) for n in range(1, 7)))
 
 @pytest.mark.parametrize("plan", [LOOP, EARLY, GRAPH])
 @pytest.mark.parametrize("declared", [True, False])
-async def test_a_tool_is_held_to_its_limit_however_it_is_called(plan: Any, declared: bool) -> None:
+async def test_tool_limit_applies_under_every_name(plan: Any, declared: bool) -> None:
     now = most = 0
 
     @tool(effect="read", max_concurrent=2 if declared else None)
@@ -96,8 +96,8 @@ async def test_a_tool_is_held_to_its_limit_however_it_is_called(plan: Any, decla
     assert (result.status, most) == ("done", 2)
 
 
-async def test_steps_that_wait_for_a_tool_keep_none_of_another_from_starting() -> None:
-    """In a graph with two steps at once, one tool held to one call leaves the other slot to others."""
+async def test_steps_waiting_for_tool_block_no_other_tool() -> None:
+    """In a graph with two concurrent steps, a tool limited to one call leaves the other slot to others."""
     order: list[str] = []
     quick_ones = asyncio.Event()
 
@@ -120,7 +120,7 @@ async def test_steps_that_wait_for_a_tool_keep_none_of_another_from_starting() -
     assert (result.status, order) == ("done", ["quick3", "quick4", "slow1", "slow2"])
 
 
-def test_a_limit_of_none_at_once_is_refused() -> None:
+def test_limit_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Slots(0)
     with pytest.raises(ValueError, match="max_concurrency_by_tool must be at least 1: for LOOK it is 0"):
@@ -136,13 +136,13 @@ def config(extension: str) -> Any:
     return parse_config(Source("mcp.json", text), Path(), {}).servers[0]
 
 
-def test_a_server_and_its_tools_have_limits_in_the_configuration() -> None:
+def test_configuration_sets_limits_of_server_and_tools() -> None:
     server = config('{"max_concurrent": 4, "effects": {"draw": {"effect": "read", "max_concurrent": 1}}}')
     assert server.max_concurrent == 4
     assert server.rules["draw"].max_concurrent == 1
 
 
 @pytest.mark.parametrize("wrong", ["0", "true", '"two"', "1.5"])
-def test_a_limit_that_is_none_is_pointed_at(wrong: str) -> None:
+def test_invalid_limit_has_position(wrong: str) -> None:
     with pytest.raises(CallsheetError, match='"max_concurrent" must be a whole number of at least 1'):
         config(f'{{"max_concurrent": {wrong}}}')

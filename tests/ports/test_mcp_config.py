@@ -42,7 +42,7 @@ def one(entry, **environ):
     return read(f'{{"mcpServers": {{"s": {entry}}}}}', **environ).servers[0]
 
 
-def test_a_server_is_started_or_reached():
+def test_server_has_command_or_url():
     started = one('{"command": "srv", "args": ["-v", 3], "env": {"A": "1", "PORT": 80}, "cwd": "sub"}')
     assert started.transport == StdioServer("srv", ("-v", "3"), {"A": "1", "PORT": "80"}, HOME / "sub")
     for kind in ("http", "streamable-http", "streamableHttp"):
@@ -51,7 +51,7 @@ def test_a_server_is_started_or_reached():
     assert one('{"type": "sse", "url": "http://h/sse"}').transport == HttpServer("http://h/sse", sse=True)
 
 
-def test_the_table_of_an_editor_with_comments_is_read():
+def test_editor_table_with_comments_is_read():
     text = (
         '{\n  // mine\n  "inputs": [],\n  "servers": {"a": {"type": "stdio", "command": "x",}, /* b */ },\n}'
     )
@@ -64,7 +64,7 @@ def test_servers_of_both_tables_are_read():
     assert "is in both tables" in error(text.replace('"b"', '"a"'))
 
 
-def test_the_operators_words_are_read():
+def test_operator_settings_are_read():
     server = one(
         '{"command": "x", "timeout": 5,'
         ' "callsheet": {"effects": {"look": "read"}, "trusted": true, "timeout": 9.5}}'
@@ -74,7 +74,7 @@ def test_the_operators_words_are_read():
     assert (plain.effects, plain.trusted, plain.timeout) == ({}, False, 60.0)
 
 
-def test_variables_of_the_environment_are_filled_in():
+def test_environment_variables_are_expanded():
     server = one(
         '{"command": "${BIN}/srv", "args": ["${env:A}-${B:-b}", "$A", "${C:-}"], "env": {"T": "${A}"}}',
         BIN="/b",
@@ -83,18 +83,18 @@ def test_variables_of_the_environment_are_filled_in():
     assert server.transport == StdioServer("/b/srv", ("a-b", "$A", ""), {"T": "a"})
 
 
-def test_an_unset_variable_is_an_error_at_its_place():
+def test_unset_variable_is_error_with_position():
     shown = error('{"mcpServers": {"s": {"url": "https://h", "headers": {"A": "Bearer ${TOKEN}"}}}}')
     assert shown.startswith("mcp.json:1:60: error CFG113: the environment variable TOKEN is not set")
     assert "asks a person" in error('{"servers": {"s": {"command": "x", "env": {"K": "${input:key}"}}}}')
 
 
-def test_a_disabled_server_is_left_out_whatever_it_names():
+def test_disabled_server_is_skipped_completely():
     text = '{"mcpServers": {"a": {"command": "${NO}", "disabled": true}, "b": {"command": "b"}}}'
     assert [s.name for s in read(text).servers] == ["b"]
 
 
-def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning():
+def test_keys_of_other_clients_are_ignored_and_unknown_ones_are_warnings():
     file = read('{"mcpServers": {"a": {"command": "b", "autoApprove": [], "description": "d", "zzz": 1}}}')
     (warning,) = file.warnings
     assert (warning.code, warning.message) == (
@@ -149,7 +149,7 @@ def test_keys_of_other_clients_are_passed_over_and_strange_ones_with_a_warning()
         ('{"mcpServers": {"a": {"url": "http://a b/mcp"}}}', "1:30", "it must not contain spaces"),
     ],
 )
-def test_a_wrong_shape_is_shown_at_its_place(text, place, words):
+def test_wrong_shape_is_error_with_position(text, place, words):
     shown = error(text)
     assert shown.startswith(f"mcp.json:{place}: error CFG112: ")
     assert words in shown
@@ -173,7 +173,7 @@ def test_a_wrong_shape_is_shown_at_its_place(text, place, words):
         ("1" * 400, "1:1", "this number is too long"),
     ],
 )
-def test_what_is_not_json_is_shown_at_its_place(text, place, words):
+def test_invalid_json_is_error_with_position(text, place, words):
     with pytest.raises(CallsheetError) as caught:
         parse(Source("c.json", text))
     shown = render_all(caught.value.diagnostics, caught.value.source)
@@ -188,14 +188,14 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from([None, 1, "\t"]))
-def test_json_is_read_as_the_standard_library_reads_it(value, indent):
+def test_json_is_read_as_standard_library_reads_it(value, indent):
     import json
 
     text = json.dumps(value, indent=indent)
     assert parse(Source("c.json", text)).data() == json.loads(text)
 
 
-def test_a_file_that_cannot_be_read_is_said(tmp_path):
+def test_unreadable_file_is_reported(tmp_path):
     with pytest.raises(CallsheetError, match="CFG110"):
         load_config(tmp_path / "none.json")
     (tmp_path / "latin.json").write_bytes(b'{"\xe4"')
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path):
         load_config(tmp_path / "latin.json")
 
 
-def test_the_first_file_that_names_a_server_takes_precedence(tmp_path):
+def test_first_file_naming_server_takes_precedence(tmp_path):
     for name, command in (("1.json", "first"), ("2.json", "second")):
         (tmp_path / name).write_text(
             f'{{"mcpServers": {{"s": {{"command": "{command}"}}, "{command}": {{"url": "http://h"}}}}}}'
@@ -214,7 +214,7 @@ def test_the_first_file_that_names_a_server_takes_precedence(tmp_path):
     assert servers[0].origin == str(tmp_path / "1.json")
 
 
-def test_configurations_are_found_at_the_conventional_places(tmp_path, monkeypatch):
+def test_configurations_are_found_at_conventional_places(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     environ = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
@@ -238,7 +238,7 @@ def test_secrets_are_not_shown():
     assert "hunter2" not in repr((started, reached))
 
 
-def test_reading_a_configuration_does_not_import_the_sdk():
+def test_reading_configuration_does_not_import_sdk():
     code = (
         "import sys\nfrom callsheet.ports.mcp import McpPool, load_config, discover\n"
         "assert not {'mcp', 'pydantic', 'anyio', 'httpx2'} & set(sys.modules)"
@@ -261,12 +261,12 @@ PLAIN, TRUSTED = one('{"command": "x"}'), one('{"command": "x", "callsheet": {"t
         ({"destructiveHint": False}, Effect.UNSAFE, Effect.UNSAFE),
     ],
 )
-def test_hints_count_only_where_the_server_is_trusted(hints, untrusted, trusted):
+def test_hints_count_only_for_trusted_servers(hints, untrusted, trusted):
     assert effect_of(PLAIN, "t", hints) is untrusted
     assert effect_of(TRUSTED, "t", hints) is trusted
 
 
-def test_the_operators_word_wins_over_every_hint():
+def test_operator_setting_overrides_hints():
     told = one('{"command": "x", "callsheet": {"trusted": true, "effects": {"t": "unsafe", "u": "pure"}}}')
     assert effect_of(told, "t", {"readOnlyHint": True}) is Effect.UNSAFE
     assert effect_of(told, "u", {"destructiveHint": True}) is Effect.PURE
@@ -276,7 +276,7 @@ DECLARATIONS = st.dictionaries(st.text(max_size=4), JSON, max_size=5)
 
 
 @given(DECLARATIONS, st.randoms())
-def test_a_pin_ignores_the_order_of_keys(declaration, random):
+def test_pin_ignores_key_order(declaration, random):
     def shuffled(value):
         if isinstance(value, list):
             return [shuffled(v) for v in value]
@@ -294,7 +294,7 @@ def test_a_pin_ignores_the_order_of_keys(declaration, random):
     [{"description": "A."}, {"description": "a.\u200b"}, {"inputSchema": {"type": "object", "x": 1}},
      {"annotations": {"readOnlyHint": True}}, {"_meta": {"a": 1}}],
 )  # fmt: skip
-def test_a_pin_sees_every_change(change):
+def test_pin_covers_every_change(change):
     base = {"name": "t", "description": "a.", "inputSchema": {"type": "object"}}
     assert pin_of(base | change) != pin_of(base)
 
@@ -309,7 +309,7 @@ def test_a_pin_sees_every_change(change):
         ("ü", "S___"),
     ],
 )
-def test_a_name_that_a_plan_cannot_write_gives_way_to_the_qualified_one(given_name, name):
+def test_name_unwritable_in_plans_has_qualified_name(given_name, name):
     spec = spec_of(PLAIN, {"name": given_name, "inputSchema": {}})
     assert (spec.name, spec.executor, spec.origin) == (name, given_name, "mcp:s")
     assert qualified_name("9-lives", "a") == "MCP_9_LIVES__A"
@@ -327,7 +327,7 @@ def test_a_name_that_a_plan_cannot_write_gives_way_to_the_qualified_one(given_na
         ("http://[::1]/mcp", False),
     ],
 )
-def test_headers_in_the_clear_are_told(url: str, is_told: bool) -> None:
+def test_unencrypted_headers_are_reported(url: str, is_told: bool) -> None:
     text = json.dumps({"mcpServers": {"wiki": {"url": url, "headers": {"Authorization": "Bearer x"}}}})
     (*found,) = parse_config(Source("mcp.json", text), Path()).warnings
     assert [d.code for d in found] == (["TOL026"] if is_told else [])
@@ -340,7 +340,7 @@ def oauth(**entry):
     return json.dumps({"url": "https://h/mcp", "callsheet": {"oauth": entry}})
 
 
-def test_how_to_log_in_is_read():
+def test_login_settings_are_read():
     assert one('{"url": "https://h/mcp"}').transport.oauth == OAuthRules()
     machine = {"client_id": "us", "client_secret": "env:OURS", "issuer": "https://auth.example"}
     rules = one(
@@ -370,7 +370,7 @@ def test_how_to_log_in_is_read():
         ),
     ],
 )
-def test_what_is_wrong_with_a_login_is_shown_at_its_place(entry, said):
+def test_invalid_login_settings_are_errors_with_position(entry, said):
     shown = error(f'{{"mcpServers": {{"s": {entry}}}}}')
     assert "error CFG112" in shown
     assert said in shown

@@ -35,16 +35,16 @@ def value(*blocks, schema=None, sink=None, **more):
     return value_of(CallToolResult(content=list(blocks), **more), schema, sink)
 
 
-def test_a_single_text_is_returned_as_text_even_if_it_is_json():
+def test_single_text_is_returned_as_text_even_if_json():
     assert value(text('{"a": 1}')) == '{"a": 1}'
 
 
-def test_several_blocks_are_a_list_and_none_is_null():
+def test_several_blocks_are_list_and_none_is_null():
     assert value(text("a"), text("b")) == ["a", "b"]
     assert value() is None
 
 
-def test_structured_content_is_the_value():
+def test_structured_content_is_value():
     assert value(text("words"), structured_content={"a": 1}) == {"a": 1}
     assert value(text("null"), structured_content=None) is None
 
@@ -53,17 +53,17 @@ def test_structured_content_is_the_value():
     "schema",
     [{"properties": {"result": {}}, "required": ["result"]}, {"x-fastmcp-wrap-result": True}],
 )
-def test_a_servers_wrapper_is_taken_off(schema):
+def test_result_wrapper_of_server_is_removed(schema):
     assert value(text("x"), structured_content={"result": [1]}, schema=schema) == [1]
 
 
-def test_a_result_of_its_own_is_left_alone():
+def test_own_result_field_is_kept():
     own = {"properties": {"result": {}, "took": {}}}
     assert value(text("x"), structured_content={"result": [1]}, schema=own) == {"result": [1]}
     assert value(text("x"), structured_content={"result": [1]}) == {"result": [1]}
 
 
-def test_bytes_go_to_the_sink_and_leave_a_reference(tmp_path):
+def test_bytes_are_stored_in_sink_with_reference(tmp_path):
     image = ImageContent(type="image", data=TEXT, mime_type="image/png")
     got = value(image, sink=folder_sink(tmp_path / "blobs"))
     path = tmp_path / "blobs" / HASH
@@ -79,7 +79,7 @@ def test_bytes_go_to_the_sink_and_leave_a_reference(tmp_path):
     assert [p.name for p in (tmp_path / "blobs").iterdir()] == [HASH]
 
 
-def test_bytes_without_a_sink_stay_in_the_value():
+def test_bytes_without_sink_stay_in_value():
     audio = AudioContent(type="audio", data=TEXT, mime_type="audio/wav")
     assert value(audio) == {
         "type": "audio",
@@ -90,7 +90,7 @@ def test_bytes_without_a_sink_stay_in_the_value():
     }
 
 
-def test_pictures_beside_structured_content_are_kept():
+def test_images_beside_structured_content_are_kept():
     image = ImageContent(type="image", data=TEXT, mime_type="image/png")
     got = value(text("a"), image, structured_content={"a": 1})
     assert got["a"] == 1
@@ -110,7 +110,7 @@ def test_resources_are_objects():
     ]
 
 
-def test_an_error_is_a_failure_in_the_servers_words():
+def test_error_is_failure_with_server_text():
     with pytest.raises(ToolFailed, match=r"^no such page\nreally$"):
         value(text("no such page"), text("really"), is_error=True)
     with pytest.raises(ToolFailed, match="without a reason"):
@@ -132,7 +132,7 @@ def test_an_error_is_a_failure_in_the_servers_words():
         (["It is warm."], None, 0),
     ],
 )
-def test_texts_that_say_more_than_the_structured_content_are_counted(texts, structured, untold):
+def test_additional_texts_beside_structured_content_are_remarked(texts, structured, untold):
     schema = {"properties": {"result": {}}, "required": ["result"]}
     result = CallToolResult(content=[text(t) for t in texts], structured_content=structured)
     assert untold_texts(result, schema) == untold
@@ -146,7 +146,7 @@ def test_texts_that_say_more_than_the_structured_content_are_counted(texts, stru
         (b"", "its body is not JSON"),
     ],
 )
-def test_what_a_url_answers_instead_of_a_message_is_told_in_words_of_this_program(body, said):
+def test_non_mcp_http_response_is_explained(body, said):
     with pytest.raises(ValidationError) as caught:
         jsonrpc_message_adapter.validate_json(body, by_name=False)
     assert because(RuntimeError(f"Failed to parse JSON response: {caught.value}")) == said

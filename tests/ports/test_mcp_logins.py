@@ -24,7 +24,7 @@ __all__ = ["authority", "user", "wiki"]
 
 
 async def look(config: McpServerConfig, logins: LoginFile | None, times: int = 1) -> list[object]:
-    """Open the server, and call its tool so often, one call after another."""
+    """Open the server, and call its tool repeatedly, one call after another."""
     async with McpPool([config], logins=logins) as pool:
         await pool.connect()
         [(tool, _)] = pool.tools()
@@ -38,11 +38,11 @@ async def trouble(config: McpServerConfig, logins: LoginFile | None) -> str:
 
 
 def kinds(authority: Authority) -> list[str]:
-    """The grants that were asked for, in their order."""
+    """The requested grants, in order."""
     return [a.form["grant_type"] for a in authority.asked if a.path == "/token"]
 
 
-async def test_a_saved_login_opens_the_server(user: User, wiki: Protected, authority: Authority):
+async def test_saved_login_opens_server(user: User, wiki: Protected, authority: Authority):
     assert await trouble(user.server, user.file) == "TOL030"
     assert await trouble(user.server, None) == "TOL030"
     login = await user.log_in()
@@ -51,7 +51,7 @@ async def test_a_saved_login_opens_the_server(user: User, wiki: Protected, autho
     assert kinds(authority) == ["authorization_code"]
 
 
-async def test_a_pool_connects_again_after_a_later_login(user: User):
+async def test_pool_reconnects_after_login(user: User):
     async with McpPool([user.server], logins=user.file) as pool:
         assert [d.code for d in await pool.connect(keep_going=True)] == ["TOL030"]
         await user.log_in()
@@ -59,9 +59,7 @@ async def test_a_pool_connects_again_after_a_later_login(user: User):
         assert len(pool.tools()) == 1
 
 
-async def test_what_is_asked_for_names_the_resource_the_scope_and_a_challenge(
-    user: User, authority: Authority
-):
+async def test_authorization_request_names_resource_scope_and_challenge(user: User, authority: Authority):
     await user.log_in()
     [at] = [a for a in authority.asked if a.path.startswith("/authorize")]
     asked = dict(httpx2.QueryParams(at.path.partition("?")[2]))
@@ -72,7 +70,7 @@ async def test_what_is_asked_for_names_the_resource_the_scope_and_a_challenge(
     assert "scope=read+write" in authority.asked[-2].path
 
 
-async def test_a_token_that_has_ended_is_renewed_and_the_new_one_kept(user: User, authority: Authority):
+async def test_expired_token_is_refreshed_and_stored(user: User, authority: Authority):
     authority.expires_in = 0
     await user.log_in()
     authority.expires_in = 3600
@@ -87,14 +85,14 @@ async def test_a_token_that_has_ended_is_renewed_and_the_new_one_kept(user: User
     assert kinds(authority) == ["authorization_code", "refresh_token"]
 
 
-async def test_a_token_that_the_server_refuses_is_renewed(user: User, authority: Authority):
+async def test_rejected_token_is_refreshed(user: User, authority: Authority):
     await user.log_in()
     authority.given.clear()
     assert await look(user.server, user.file) == ["ok"]
     assert kinds(authority) == ["authorization_code", "refresh_token"]
 
 
-async def test_a_token_is_renewed_once_for_many_requests_and_processes(user: User, authority: Authority):
+async def test_token_is_refreshed_once_for_many_requests_and_processes(user: User, authority: Authority):
     await user.log_in()
     authority.given.clear()  # and each refresh token counts once
     found = await asyncio.gather(*(look(user.server, user.file, 3) for _ in range(4)))
@@ -102,14 +100,14 @@ async def test_a_token_is_renewed_once_for_many_requests_and_processes(user: Use
     assert kinds(authority) == ["authorization_code", "refresh_token"]
 
 
-async def test_a_login_that_is_taken_back_is_said_and_not_asked_for_again(user: User, authority: Authority):
+async def test_revoked_login_is_reported_and_not_retried(user: User, authority: Authority):
     await user.log_in()
     authority.given.clear()
     authority.refreshing.clear()
     assert await trouble(user.server, user.file) == "TOL031"
 
 
-async def test_a_server_that_refuses_every_token_is_asked_twice(user: User, wiki: Protected):
+async def test_server_rejecting_every_token_is_asked_twice(user: User, wiki: Protected):
     await user.log_in()
     wiki.is_fed_up = True
     seen = len(wiki.asked)
@@ -118,7 +116,7 @@ async def test_a_server_that_refuses_every_token_is_asked_twice(user: User, wiki
 
 
 @pytest.mark.parametrize("refreshes", [True, False])
-async def test_a_login_that_ends_during_a_run_fails_the_call_which_was_not_made(
+async def test_login_expiring_during_run_fails_call_as_not_made(
     user: User, wiki: Protected, authority: Authority, refreshes: bool
 ):
     await user.log_in()
@@ -138,7 +136,7 @@ async def test_a_login_that_ends_during_a_run_fails_the_call_which_was_not_made(
         assert await tool.handler({}, CONTEXT) == "ok"
 
 
-async def test_a_scope_that_is_missing_is_named(user: User, wiki: Protected):
+async def test_missing_scope_is_named(user: User, wiki: Protected):
     await user.log_in()
     wiki.needs = "write"
     with pytest.raises(ToolFailed, match="--scope write") as caught:
@@ -146,7 +144,7 @@ async def test_a_scope_that_is_missing_is_named(user: User, wiki: Protected):
     assert not caught.value.in_doubt
 
 
-async def test_a_machine_logs_in_by_itself_and_keeps_nothing(
+async def test_client_credentials_login_is_automatic_and_stores_nothing(
     user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
     authority.clients["robot"] = "s3cret/with+signs"
@@ -171,7 +169,7 @@ async def test_a_machine_logs_in_by_itself_and_keeps_nothing(
     assert await look(config, user.file) == ["ok"]
 
 
-async def test_a_machines_token_that_has_ended_is_asked_for_again(
+async def test_expired_client_credentials_token_is_requested_again(
     user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
     authority.clients["robot"] = "hush-hush"
@@ -189,7 +187,7 @@ async def test_a_machines_token_that_has_ended_is_asked_for_again(
     assert await trouble(config, None) == "TOL034"
 
 
-async def test_a_client_that_was_registered_by_hand_is_not_registered_again(
+async def test_manually_registered_client_is_not_registered_again(
     user: User, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
     authority.clients["by-hand"] = "known-secret"
@@ -203,9 +201,7 @@ async def test_a_client_that_was_registered_by_hand_is_not_registered_again(
     assert await look(user.server, user.file) == ["ok"]
 
 
-async def test_a_document_that_describes_the_client_takes_the_place_of_a_registration(
-    user: User, authority: Authority
-):
+async def test_client_metadata_document_replaces_registration(user: User, authority: Authority):
     document = "https://client.example/callsheet.json"
     authority.clients[document] = ""
     user.configure(client_metadata_url=document)
@@ -214,7 +210,7 @@ async def test_a_document_that_describes_the_client_takes_the_place_of_a_registr
     assert (await user.log_in()).client.id == document
 
 
-async def test_the_file_is_its_owners_and_holds_nothing_in_the_clear(user: User, authority: Authority):
+async def test_token_file_is_private_and_encrypted(user: User, authority: Authority):
     login = await user.log_in()
     assert stat.S_IMODE(user.logins.stat().st_mode) == 0o600
     text = user.logins.read_text()
@@ -229,13 +225,13 @@ async def test_the_file_is_its_owners_and_holds_nothing_in_the_clear(user: User,
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"schema": 1}', '{"schema": 1, "logins": {"wiki": {}}}'])
-async def test_a_damaged_file_is_said(user: User, damage: str):
+async def test_damaged_file_is_reported(user: User, damage: str):
     await user.log_in()
     user.logins.write_text(damage)
     assert await trouble(user.server, user.file) == "TOL037"
 
 
-async def test_a_box_of_another_login_opens_under_no_other_name_and_address(user: User, wiki: Protected):
+async def test_encrypted_login_opens_only_for_its_name_and_address(user: User, wiki: Protected):
     await user.log_in()
     data = json.loads(user.logins.read_text())
     data["logins"]["other"] = data["logins"]["wiki"]
@@ -247,7 +243,7 @@ async def test_a_box_of_another_login_opens_under_no_other_name_and_address(user
     assert not any("Authorization" in asked.headers for asked in wiki.asked[seen:])
 
 
-async def test_a_header_of_the_configuration_says_who_asks_and_no_login_does(user: User, wiki: Protected):
+async def test_configured_authorization_header_disables_login(user: User, wiki: Protected):
     login = await user.log_in()
     entry = {"url": wiki.url, "headers": {"Authorization": f"Bearer {login.tokens.access}"}}
     user.config.write_text(json.dumps({"mcpServers": {"wiki": entry}}))
@@ -256,9 +252,7 @@ async def test_a_header_of_the_configuration_says_who_asks_and_no_login_does(use
     assert await trouble(user.server, user.file) == "TOL013"
 
 
-async def test_a_token_is_put_on_requests_to_its_server_alone(
-    user: User, wiki: Protected, authority: Authority
-):
+async def test_token_is_sent_only_to_its_server(user: User, wiki: Protected, authority: Authority):
     login = await user.log_in()
     source = source_for("wiki", HttpServer(wiki.url), user.file)
     assert source is not None
@@ -280,7 +274,7 @@ async def reply(port: int, request: bytes) -> bytes:
     return answer
 
 
-async def test_a_login_ends_only_with_the_right_state():
+async def test_login_needs_matching_state():
     listener = bound()
     port = listener.getsockname()[1]
     host = f"Host: 127.0.0.1:{port}\r\n\r\n"
@@ -308,7 +302,7 @@ async def test_a_login_ends_only_with_the_right_state():
         await reply(port, b"")
 
 
-async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
+async def test_login_without_callback_times_out(user: User, monkeypatch: pytest.MonkeyPatch):
     from callsheet.apps import login
 
     monkeypatch.setattr(login, "LOGIN_TIMEOUT", 0.05)
@@ -317,7 +311,7 @@ async def test_nobody_comes_back(user: User, monkeypatch: pytest.MonkeyPatch):
     assert caught.value.diagnostics[0].code == "TOL036"
 
 
-async def test_an_address_is_handed_over_where_the_browser_is_elsewhere(user: User, authority: Authority):
+async def test_callback_address_can_be_pasted(user: User, authority: Authority):
     async def elsewhere(begun) -> str:
         return (await asyncio.to_thread(_leads_to, begun.address)) + "\n"
 

@@ -27,7 +27,7 @@ from callsheet.ports.mcp import McpPool
 
 
 class Provider:
-    """Lets everybody in, and keeps what it gave."""
+    """Accepts everybody, and keeps what it issued."""
 
     def __init__(self) -> None:
         self.clients: dict[str, OAuthClientInformationFull] = {}
@@ -97,7 +97,7 @@ def provider() -> Provider:
 
 @pytest.fixture
 def url(provider: Provider) -> Iterator[str]:
-    """The address of a server of the SDK that asks for a login at itself."""
+    """The URL of a server of the SDK that is its own authorization server."""
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
     auth = AuthSettings(
@@ -123,7 +123,7 @@ def url(provider: Provider) -> Iterator[str]:
     listener.close()
 
 
-async def test_a_server_of_the_sdk_is_logged_in_to_used_renewed_and_left(
+async def test_sdk_server_login_is_used_refreshed_and_revoked(
     url: str, provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("CALLSHEET_LOGINS", str(tmp_path / "mcp-logins.json"))

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from opentelemetry import context, trace
+from tests.network import free_port
+from tests.waiting import until
 
 from callsheet import Limits, arun
 from callsheet.diagnostics import CallsheetError
@@ -30,7 +32,7 @@ WORKSHOP = str(Path(__file__).parent / "servers" / "workshop.py")
 
 @pytest.fixture
 def workshop(tmp_path):
-    """The test server's configuration; what happens to it is noted in `notes`."""
+    """The configuration of the test server; its events are recorded in `notes`."""
     transport = StdioServer(sys.executable, (WORKSHOP, "stdio", str(tmp_path / "notes")))
     return McpServerConfig("workshop", transport, timeout=60)
 
@@ -49,12 +51,6 @@ async def failure(call):
     with pytest.raises(ToolFailed) as caught:
         await call
     return caught.value
-
-
-async def eventually(true):
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no bell
-            await asyncio.sleep(0.01)
 
 
 def alive(pid):
@@ -82,7 +78,7 @@ async def refusal(config, **options):
 
 @pytest.fixture
 def public(server_python, tmp_path):
-    """The git, time and sqlite servers, each from its own environment."""
+    """The git, time and sqlite servers, each in its own environment."""
     repo = tmp_path / "repo"
     subprocess.run(["git", "init", "--quiet", str(repo)], check=True)
 
@@ -102,7 +98,7 @@ def public(server_python, tmp_path):
     ]
 
 
-async def test_three_servers_of_three_kinds_work_side_by_side(public):
+async def test_three_servers_of_different_kinds_work_concurrently(public):
     repo, configs = public
     async with McpPool(configs) as pool:
         (doubt,) = await pool.connect()
@@ -135,7 +131,7 @@ async def test_three_servers_of_three_kinds_work_side_by_side(public):
         assert not refused.in_doubt
 
 
-async def test_pins_are_the_same_at_every_start(public):
+async def test_pins_are_stable_across_starts(public):
     _, configs = public
     pins = []
     for _ in range(2):
@@ -146,9 +142,7 @@ async def test_pins_are_the_same_at_every_start(public):
     assert len(set(pins[0].values())) == len(pins[0]) > 15
 
 
-async def test_a_server_that_ends_at_its_start_is_reported_with_its_last_words(
-    broken_server_python, tmp_path
-):
+async def test_server_exiting_at_start_is_reported_with_last_output(broken_server_python, tmp_path):
     command = broken_server_python("mcp-server-sqlite").parent / "mcp-server-sqlite"
     transport = StdioServer(str(command), ("--db-path", str(tmp_path / "x.db")))
     said = await refusal(McpServerConfig("db", transport))
@@ -163,7 +157,7 @@ def everything(node_server):
     return McpServerConfig("everything", StdioServer(node, (script, "stdio")), timeout=60)
 
 
-async def test_pictures_links_structures_and_slow_answers_of_the_reference_server(everything, tmp_path):
+async def test_reference_server_returns_images_links_structures_and_slow_answers(everything, tmp_path):
     async with McpPool([everything], blob_sink=folder_sink(tmp_path)) as pool:
         await pool.connect()
         call = handlers(pool)
@@ -182,8 +176,8 @@ async def test_pictures_links_structures_and_slow_answers_of_the_reference_serve
         assert "expected number" in str(await failure(call["get-sum"]({"a": 1, "b": "x"}, CONTEXT)))
 
 
-async def test_the_reference_server_over_http(everything):
-    port = _free_port()
+async def test_reference_server_works_over_http(everything):
+    port = free_port()
     env = {**os.environ, "PORT": str(port)}
     command = [everything.transport.command, everything.transport.args[0], "streamableHttp"]
     with _serving(command, port, env):
@@ -198,7 +192,7 @@ async def test_the_reference_server_over_http(everything):
 # ---------------------------------------------------------------- calls
 
 
-async def test_results_are_values_and_the_key_travels_along(workshop):
+async def test_results_are_values_and_idempotency_key_is_sent(workshop):
     async with McpPool([workshop]) as pool:
         assert await pool.connect() == ()
         names = {tool.spec.executor: tool.spec.name for tool, _ in pool.tools()}
@@ -216,14 +210,14 @@ async def test_results_are_values_and_the_key_travels_along(workshop):
         assert not refused.in_doubt
 
 
-async def test_a_call_says_where_it_stands_in_the_trace_of_its_run(workshop):
+async def test_call_carries_trace_context_of_run(workshop):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         meta = await handlers(pool)["meta"]({}, CONTEXT)
     assert meta["traceparent"] == f"00-{trace_id('run-1')}-{span_id('run-1', 'S1.0.1')}-01"
 
 
-async def test_the_trace_id_is_that_of_the_run_in_a_program_with_its_own_spans(workshop):
+async def test_trace_id_is_that_of_run_in_program_with_own_spans(workshop):
     own = trace.SpanContext(0xABC, 0xDEF, False, trace.TraceFlags(1))
     token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(own)))
     try:
@@ -236,12 +230,12 @@ async def test_the_trace_id_is_that_of_the_run_in_a_program_with_its_own_spans(w
     assert meta["traceparent"].split("-")[1] == trace_id("run-1")
 
 
-async def test_many_calls_are_in_flight_at_once(workshop, notes):
+async def test_many_calls_are_concurrent(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         slow = handlers(pool)["slow"]
         calls = [asyncio.create_task(slow({"seconds": 50}, CONTEXT)) for _ in range(20)]
-        await eventually(lambda: notes().count("slow 50") == 20)
+        await until(lambda: notes().count("slow 50") == 20)
         assert not any(call.done() for call in calls)
         for call in calls:
             call.cancel()
@@ -249,37 +243,37 @@ async def test_many_calls_are_in_flight_at_once(workshop, notes):
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
 
 
-async def test_a_late_answer_is_a_failure_in_doubt_and_the_server_is_told(workshop, notes):
+async def test_late_answer_is_failure_in_doubt_and_server_is_notified(workshop, notes):
     async with McpPool([dataclasses.replace(workshop, timeout=2)]) as pool:
         await pool.connect()
         late = await failure(handlers(pool)["slow"]({"seconds": 60}, CONTEXT))
         assert (str(late), late.in_doubt) == ("no answer within 2 s", True)
-        await eventually(lambda: "cancelled" in notes())
+        await until(lambda: "cancelled" in notes())
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
         assert notes().count("start") == 1
 
 
-async def test_a_cancelled_call_leaves_the_session_and_the_other_calls_alone(workshop, notes):
+async def test_cancelled_call_leaves_session_and_other_calls(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         slow = handlers(pool)["slow"]
         stays = asyncio.create_task(slow({"seconds": 1}, CONTEXT))
         goes = asyncio.create_task(slow({"seconds": 60}, CONTEXT))
-        await eventually(lambda: {"slow 1", "slow 60"} <= set(notes()))
+        await until(lambda: {"slow 1", "slow 60"} <= set(notes()))
         goes.cancel()
         with pytest.raises(asyncio.CancelledError):
             await goes
-        await eventually(lambda: "cancelled" in notes())
+        await until(lambda: "cancelled" in notes())
         assert await stays == "done"
         assert notes().count("start") == 1
 
 
-async def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(workshop, notes):
+async def test_dead_server_is_reported_with_last_output_and_restarted(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         call = handlers(pool)
         other = asyncio.create_task(failure(call["slow"]({"seconds": 60}, CONTEXT)))
-        await eventually(lambda: "slow 60" in notes())
+        await until(lambda: "slow 60" in notes())
         died = await failure(call["die"]({"words": "out of ink"}, CONTEXT))
         expected = "the MCP server 'workshop' gave no answer: it ended with exit status 3; it last wrote:"
         for error in (died, await other):
@@ -293,12 +287,12 @@ async def test_a_server_that_dies_is_told_with_its_last_words_and_started_again(
         assert not changed.in_doubt
 
 
-async def test_a_server_killed_between_calls_is_started_again_by_many_callers_once(workshop, notes):
+async def test_server_killed_between_calls_is_restarted_once(workshop, notes):
     async with McpPool([workshop]) as pool:
         await pool.connect()
         (status,) = pool.status()
         os.kill(status.pid, signal.SIGKILL)
-        await eventually(lambda: not pool.status())
+        await until(lambda: not pool.status())
         texts = handlers(pool)["texts"]
         assert await asyncio.gather(*(texts({}, CONTEXT) for _ in range(5))) == [["one", "two"]] * 5
         assert notes().count("start") == 2
@@ -311,7 +305,7 @@ def fickle():
     return McpServerConfig("fickle", StdioServer(sys.executable, (str(script),)), timeout=60)
 
 
-async def test_tools_are_listed_page_by_page_and_pinned_as_they_came(fickle):
+async def test_tools_are_paged_and_pinned_as_received(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         specs = {tool.spec.executor: tool.spec for tool, _ in pool.tools()}
@@ -321,7 +315,7 @@ async def test_tools_are_listed_page_by_page_and_pinned_as_they_came(fickle):
         assert (await pool.connect(), pool.status()[0].protocol) == ((), "2025-06-18")
 
 
-async def test_a_tool_that_changes_during_the_session_is_refused(fickle):
+async def test_tool_changed_during_session_is_refused(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         call = handlers(pool)
@@ -335,14 +329,14 @@ async def test_a_tool_that_changes_during_the_session_is_refused(fickle):
         assert "is no longer offered; not called" in str(await failure(call["spare1"]({}, CONTEXT)))
 
 
-async def test_a_large_answer_arrives_whole(fickle):
+async def test_large_answer_is_complete(fickle):
     async with McpPool([fickle]) as pool:
         await pool.connect()
         got = await handlers(pool)["large"]({"size": 8_000_000}, CONTEXT)
         assert got == "ä" * 8_000_000
 
 
-async def test_a_name_of_two_servers_is_ambiguous(workshop):
+async def test_name_of_two_servers_is_ambiguous(workshop):
     other = dataclasses.replace(workshop, name="annexe")
     async with McpPool([workshop, other]) as pool:
         await pool.connect()
@@ -358,7 +352,7 @@ async def test_a_name_of_two_servers_is_ambiguous(workshop):
 # ---------------------------------------------------------------- opening and closing
 
 
-async def test_a_missing_command_names_the_server_and_the_way_out():
+async def test_missing_command_names_server_and_remedy():
     said = await refusal(McpServerConfig("notes", StdioServer("no-such-server")))
     assert said.code == "TOL010"
     assert (
@@ -368,12 +362,12 @@ async def test_a_missing_command_names_the_server_and_the_way_out():
     assert said.help == "install it, or give its whole path as the command"
 
 
-async def test_a_missing_working_directory_is_said(tmp_path):
+async def test_missing_working_directory_is_reported(tmp_path):
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, cwd=tmp_path / "none")))
     assert (said.code, said.help) == ("TOL010", "correct `cwd`")
 
 
-async def test_a_command_that_is_no_program_is_said(tmp_path):
+async def test_non_program_command_is_reported(tmp_path):
     (tmp_path / "text").write_text("x")
     (tmp_path / "text").chmod(0o755)
     said = await refusal(McpServerConfig("notes", StdioServer(str(tmp_path / "text"))))
@@ -381,14 +375,14 @@ async def test_a_command_that_is_no_program_is_said(tmp_path):
     assert "Exec format error" in said.message
 
 
-async def test_a_program_that_ends_at_once_is_told_with_its_exit_status():
+async def test_program_exiting_at_once_is_reported_with_exit_status():
     code = "import sys; print('usage: give a vault', file=sys.stderr); sys.exit(2)"
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, ("-c", code))))
     assert said.code == "TOL011"
     assert said.message.endswith("it ended with exit status 2; it last wrote:\nusage: give a vault")
 
 
-async def test_a_program_that_does_not_answer_is_given_up_and_ended():
+async def test_unresponsive_program_is_abandoned_and_killed():
     code = (
         "import sys, time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('hm', file=sys.stderr, flush=True); time.sleep(60)"
@@ -398,8 +392,8 @@ async def test_a_program_that_does_not_answer_is_given_up_and_ended():
     assert said.message.endswith("did not answer the first request within 3 s; it last wrote:\nhm")
 
 
-async def test_a_refused_connection_is_said_without_secrets():
-    port = _free_port()
+async def test_refused_connection_is_reported_without_secrets():
+    port = free_port()
     said = await refusal(
         McpServerConfig(
             "wiki", HttpServer(f"http://me:hunter2@127.0.0.1:{port}/mcp?key=hunter2", {"A": "hunter2"})
@@ -410,8 +404,8 @@ async def test_a_refused_connection_is_said_without_secrets():
     assert "hunter2" not in f"{said.message}{said.help}"
 
 
-async def test_a_url_that_is_no_mcp_server_is_said(tmp_path):
-    port = _free_port()
+async def test_non_mcp_url_is_reported(tmp_path):
+    port = free_port()
     with _serving(
         [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"], port, None, tmp_path
     ):
@@ -422,14 +416,14 @@ async def test_a_url_that_is_no_mcp_server_is_said(tmp_path):
     )
 
 
-async def test_a_failing_server_does_not_prevent_the_others_from_connecting(workshop):
+async def test_failing_server_does_not_block_others(workshop):
     async with McpPool([McpServerConfig("none", StdioServer("no-such-server")), workshop]) as pool:
         (said,) = await pool.connect(keep_going=True)
         assert said.code == "TOL010"
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
 
 
-async def test_no_process_is_left_when_the_pool_is_closed_or_cancelled(workshop):
+async def test_no_process_remains_after_close_or_cancel(workshop):
     pids = []
 
     async def use(forever):
@@ -441,25 +435,25 @@ async def test_no_process_is_left_when_the_pool_is_closed_or_cancelled(workshop)
 
     await use(False)
     task = asyncio.create_task(use(True))
-    await eventually(lambda: len(pids) == 4)
+    await until(lambda: len(pids) == 4)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not any(alive(pid) for pid in pids)
 
 
-async def test_cancelling_while_servers_start_leaves_no_process(workshop, notes, tmp_path):
+async def test_cancelling_startup_leaves_no_process(workshop, notes, tmp_path):
     pool = McpPool([workshop])
     task = asyncio.create_task(pool.connect())
-    await eventually(notes)
+    await until(notes)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await pool.close()
-    await eventually(lambda: not _running(str(tmp_path)))
+    await until(lambda: not _running(str(tmp_path)))
 
 
-async def test_children_of_a_server_end_with_it(tmp_path):
+async def test_child_processes_of_server_end_with_it(tmp_path):
     grandchild = tmp_path / "pid"
     code = (
         "import subprocess, sys, runpy; p = subprocess.Popen(['sleep', '600'])\n"
@@ -474,7 +468,7 @@ async def test_children_of_a_server_end_with_it(tmp_path):
     assert not alive(pid)
 
 
-def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
+def test_servers_end_when_client_is_killed(workshop, tmp_path, everything):
     script = tmp_path / "client.py"
     script.write_text(
         "import asyncio\nfrom callsheet.ports.mcp import *\n"
@@ -497,8 +491,8 @@ def test_servers_end_when_the_client_is_killed(workshop, tmp_path, everything):
 # ---------------------------------------------------------------- http
 
 
-async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, notes):
-    port = _free_port()
+async def test_url_server_is_called_and_reconnected(tmp_path, notes):
+    port = free_port()
     command = [sys.executable, WORKSHOP, "http", str(port), str(tmp_path / "notes")]
     config = McpServerConfig("workshop", HttpServer(f"http://127.0.0.1:{port}/mcp"), timeout=60)
     async with McpPool([config]) as pool:
@@ -511,11 +505,11 @@ async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, not
             )
             assert "no paper" in str(await failure(call["fail"]({"text": "no paper"}, CONTEXT)))
             goes = asyncio.create_task(call["slow"]({"seconds": 60}, CONTEXT))
-            await eventually(lambda: "slow 60" in notes())
+            await until(lambda: "slow 60" in notes())
             goes.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await goes
-            await eventually(lambda: "cancelled" in notes())
+            await until(lambda: "cancelled" in notes())
         lost = await failure(call["texts"]({}, CONTEXT))
         assert "workshop" in str(lost)
         with _serving(command, port):
@@ -523,9 +517,9 @@ async def test_a_server_at_a_url_is_reached_called_and_found_again(tmp_path, not
             assert "declared differently" in str(await failure(call["moody"]({}, CONTEXT)))
 
 
-async def test_a_server_at_a_url_gets_the_key_of_a_delivery_in_a_header(tmp_path, notes):
-    """A call whose answer was late is delivered again with the same key; a further call has another."""
-    port = _free_port()
+async def test_url_server_gets_idempotency_key_in_header(tmp_path, notes):
+    """A call with a late answer is redelivered with the same key; another call has another key."""
+    port = free_port()
     plan = "S1: @PAY (seconds=30) > $a ON_FAIL @RETRY(1)\nS2: @PAY () > $b"
     servers = {
         "workshop": {
@@ -544,12 +538,6 @@ async def test_a_server_at_a_url_gets_the_key_of_a_delivery_in_a_header(tmp_path
 
 def _bytes(block):
     return Path(block["ref"]).read_bytes()
-
-
-def _free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def _running(words):

@@ -62,7 +62,7 @@ def failure(function, **args):
 # ---------------------------------------------------------------- declaration
 
 
-def test_an_undeclared_function_is_unsafe_and_named_after_itself():
+def test_undeclared_function_is_unsafe_and_named_after_itself():
     @tool
     def fetch_page(url: str) -> str:
         """Fetch a page,
@@ -78,7 +78,7 @@ def test_an_undeclared_function_is_unsafe_and_named_after_itself():
     assert fetch_page("x") == "x"
 
 
-def test_the_decorator_says_effect_name_description_and_timeout():
+def test_decorator_sets_effect_name_description_and_timeout():
     @tool(effect="read", name="page.of-wiki", description="One page.", timeout=3)
     async def page():
         return None
@@ -89,7 +89,7 @@ def test_the_decorator_says_effect_name_description_and_timeout():
     assert spec.origin == "python:tools.py"
 
 
-def test_the_pin_changes_with_the_declaration_and_with_nothing_else():
+def test_pin_changes_only_with_declaration():
     def make(kind, effect="read"):
         def look(a: kind) -> str:
             return ""
@@ -100,7 +100,7 @@ def test_the_pin_changes_with_the_declaration_and_with_nothing_else():
     assert len({make(int), make(str), make(int, "unsafe")}) == 3
 
 
-def test_a_schema_says_types_defaults_and_descriptions():
+def test_schema_has_types_defaults_and_descriptions():
     @tool
     def order(
         item: Annotated[str, "what to buy"],
@@ -130,7 +130,7 @@ def test_a_schema_says_types_defaults_and_descriptions():
     }
 
 
-def test_types_of_pydantic_share_their_definitions():
+def test_pydantic_types_share_definitions():
     @tool
     def place(a: Point, b: Point | None, order: Order, model: Model):
         return None
@@ -140,7 +140,7 @@ def test_types_of_pydantic_share_their_definitions():
     assert schema["properties"]["a"] == {"$ref": "#/$defs/Point"}
 
 
-def test_further_names_are_allowed_where_the_function_takes_them():
+def test_kwargs_allow_additional_names():
     @tool
     def log(text: str, **fields: int):
         return [text, fields]
@@ -163,7 +163,7 @@ def test_further_names_are_allowed_where_the_function_takes_them():
         ("def f(a: threading.Thread): ...", "the type of its parameter a has no JSON form"),
     ],
 )
-def test_a_function_that_no_plan_can_call_is_refused(source, words):
+def test_uncallable_function_is_refused(source, words):
     space = {"threading": threading, "__name__": __name__}
     exec(source, space)
     function = next(v for k, v in space.items() if callable(v) and k != "__builtins__")
@@ -174,7 +174,7 @@ def test_a_function_that_no_plan_can_call_is_refused(source, words):
     assert words in diagnostic.message
 
 
-def test_an_unknown_effect_is_answered_with_the_nearest():
+def test_unknown_effect_suggests_nearest():
     with pytest.raises(CallsheetError) as caught:
         tool(effect="raed")(lambda: None)
     assert caught.value.diagnostics[0].help == "did you mean read?"
@@ -183,7 +183,7 @@ def test_an_unknown_effect_is_answered_with_the_nearest():
 # ---------------------------------------------------------------- arguments
 
 
-def test_arguments_arrive_in_the_types_of_the_function():
+def test_arguments_are_converted_to_function_types():
     seen = {}
 
     @tool
@@ -199,7 +199,7 @@ def test_arguments_arrive_in_the_types_of_the_function():
     assert seen["kinds"] == {"a"}
 
 
-def test_an_argument_error_names_the_argument():
+def test_argument_error_names_argument():
     @tool
     def take(count: int, points: list[Point] | None = None):
         return None
@@ -212,7 +212,7 @@ def test_an_argument_error_names_the_argument():
     )
 
 
-def test_a_function_may_ask_for_the_context_of_the_call():
+def test_function_may_request_call_context():
     @tool
     def keyed(text: str, context: CallContext | None = None, **more: str):
         return [text, context.idempotency_key]
@@ -246,7 +246,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.sampled_from(ANNOTATIONS), JSON_VALUES)
-def test_the_quick_check_passes_only_what_pydantic_passes_the_same(annotation, value):
+def test_fast_check_agrees_with_pydantic(annotation, value):
     known = simple(annotation)
     assert known is not None
     quick = known.check(value)
@@ -256,7 +256,7 @@ def test_the_quick_check_passes_only_what_pydantic_passes_the_same(annotation, v
 
 
 @given(st.sampled_from([a for a in ANNOTATIONS if a not in (list, dict)]))
-def test_the_schema_of_a_simple_type_is_pydantics_but_for_names(annotation):
+def test_schema_of_simple_type_equals_pydantic_except_titles(annotation):
     def plain(schema, definitions):
         if isinstance(schema, list):
             return [plain(s, definitions) for s in schema]
@@ -287,7 +287,7 @@ def test_simple_types_do_not_import_pydantic():
 # ---------------------------------------------------------------- calls
 
 
-def test_a_function_runs_in_a_thread_unless_it_is_inline():
+def test_function_runs_in_thread_unless_inline():
     @tool
     def here():
         return threading.get_ident()
@@ -300,7 +300,7 @@ def test_a_function_runs_in_a_thread_unless_it_is_inline():
     assert call(there) == threading.get_ident()
 
 
-def test_context_variables_reach_the_thread():
+def test_context_variables_reach_thread():
     variable = contextvars.ContextVar("variable", default="unset")
 
     @tool
@@ -327,7 +327,7 @@ def test_context_variables_reach_the_thread():
         (TimeoutError("late"), "TimeoutError: late"),
     ],
 )
-def test_an_exception_is_a_failure_with_its_name(inline, error, text):
+def test_exception_is_failure_with_class_name(inline, error, text):
     @tool(inline=inline, timeout=5)
     def broken():
         raise error
@@ -337,7 +337,7 @@ def test_an_exception_is_a_failure_with_its_name(inline, error, text):
 
 @pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit("over"), StopIteration("end")])
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_ends_a_program_or_a_generator_only_fails_an_async_tool(error, waits):
+def test_exit_exceptions_fail_only_async_tool(error, waits):
     @tool
     async def broken():
         if waits:
@@ -350,7 +350,7 @@ def test_what_ends_a_program_or_a_generator_only_fails_an_async_tool(error, wait
 
 @pytest.mark.parametrize("error", [SystemExit(2), GeneratorExit("over"), StopIteration("end")])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_what_ends_a_program_or_a_generator_only_fails_a_probe(error, is_async):
+def test_exit_exceptions_fail_only_probe(error, is_async):
     def broken():
         raise error
 
@@ -366,7 +366,7 @@ def test_what_ends_a_program_or_a_generator_only_fails_a_probe(error, is_async):
         asyncio.run(asyncio.wait_for(probe({}, CONTEXT), 5))
 
 
-def test_closing_a_call_of_an_async_tool_is_not_a_failure():
+def test_closing_async_call_is_not_failure():
     @tool
     async def wait():
         await asyncio.sleep(5)
@@ -379,7 +379,7 @@ def test_closing_a_call_of_an_async_tool_is_not_a_failure():
     asyncio.run(main())
 
 
-def test_a_limit_of_time_is_kept_and_leaves_the_call_in_doubt():
+def test_timeout_leaves_call_in_doubt():
     @tool(timeout=0.02)
     async def late():
         await asyncio.sleep(5)
@@ -389,7 +389,7 @@ def test_a_limit_of_time_is_kept_and_leaves_the_call_in_doubt():
     assert caught.value.in_doubt
 
 
-def test_cancelling_a_call_is_not_a_failure():
+def test_cancelling_call_is_not_failure():
     @tool
     async def wait():
         await asyncio.sleep(5)
@@ -429,7 +429,7 @@ Pair = namedtuple("Pair", "left right")
         (enum.IntEnum("Level", "LOW HIGH").HIGH, 2),
     ],
 )
-def test_a_result_becomes_json(value, json):
+def test_result_becomes_json(value, json):
     out = to_json(value)
     assert (type(out), out) == (type(json), json)
 
@@ -447,13 +447,13 @@ def test_a_result_becomes_json(value, json):
         ((n for n in ()), "a value of type generator"),
     ],
 )
-def test_what_json_cannot_say_is_a_failure_naming_it(value, words):
+def test_non_json_result_is_failure_with_path(value, words):
     with pytest.raises(ToolFailed) as caught:
         to_json(value)
     assert words in str(caught.value)
 
 
-def test_a_result_that_contains_itself_is_a_failure():
+def test_self_containing_result_is_failure():
     loop: list = []
     loop.append(loop)
     with pytest.raises(ToolFailed, match="contains itself"):
@@ -461,7 +461,7 @@ def test_a_result_that_contains_itself_is_a_failure():
 
 
 @given(JSON_VALUES)
-def test_json_stays_what_it_is_but_is_made_anew(value):
+def test_json_result_is_copied_unchanged(value):
     out = to_json(value)
     assert out == value
     assert not isinstance(value, list | dict) or out is not value

@@ -15,7 +15,7 @@ def _tool(name, origin="builtin"):
     return Tool(ToolSpec(name, name.lower(), origin=origin), _echo)
 
 
-def test_a_tool_is_found_by_its_name_and_by_its_alias():
+def test_tool_is_found_by_name_and_alias():
     registry = Registry()
     tool = _tool("SEARCH", "mcp:wiki")
     registry.add(tool, "WIKI__SEARCH")
@@ -23,7 +23,7 @@ def test_a_tool_is_found_by_its_name_and_by_its_alias():
     assert registry.names() == ("SEARCH",)
 
 
-def test_a_name_of_two_servers_is_called_by_qualified_names_only():
+def test_name_of_two_servers_needs_qualified_name():
     registry = Registry()
     first, second, third = (_tool("SEARCH", f"mcp:{s}") for s in ("wiki", "news", "mail"))
     registry.add(first, "WIKI__SEARCH")
@@ -40,7 +40,7 @@ def test_a_name_of_two_servers_is_called_by_qualified_names_only():
     assert diagnostic.help == "write @WIKI__SEARCH or @NEWS__SEARCH or @MAIL__SEARCH"
 
 
-def test_a_name_that_somebody_who_is_away_would_have_too_is_called_by_qualified_names_only():
+def test_name_of_unavailable_server_needs_qualified_name():
     registry = Registry([_tool("FIND")])
     first = _tool("SEARCH", "mcp:wiki")
     registry.add(first, "WIKI__SEARCH")
@@ -54,12 +54,12 @@ def test_a_name_that_somebody_who_is_away_would_have_too_is_called_by_qualified_
     assert registry.missing("READ").code == "TOL001"
 
 
-def test_two_tools_without_aliases_from_one_place_are_refused():
+def test_two_tools_of_one_origin_without_aliases_are_refused():
     with pytest.raises(CallsheetError, match="TOL002"):
         Registry([_tool("SEARCH"), _tool("SEARCH")])
 
 
-def test_a_tool_with_the_qualified_name_of_another_is_refused():
+def test_tool_named_like_qualified_name_of_another_is_refused():
     registry = Registry()
     registry.add(_tool("SEARCH", "mcp:wiki"), "WIKI__SEARCH")
     with pytest.raises(CallsheetError, match="TOL002"):
@@ -69,14 +69,14 @@ def test_a_tool_with_the_qualified_name_of_another_is_refused():
     assert registry.names() == ("SEARCH",)
 
 
-def test_an_unknown_name_is_answered_with_the_nearest():
+def test_unknown_name_suggests_nearest():
     with pytest.raises(CallsheetError) as caught:
         Registry([_tool("READ_FILE")]).require("READ_FLIE")
     (diagnostic,) = caught.value.diagnostics
     assert (diagnostic.code, diagnostic.help) == ("TOL001", "did you mean @READ_FILE?")
 
 
-def test_the_order_of_properties_names_positional_arguments():
+def test_property_order_names_positional_arguments():
     spec = ToolSpec("A", "a", parameters={"properties": {"path": {}, "mode": {}}})
     assert spec.parameter_names == ("path", "mode")
     assert ToolSpec("A", "a").parameter_names == ()

@@ -79,7 +79,7 @@ PEOPLE = [
         ("join(', ', [].name)", "Ann, Bob, Cy"),
     ],
 )  # fmt: skip
-def test_what_a_query_gives(query: str, expected: Any) -> None:
+def test_query_returns_documented_result(query: str, expected: Any) -> None:
     found = select(PEOPLE, query)
     assert found == expected
     assert repr(found) == repr(expected)
@@ -92,11 +92,11 @@ def test_what_a_query_gives(query: str, expected: Any) -> None:
         *("extract(@, 'a')", "from_json(@)", "group_by(@, &a)"),
     ],
 )
-def test_nothing_gives_nothing(function: str) -> None:
+def test_null_input_returns_null(function: str) -> None:
     assert select(None, function) is None
 
 
-def test_json_text_is_data_at_every_step_of_a_path() -> None:
+def test_json_text_is_data_at_every_path_step() -> None:
     data = '{"body": "[{\\"n\\": 1}, {\\"n\\": \\"2\\"}]"}'
     assert select(data, "body[*].n") == [1, "2"]
     assert select(data, "body[1].n") == "2"
@@ -105,7 +105,7 @@ def test_json_text_is_data_at_every_step_of_a_path() -> None:
     assert select("12", "type(@)") == "string"
 
 
-def test_the_result_shares_nothing_with_the_data_or_the_query() -> None:
+def test_result_shares_nothing_with_data_or_query() -> None:
     data = [[1]]
     found: Any = select(data, "[0]")
     found.append(2)
@@ -152,7 +152,7 @@ def test_the_result_shares_nothing_with_the_data_or_the_query() -> None:
         ("a|" * 400 + "a", "deeper than 100 levels", None),
     ],
 )  # fmt: skip
-def test_a_wrong_query_says_what_and_where(query: str, message: str, at: int | None) -> None:
+def test_invalid_query_error_has_reason_and_position(query: str, message: str, at: int | None) -> None:
     with pytest.raises(ToolFailed) as failed:
         select(PEOPLE, query)
     said, _, place = str(failed.value).partition("\n")
@@ -180,7 +180,7 @@ def test_a_wrong_query_says_what_and_where(query: str, message: str, at: int | N
         "range(`100000`) | zip(@, @, @, @, @, @, @, @) | [@, @, @, @, @, @, @, @] | [][]",
     ],
 )
-def test_a_query_that_would_not_end_soon_is_a_failure(query: str) -> None:
+def test_long_running_query_is_failure(query: str) -> None:
     before = time.monotonic()
     with pytest.raises(ToolFailed, match=r"too expensive|more than 1,000,000 values"):
         select([1], query)
@@ -214,7 +214,7 @@ def test_patterns_have_limits(pattern: str, text: str, message: str) -> None:
         select({"p": pattern, "t": text}, "extract_all(t, p)")
 
 
-def test_a_pattern_is_read_once() -> None:
+def test_pattern_is_compiled_once() -> None:
     assert compiled("a+b") is compiled("a+b")
 
 
@@ -248,7 +248,7 @@ PIECES = [
 
 @settings(max_examples=1_000, deadline=None)
 @given(values, st.lists(st.sampled_from(PIECES), max_size=14).map("".join) | st.text(max_size=20))
-def test_a_query_gives_a_value_or_a_failure_and_nothing_else(data: Any, query: str) -> None:
+def test_query_returns_value_or_failure_only(data: Any, query: str) -> None:
     with suppress(ToolFailed):
         select(data, query)
 
@@ -258,7 +258,7 @@ def test_a_query_gives_a_value_or_a_failure_and_nothing_else(data: Any, query: s
     values,
     st.sampled_from(["f(@)", "f(@, @)", "f(@, @, @)", "f(@, 'x')", "f(@, `1`)", "f(@, &a)", "f(a, b)"]),
 )
-def test_a_function_takes_any_value_or_says_why_not(data: Any, call: str) -> None:
+def test_function_accepts_any_value_or_gives_reason(data: Any, call: str) -> None:
     from callsheet.ports.transforms.functions import FUNCTIONS
 
     for name in FUNCTIONS:

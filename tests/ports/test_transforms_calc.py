@@ -62,7 +62,7 @@ from callsheet.ports.transforms import calc, format_text
         (2.0, 2),
     ],
 )
-def test_what_an_expression_gives(expression: Any, expected: Any) -> None:
+def test_expression_returns_documented_result(expression: Any, expected: Any) -> None:
     found = calc(expression)
     assert found == expected
     assert type(found) is type(expected) or found == int(expected)
@@ -119,7 +119,9 @@ def test_what_an_expression_gives(expression: Any, expected: Any) -> None:
         (math.inf, "finite", None),
     ],
 )
-def test_what_is_no_expression_says_what_and_where(expression: Any, message: str, at: int | None) -> None:
+def test_invalid_expression_error_has_reason_and_position(
+    expression: Any, message: str, at: int | None
+) -> None:
     with pytest.raises(ToolFailed) as failed:
         calc(expression)
     said, _, place = str(failed.value).partition("\n")
@@ -157,7 +159,7 @@ expressions = st.recursive(
 
 @settings(max_examples=400, deadline=None)
 @given(expressions)
-def test_an_expression_is_worth_what_fractions_say(case: tuple[str, Fraction | None]) -> None:
+def test_expression_equals_fraction_arithmetic(case: tuple[str, Fraction | None]) -> None:
     text, expected = case
     if expected is None:
         with pytest.raises(ToolFailed, match="division by zero"):
@@ -195,16 +197,16 @@ def test_precedence_is_that_of_python(parts: list[str]) -> None:
 
 @settings(max_examples=500, deadline=None)
 @given(st.text(max_size=30) | st.text('0123456789.eE+-*/%()[], "maxsum<>=', max_size=30))
-def test_any_text_is_a_finite_number_or_a_failure(text: str) -> None:
+def test_any_text_is_finite_number_or_failure(text: str) -> None:
     with suppress(ToolFailed):
         assert math.isfinite(calc(text))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_float_that_stands_alone_stays_what_it_is(number: float) -> None:
+def test_single_float_is_unchanged(number: float) -> None:
     assert float(calc(number)) == number
     assert float(calc(repr(number))) == number
 
 
-def test_a_format_is_the_text_of_a_value() -> None:
+def test_format_is_text_of_value() -> None:
     assert [format_text(v) for v in ("a", 1, True, None, {"a": [1]})] == ["a", "1", "true", "", '{"a":[1]}']

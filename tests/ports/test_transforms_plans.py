@@ -54,7 +54,7 @@ def check(text: str, folder: Path) -> tuple[list[Diagnostic], str]:
     return found, text
 
 
-async def test_a_plan_of_transforms_runs(tmp_path: Path) -> None:
+async def test_plan_of_transforms_runs(tmp_path: Path) -> None:
     result = await run(PLAN, tmp_path)
     assert result.response == "Ann: 60.6 [102.01,408.04]"
     assert result.variables["broken"].startswith(
@@ -63,7 +63,7 @@ async def test_a_plan_of_transforms_runs(tmp_path: Path) -> None:
     assert result.variables["missing"] == "a number is missing before +\n   + 1\n   ^"
 
 
-async def test_the_documented_runtime_runs_it_alike_and_asks_its_executor_nothing(tmp_path: Path) -> None:
+async def test_documented_runtime_evaluates_transforms_without_executor(tmp_path: Path) -> None:
     async def executor(name: str, args: object, namespace: str) -> object:
         raise AssertionError(name)
 
@@ -97,7 +97,7 @@ def test_transforms_are_declared_as_pure() -> None:
         ('@SELECT ([1], query="")', "the query is empty", '""'),
     ],
 )
-def test_a_wrong_literal_is_found_before_the_run(step: str, message: str, shown: str, tmp_path: Path) -> None:
+def test_invalid_literal_is_found_before_run(step: str, message: str, shown: str, tmp_path: Path) -> None:
     (found,), text = check(f"S1: {step} > $a\nS2: @RESPOND ($a)", tmp_path)
     assert (found.code, found.step) == ("CHK045", "S1")
     assert message in found.message
@@ -115,7 +115,7 @@ def test_a_wrong_literal_is_found_before_the_run(step: str, message: str, shown:
         "@FORMAT (1)",
     ],
 )
-def test_what_only_the_run_can_tell_is_not_reported(step: str, tmp_path: Path) -> None:
+def test_runtime_dependent_arguments_are_not_reported(step: str, tmp_path: Path) -> None:
     found, _ = check(f'S0: @GET_WM (key="a") > $a\nS1: {step} > $b\nS2: @RESPOND ($b)', tmp_path)
     assert found == []
 
@@ -132,14 +132,12 @@ def test_what_only_the_run_can_tell_is_not_reported(step: str, tmp_path: Path) -
         ("FORMAT", {}, "the argument text is missing"),
     ],
 )
-async def test_a_call_that_lacks_something_says_so(
-    tool: str, arguments: dict[str, object], message: str
-) -> None:
+async def test_missing_argument_is_reported(tool: str, arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ToolFailed, match=message):
         await Registry(transform_tools()).require(tool).handler(arguments, CallContext("r", "k"))
 
 
-async def test_much_work_leaves_the_event_loop_free() -> None:
+async def test_long_evaluation_does_not_block_event_loop() -> None:
     ticks = 0
 
     async def tick() -> None:
@@ -171,16 +169,16 @@ def examples(kind: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(("query", "expected"), examples("query"))
-def test_a_query_of_the_page_gives_what_the_page_says(query: str, expected: str) -> None:
+def test_page_queries_return_documented_results(query: str, expected: str) -> None:
     assert select(blocks("json")[0], query) == json.loads(expected)
 
 
 @pytest.mark.parametrize(("expression", "expected"), examples("calc"))
-def test_an_expression_of_the_page_gives_what_the_page_says(expression: str, expected: str) -> None:
+def test_page_expressions_return_documented_results(expression: str, expected: str) -> None:
     assert json.dumps(calc(expression)) == expected
 
 
-async def test_the_plan_of_the_page_runs(tmp_path: Path) -> None:
+async def test_page_plan_runs(tmp_path: Path) -> None:
     (plan,) = blocks("ltp")
     orders = [{"state": "open", "due": 2, "price": 10.1, "customer": "B"}, {"state": "paid", "price": 9}]
     orders.append({"state": "open", "due": 1, "price": 5, "customer": "A"})
@@ -189,13 +187,13 @@ async def test_the_plan_of_the_page_runs(tmp_path: Path) -> None:
     assert (await run(plan, tmp_path)).response == "18.12 EUR are open; the first is for A."
 
 
-def test_the_page_names_every_function() -> None:
+def test_page_lists_every_function() -> None:
     from callsheet.ports.transforms.functions import FUNCTIONS
 
     assert [name for name in FUNCTIONS if f"{name}(" not in PAGE] == []
 
 
-def test_nothing_is_loaded_before_a_query_needs_it() -> None:
+def test_query_libraries_are_loaded_on_demand() -> None:
     script = """
 import sys
 from callsheet.ports.transforms import calc, select, transform_tools

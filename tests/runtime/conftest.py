@@ -8,18 +8,18 @@ import pytest
 
 
 class Clock:
-    """The monotonic clock of this process and of its event loops; it goes on, and further when told to."""
+    """The monotonic clock of this process and of its event loops, which can be advanced."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._real, self._ahead = time.monotonic, 0.0
         monkeypatch.setattr(time, "monotonic", self.now)
 
     def now(self) -> float:
-        """Its seconds."""
+        """The current seconds."""
         return self._real() + self._ahead
 
     def go_on(self, seconds: float) -> None:
-        """Let so many seconds pass at once."""
+        """Advance by this many seconds at once."""
         self._ahead += seconds
 
 

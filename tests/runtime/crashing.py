@@ -44,7 +44,7 @@ Die = Callable[[str], None]
 
 
 def value_of(key: str) -> JSON:
-    """What the call of this key gives."""
+    """The result of the call with this key."""
     if key == "S1.0.1":
         return ["a", "b", "c", "d"]
     return f"n {key}" if key.startswith("S6") else {"from": key, "a": [1.0, None]}
@@ -86,7 +86,7 @@ def resume(
 
 
 def dying(where: str) -> Die:
-    """What kills this process when the n-th point of a place is reached."""
+    """A hook that kills this process at the n-th pass of a point."""
     place, _, number = where.partition(":")
     passed = 0
 

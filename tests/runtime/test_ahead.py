@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,14 +27,8 @@ S5: @RESPOND ($a, $b, $c, $d)
 """
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
-
-
 class World:
-    """Tools that count their calls; those of the step `holds` wait until they are let go."""
+    """Tools that count their calls; those of the step `holds` wait until they are released."""
 
     def __init__(self, holds: str, after: int) -> None:
         self.calls = Counter[str]()
@@ -62,8 +54,8 @@ async def start(journal: Journal, world: World, limits: Limits = AUTO) -> RunOut
     return await start_run(plan_of(PLAN), Ports(route_to(world.tools)), launch(limits), journal, "run")
 
 
-async def broken_off(journal: Journal, world: World) -> None:
-    """Start the run, and interrupt it a moment after the calls that are waited for have been made."""
+async def interrupt_after_calls(journal: Journal, world: World) -> None:
+    """Start the run, and interrupt it a moment after the expected calls have been made."""
     driving = asyncio.create_task(start(journal, world))
     reached = asyncio.create_task(world.reached.wait())
     await asyncio.wait({driving, reached}, timeout=60, return_when=asyncio.FIRST_COMPLETED)
@@ -75,7 +67,7 @@ async def broken_off(journal: Journal, world: World) -> None:
     world.free.set()
 
 
-async def test_the_second_read_answers_while_the_first_is_under_way() -> None:
+async def test_second_read_answers_while_first_is_in_flight() -> None:
     barrier = asyncio.Barrier(2)
 
     async def meet(args: dict[str, Any], context: CallContext) -> JSON:
@@ -89,12 +81,12 @@ async def test_the_second_read_answers_while_the_first_is_under_way() -> None:
 
 
 @pytest.mark.parametrize(("holds", "after"), [("S1", 2), ("S4", 4)])
-async def test_a_run_that_is_broken_off_goes_on_and_asks_no_answered_call_again(
+async def test_interrupted_run_continues_without_repeating_answered_calls(
     journal: Journal, holds: str, after: int
 ) -> None:
-    """Broken off while S1, then while S4 waits; what has arrived early is in the journal and stays there."""
+    """Interrupted during S1, then during S4; early results are in the journal and stay there."""
     world = World(holds, after)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     outcome = await resume_run(journal, "run", ports_for(world.tools))
     assert outcome.result is not None
     assert outcome.result.response == "1 2 1 4"
@@ -102,17 +94,17 @@ async def test_a_run_that_is_broken_off_goes_on_and_asks_no_answered_call_again(
     assert (outcome.result.usage.calls, outcome.result.usage.early) == (4, 1)
 
 
-async def test_the_schedule_is_recorded_with_the_run(journal: Journal) -> None:
+async def test_schedule_is_recorded_with_run(journal: Journal) -> None:
     world = World("S1", 2)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     (first, *_) = journal.events("run")
     assert first.body is not None
     assert first.body["limits"]["schedule"] == "auto"
 
 
-async def test_a_run_that_is_resumed_sequentially_starts_nothing_early_any_more(journal: Journal) -> None:
+async def test_sequential_resume_starts_nothing_early(journal: Journal) -> None:
     world = World("S1", 2)
-    await broken_off(journal, world)
+    await interrupt_after_calls(journal, world)
     outcome = await resume_run(
         journal,
         "run",

@@ -12,7 +12,7 @@ FORGED = "p\u0430ypal@x.org"
 ASK = PendingAsk("r1", "S2.0.1", "S2", "approval", "d", 0.0, tool="MAIL", args={"to": "ada@x.org"})
 
 
-def test_a_label_is_given_with_its_sources_and_its_meaning() -> None:
+def test_label_is_described_with_sources_and_meaning() -> None:
     ask = replace(ASK, labels={"to": {"label": "U/priv", "from": ["S1", "S3"]}, "body": {"label": "T/{ada}"}})
 
     assert list(origins(ask)) == [
@@ -21,7 +21,7 @@ def test_a_label_is_given_with_its_sources_and_its_meaning() -> None:
     ]
 
 
-def test_misleading_letters_are_found_in_arguments_and_in_inputs() -> None:
+def test_confusable_letters_are_found_in_arguments_and_inputs() -> None:
     ask = replace(
         ASK, args={"to": [FORGED], "text": "\u043f\u0440\u0438\u0432\u0435\u0442"}, inputs=("plain", FORGED)
     )
@@ -32,7 +32,7 @@ def test_misleading_letters_are_found_in_arguments_and_in_inputs() -> None:
     ]
 
 
-def test_remarks_are_printed_without_the_control_characters_of_an_argument() -> None:
+def test_remarks_escape_control_characters() -> None:
     ask = replace(ASK, args={"a\x1b[31m": FORGED}, labels={"b\x1b[31m": {"label": "U/pub"}})
 
     lines = list(question_lines(ask))

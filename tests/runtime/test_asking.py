@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.runtime.conftest import Clock
 from tests.runtime.tools import FACTS, QUICK, Tools, plan_of, ports_for, route_to
+from tests.waiting import until
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
@@ -100,7 +101,7 @@ def count(journal: Journal, kind: EventType) -> int:
 # ---------------------------------------------------------------- waiting without a process
 
 
-async def test_a_run_that_waits_ends_its_process_part_and_goes_on_with_the_answer(journal: Journal) -> None:
+async def test_waiting_run_ends_its_process_and_continues_with_answer(journal: Journal) -> None:
     outcome = await start(journal, QUESTION, {"WRITE": "written"})
     (ask,) = outcome.waiting
     assert (outcome.result, ask.step, ask.prompt, ask.options) == (None, "S1", "Send to Ada?", ("yes", "no"))
@@ -110,7 +111,7 @@ async def test_a_run_that_waits_ends_its_process_part_and_goes_on_with_the_answe
     assert journal.verify("run") is None
 
 
-async def test_resuming_a_run_that_nobody_answered_opens_nothing_and_asks_no_second_time(
+async def test_resuming_unanswered_run_starts_nothing_and_asks_nothing(
     journal: Journal,
 ) -> None:
     first = await start(journal, QUESTION, {})
@@ -123,7 +124,7 @@ async def test_resuming_a_run_that_nobody_answered_opens_nothing_and_asks_no_sec
     assert count(journal, EventType.ASK) == 1
 
 
-async def test_all_other_branches_finish_first(journal: Journal) -> None:
+async def test_other_branches_finish_first(journal: Journal) -> None:
     text = (
         '@PARALLEL {\n S1: @ASK_HUMAN ("ok?") > $a\n'
         " S2: ?FOREACH ($x IN [1, 2, 3]) THEN @READ ($x) > $r\n S3: @WRITE (9) > $w\n}\nS4: @RESPOND ($r, $w)"
@@ -142,7 +143,7 @@ async def test_all_other_branches_finish_first(journal: Journal) -> None:
     assert ended(await resume(journal, {"READ": never, "WRITE": never})).response == "[1,2,3] 9"
 
 
-async def test_a_call_of_a_tool_with_a_rule_is_made_after_a_yes_with_what_was_shown(journal: Journal) -> None:
+async def test_tool_with_rule_is_called_after_approval_with_shown_arguments(journal: Journal) -> None:
     made: list[dict[str, Any]] = []
     outcome = await start(journal, CALL, {"WRITE": never}, how(("WRITE",), who={"name": "Ada"}))
     (ask,) = outcome.waiting
@@ -155,8 +156,8 @@ async def test_a_call_of_a_tool_with_a_rule_is_made_after_a_yes_with_what_was_sh
     assert made == [ask.args] == [{"x": {"name": "Ada"}}]
 
 
-async def test_the_rule_is_recorded_with_the_run(journal: Journal) -> None:
-    """A resumption holds the rule of the start, for what comes later too."""
+async def test_approval_rule_is_recorded_with_run(journal: Journal) -> None:
+    """A resume keeps the rule of the start, also for later steps."""
     text = "S1: @WRITE (1) > $a\nS2: @WRITE (2) > $b\nS3: @RESPOND ($a, $b)"
     await start(journal, text, {}, how(("WRITE",)))
     answer_run(journal, "run", Answer.approve())
@@ -164,13 +165,13 @@ async def test_the_rule_is_recorded_with_the_run(journal: Journal) -> None:
     assert [ask.key for ask in outcome.waiting] == ["S2.0.1"]
 
 
-async def test_a_no_fails_the_call_without_making_it(journal: Journal) -> None:
+async def test_denial_fails_call_without_making_it(journal: Journal) -> None:
     await start(journal, CALL, {"WRITE": never}, how(("WRITE",), who="Ada"))
     answer_run(journal, "run", Answer.deny(by="Bo", note="not now"))
     assert ended(await resume(journal, {"WRITE": never})).response == "denied by Bo: not now"
 
 
-async def test_items_are_approved_one_by_one(journal: Journal) -> None:
+async def test_items_are_approved_separately(journal: Journal) -> None:
     text = "S1: ?FOREACH ($x IN [1, 2]) THEN @KEYED ($x) > $all\nS2: @RESPOND ($all)"
     tools: Tools = {"KEYED": lambda args: args["x"]}
     await start(journal, text, tools, how(("KEYED",)))
@@ -181,7 +182,7 @@ async def test_items_are_approved_one_by_one(journal: Journal) -> None:
     assert ended(await resume(journal, tools)).variables["all"] == [1, "denied"]
 
 
-async def test_a_retry_asks_again(journal: Journal) -> None:
+async def test_retry_asks_again(journal: Journal) -> None:
     def fail(args: dict[str, Any]) -> JSON:
         raise OSError("busy")
 
@@ -194,7 +195,7 @@ async def test_a_retry_asks_again(journal: Journal) -> None:
 # ---------------------------------------------------------------- row 18: early, twice, late, after the end
 
 
-async def test_an_answer_that_comes_before_its_question_waits_in_the_inbox(journal: Journal) -> None:
+async def test_early_answer_waits_in_inbox(journal: Journal) -> None:
     text = f'S0: @ASK_HUMAN ("first") > $f\n{QUESTION}'
     await start(journal, text, {"WRITE": "w"})
     answer_ahead(journal, "run", "S1.0.1", Answer.of("no"))
@@ -202,7 +203,7 @@ async def test_an_answer_that_comes_before_its_question_waits_in_the_inbox(journ
     assert ended(await resume(journal, {"WRITE": "w"})).response == "no w"
 
 
-async def test_an_early_answer_that_does_not_fit_and_an_early_yes_to_a_call_do_not_count(
+async def test_invalid_early_answer_and_early_approval_are_ignored(
     journal: Journal,
 ) -> None:
     await start(journal, f'S0: @ASK_HUMAN ("first")\n{QUESTION}', {"WRITE": never}, how(("WRITE",), who="A"))
@@ -216,7 +217,7 @@ async def test_an_early_answer_that_does_not_fit_and_an_early_yes_to_a_call_do_n
     assert [ask.key for ask in outcome.waiting] == ["S2.0.1"]
 
 
-async def test_a_second_answer_is_refused_before_and_after_the_first_is_taken(journal: Journal) -> None:
+async def test_second_answer_is_refused_before_and_after_first_is_used(journal: Journal) -> None:
     await start(journal, QUESTION, {})
     answer_run(journal, "run", Answer.of("yes"))
     with pytest.raises(CallsheetError, match="answered already"):
@@ -226,8 +227,8 @@ async def test_a_second_answer_is_refused_before_and_after_the_first_is_taken(jo
         answer_run(journal, "run", Answer.of("no"), "S1")
 
 
-async def test_two_that_answer_at_once_are_taken_as_one(journal: Journal) -> None:
-    """The letters stand side by side: the first counts, the second is never used for anything else."""
+async def test_concurrent_answers_count_once(journal: Journal) -> None:
+    """Both messages are stored: the first counts, the second is never used for another question."""
     text = "S1: @KEYED ($who) > $a\nS2: @KEYED ($who) > $b"
     (ask,) = (await start(journal, text, {}, how(("KEYED",), who="Ada"))).waiting
     for name in ("m1", "m2"):
@@ -237,7 +238,7 @@ async def test_two_that_answer_at_once_are_taken_as_one(journal: Journal) -> Non
     assert count(journal, EventType.SIGNAL) == 1
 
 
-async def test_a_message_of_a_known_id_changes_nothing(journal: Journal) -> None:
+async def test_message_with_known_id_changes_nothing(journal: Journal) -> None:
     (ask,) = (await start(journal, QUESTION, {})).waiting
     answer_run(journal, "run", Answer.of("yes"), msg_id="mail-7")
     assert not journal.mailbox.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
@@ -246,7 +247,7 @@ async def test_a_message_of_a_known_id_changes_nothing(journal: Journal) -> None
     assert journal.mailbox.unread("run") == []
 
 
-async def test_a_forged_letter_that_does_not_fit_is_passed_over(journal: Journal) -> None:
+async def test_forged_invalid_message_is_skipped(journal: Journal) -> None:
     (ask,) = (await start(journal, QUESTION, {})).waiting
     for number, payload in enumerate(
         [
@@ -265,13 +266,13 @@ Later = Callable[[float], None]
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> Later:
-    """What lets the clock go on by some seconds, which people took."""
+    """A function that advances the clock by some seconds of human time."""
     real, taken = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() + sum(taken))
     return taken.append
 
 
-async def test_a_question_expires_once_and_later_answers_are_refused(journal: Journal, later: Later) -> None:
+async def test_question_expires_once_and_later_answers_are_refused(journal: Journal, later: Later) -> None:
     text = 'S1: @ASK_HUMAN ("ok?", timeout=600, default="none") > $a\nS2: @ASK_HUMAN ("more?") > $b'
     await start(journal, text, {})
     assert journal.find_run("run").wake_at is not None
@@ -286,9 +287,7 @@ async def test_a_question_expires_once_and_later_answers_are_refused(journal: Jo
         answer_run(journal, "run", Answer.approve(), "S1")
 
 
-async def test_an_answer_that_came_in_time_counts_however_late_the_run_goes_on(
-    journal: Journal, later: Later
-) -> None:
+async def test_timely_answer_counts_after_late_resume(journal: Journal, later: Later) -> None:
     await start(journal, 'S1: @ASK_HUMAN ("ok?", timeout=600) > $a\nS2: @RESPOND ($a)', {})
     answer_run(journal, "run", Answer.of("in time"))
     later(601)
@@ -302,9 +301,7 @@ def timed(seconds: float) -> Launch:
     return replace(how(("WRITE",), who="Ada"), approval_timeout={"": seconds})
 
 
-async def test_a_call_that_nobody_approves_in_time_is_denied_by_the_next_resumption(
-    journal: Journal, later: Later
-) -> None:
+async def test_call_not_approved_in_time_is_denied_on_resume(journal: Journal, later: Later) -> None:
     outcome = await start(journal, CALL, {"WRITE": never}, timed(600.0))
     (ask,) = outcome.waiting
     assert ask.until == pytest.approx(ask.since + 600.0)
@@ -320,14 +317,12 @@ async def test_a_call_that_nobody_approves_in_time_is_denied_by_the_next_resumpt
     assert (count(journal, EventType.ASK), count(journal, EventType.SIGNAL)) == (1, 1)
 
 
-async def test_a_call_is_denied_while_its_process_waits(journal: Journal) -> None:
+async def test_call_is_denied_while_process_waits(journal: Journal) -> None:
     result = ended(await start(journal, CALL, {"WRITE": never}, timed(0.05), WAITS))
     assert result.response == "denied: nobody approved the call of @WRITE within 0.05s"
 
 
-async def test_an_approval_that_came_in_time_counts_however_late_the_run_goes_on(
-    journal: Journal, later: Later
-) -> None:
+async def test_timely_approval_counts_after_late_resume(journal: Journal, later: Later) -> None:
     await start(journal, CALL, {"WRITE": never}, timed(600.0))
     answer_run(journal, "run", Answer.approve())
     later(601)
@@ -335,10 +330,10 @@ async def test_an_approval_that_came_in_time_counts_however_late_the_run_goes_on
 
 
 @pytest.mark.parametrize("days", [1, -1])
-async def test_a_clock_that_is_set_denies_no_call_early_and_keeps_none_open_longer(
+async def test_clock_change_affects_no_approval_deadline(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, clock: Clock, days: int
 ) -> None:
-    """In the process that waits the monotonic clock counts; the wall clock is set by a day meanwhile."""
+    """The waiting process uses the monotonic clock; meanwhile the wall clock is set by a day."""
     real, shift = time.time, 0.0
     monkeypatch.setattr(time, "time", lambda: real() + shift)
     running = asyncio.create_task(start(journal, CALL, {"WRITE": never}, timed(40), WAITS))
@@ -351,7 +346,7 @@ async def test_a_clock_that_is_set_denies_no_call_early_and_keeps_none_open_long
         assert "nobody approved" in ended(await running).response
 
 
-async def test_between_a_crash_and_the_resumption_the_time_goes_on_by_the_clock(
+async def test_deadline_passes_by_clock_between_crash_and_resume(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = time.time
@@ -362,8 +357,8 @@ async def test_between_a_crash_and_the_resumption_the_time_goes_on_by_the_clock(
     assert "within 3d" in ended(await resume(journal, {"WRITE": never})).response
 
 
-async def test_after_a_cancellation_an_answer_is_refused(journal: Journal) -> None:
-    """Row 14: a run is cancelled while it waits for people."""
+async def test_answer_after_cancellation_is_refused(journal: Journal) -> None:
+    """A run is cancelled while it waits for people."""
     drivers: list[LocalDriver] = []
     running = asyncio.create_task(start(journal, QUESTION, {}, None, WAITS, Watch(on_driver=drivers.append)))
     await until(lambda: len(inbox(journal)) == 1)
@@ -393,7 +388,7 @@ async def test_after_a_cancellation_an_answer_is_refused(journal: Journal) -> No
         ),
     ],
 )
-async def test_an_answer_that_does_not_fit_is_refused_with_what_would(
+async def test_invalid_answer_is_refused_with_accepted_form(
     journal: Journal, arguments: str, answer: Answer, message: str
 ) -> None:
     await start(journal, f'S1: @ASK_HUMAN ("?", {arguments})', {})
@@ -403,7 +398,7 @@ async def test_an_answer_that_does_not_fit_is_refused_with_what_would(
     assert journal.mailbox.unread("run") == []
 
 
-async def test_a_call_cannot_be_answered_and_other_digests_are_refused(journal: Journal) -> None:
+async def test_calls_take_no_answers_and_other_digests_are_refused(journal: Journal) -> None:
     await start(journal, CALL, {}, how(("WRITE",), who="Ada"))
     with pytest.raises(CallsheetError, match="approved or denied"):
         answer_run(journal, "run", Answer.of("yes"))
@@ -411,7 +406,7 @@ async def test_a_call_cannot_be_answered_and_other_digests_are_refused(journal: 
         answer_run(journal, "run", Answer.approve(), digest="0" * 64)
 
 
-async def test_which_is_meant_must_be_said_where_there_are_several(journal: Journal) -> None:
+async def test_ambiguous_question_must_be_named(journal: Journal) -> None:
     await start(journal, 'S1: ?FOREACH ($x IN [1, 2]) THEN @ASK_HUMAN ("$x?") > $a', {})
     with pytest.raises(CallsheetError, match=r"more than one answer: S1.0.1, S1.1.1"):
         answer_run(journal, "run", Answer.approve())
@@ -425,13 +420,7 @@ async def test_which_is_meant_must_be_said_where_there_are_several(journal: Jour
 # ---------------------------------------------------------------- while the process lives
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - another process may be what it waits for
-            await asyncio.sleep(0.01)
-
-
-async def test_a_process_that_waits_takes_the_answer_that_another_gives(journal: Journal) -> None:
+async def test_waiting_process_takes_answer_of_another(journal: Journal) -> None:
     running = asyncio.create_task(start(journal, QUESTION, {"WRITE": "w"}, None, WAITS))
     await until(lambda: len(inbox(journal)) == 1)
     with Journal.open(journal.path) as other:
@@ -439,18 +428,18 @@ async def test_a_process_that_waits_takes_the_answer_that_another_gives(journal:
     assert ended(await running).response == "yes w"
 
 
-async def test_the_time_of_a_question_ends_while_its_process_waits(journal: Journal) -> None:
+async def test_question_expires_while_process_waits(journal: Journal) -> None:
     text = 'S1: @ASK_HUMAN ("ok?", timeout=0.05, default="none") > $a\nS2: @RESPOND ($a)'
     assert ended(await start(journal, text, {}, None, WAITS)).response == "none"
 
 
-def stands_still(drivers: list[LocalDriver]) -> bool:
-    """Whether the time of the run that was started is not counted now."""
+def time_is_stopped(drivers: list[LocalDriver]) -> bool:
+    """Whether the time of the started run is currently not counted."""
     return bool(drivers) and len({drivers[0].seconds for _ in range(3)}) == 1
 
 
-async def test_the_time_that_people_take_is_not_the_runs(journal: Journal, clock: Clock) -> None:
-    """Not for its limit, not for what it says it used, and not for who takes it up from the journal."""
+async def test_time_waiting_for_people_is_not_counted(journal: Journal, clock: Clock) -> None:
+    """Not for its limit, its reported usage, or a resume from the journal."""
     drivers: list[LocalDriver] = []
 
     def slow(args: dict[str, Any]) -> JSON:
@@ -463,7 +452,7 @@ async def test_the_time_that_people_take_is_not_the_runs(journal: Journal, clock
     running = asyncio.create_task(start(journal, text, {"READ": slow}, launch, WAITS, watch))
     for asked in (1, 2):
         await until(lambda asked=asked: journal.runs() != [] and count(journal, EventType.ASK) == asked)
-        await until(lambda: stands_still(drivers))
+        await until(lambda: time_is_stopped(drivers))
         clock.go_on(50)
         if asked == 2:
             folded = fold(plan_of(text), journal.events("run"), journal.plan_of)
@@ -474,7 +463,7 @@ async def test_the_time_that_people_take_is_not_the_runs(journal: Journal, clock
     assert 10 <= result.usage.seconds < 40
 
 
-async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal, clock: Clock) -> None:
+async def test_time_limit_applies_after_waiting(journal: Journal, clock: Clock) -> None:
     text = 'S1: @ASK_HUMAN ("ok?", timeout=40, default="none") > $a\nS2: @READ (1) > $b'
     drivers: list[LocalDriver] = []
     under_way = asyncio.Event()
@@ -487,7 +476,7 @@ async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal, c
     launch = replace(how(), limits=replace(QUICK, max_seconds=40))
     watch = Watch(on_driver=drivers.append)
     running = asyncio.create_task(start(journal, text, {"READ": hang}, launch, WAITS, watch))
-    await until(lambda: stands_still(drivers))
+    await until(lambda: time_is_stopped(drivers))
     clock.go_on(50)
     await until(under_way.is_set)
     clock.go_on(50)
@@ -497,7 +486,7 @@ async def test_a_limit_of_time_still_holds_after_the_waiting(journal: Journal, c
     assert (result.refusal.budget, result.variables) == ("max_seconds", {"a": "none"})
 
 
-async def test_an_answer_is_noticed_while_other_calls_are_under_way(journal: Journal) -> None:
+async def test_answer_is_noticed_during_other_calls(journal: Journal) -> None:
     answered_first: list[str] = []
 
     async def slow(args: dict[str, Any], context: object) -> JSON:
@@ -514,7 +503,7 @@ async def test_an_answer_is_noticed_while_other_calls_are_under_way(journal: Jou
 
 
 @pytest.mark.parametrize("said", [True, Answer.approve(by="rule 7")])
-async def test_a_program_may_answer_and_the_journal_has_it(journal: Journal, said: Any) -> None:
+async def test_program_may_answer_and_answer_is_journaled(journal: Journal, said: Any) -> None:
     seen: list[PendingAsk] = []
 
     async def answer(ask: PendingAsk) -> Any:
@@ -530,12 +519,12 @@ async def test_a_program_may_answer_and_the_journal_has_it(journal: Journal, sai
     assert count(journal, EventType.SIGNAL) == 1
 
 
-async def test_a_program_that_leaves_it_to_people_lets_the_run_wait(journal: Journal) -> None:
+async def test_program_that_declines_leaves_run_waiting(journal: Journal) -> None:
     outcome = await start(journal, QUESTION, {}, None, Respondents(lambda ask: None))
     assert [ask.key for ask in outcome.waiting] == ["S1.0.1"]
 
 
-async def test_a_program_that_fails_to_answer_has_said_no(journal: Journal) -> None:
+async def test_failing_responder_denies(journal: Journal) -> None:
     def broken(ask: PendingAsk) -> bool:
         raise ZeroDivisionError("oh")
 
@@ -543,7 +532,7 @@ async def test_a_program_that_fails_to_answer_has_said_no(journal: Journal) -> N
     assert "ZeroDivisionError: oh" in ended(outcome).response
 
 
-async def test_without_a_journal_nobody_can_be_asked_but_the_program() -> None:
+async def test_without_journal_only_program_can_be_asked() -> None:
     plan, ports = plan_of(CALL), Ports(route_to({"WRITE": lambda args: args["x"]}))
     launch = how(("WRITE",), who="Ada")
     denied = await run_unrecorded(plan, ports, launch)
@@ -555,7 +544,7 @@ async def test_without_a_journal_nobody_can_be_asked_but_the_program() -> None:
 # ---------------------------------------------------------------- in virtual time
 
 
-def test_days_of_waiting_cost_nothing_in_the_simulated_driver() -> None:
+def test_simulated_driver_skips_waiting_time() -> None:
     days = {"S1.0.1": 3.0, "S2.0.1": 1.5, "S2.1.1": 2.0}
     text = '@PARALLEL {\n S1: @WRITE (1) > $w\n S2: ?FOREACH ($x IN [1, 2]) THEN @ASK_HUMAN ("$x?") > $a\n}'
 
@@ -591,7 +580,7 @@ def waiting_process(journal: Journal) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": _path()})
 
 
-async def test_a_process_killed_while_it_waits_leaves_the_question_open(journal: Journal) -> None:
+async def test_process_killed_while_waiting_leaves_question_open(journal: Journal) -> None:
     process = waiting_process(journal)
     try:
         await until(lambda: len(inbox(journal)) == 1)
@@ -608,7 +597,7 @@ def _path() -> str:
     return os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
 
 
-async def test_an_answer_is_used_once_though_the_process_dies_right_after_it(
+async def test_answer_is_used_once_despite_crash(
     journal: Journal,
 ) -> None:
     """The yes and the intent of its call are one transition: the call is in doubt, its yes is used."""
@@ -636,7 +625,7 @@ async def test_an_answer_is_used_once_though_the_process_dies_right_after_it(
 
 
 class Crash(BaseException):
-    """The end of a process, as far as a run in this one can have it."""
+    """Simulates the end of the process within this process."""
 
 
 SWEPT = """
@@ -651,7 +640,7 @@ S4: @RESPOND ($which, $made, $read)
 
 @pytest.mark.parametrize("is_written", [False, True])
 @pytest.mark.parametrize("at", range(1, 12))
-async def test_a_crash_around_any_write_loses_no_answer_and_uses_none_twice(
+async def test_crash_at_any_write_loses_no_answer_and_uses_none_twice(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, at: int, is_written: bool
 ) -> None:
     commit, commits = RunWriter.commit, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ PLAN = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c\nS4: @RESPOND
 
 
 class Tools:
-    """One tool that waits at chosen calls until it is cancelled, and reports what each call cost."""
+    """One tool that waits at chosen calls until it is cancelled, and reports the cost of each call."""
 
     def __init__(self, *, hangs_at: int | None = None, takes: float = 0.0) -> None:
         self.calls = 0
@@ -45,18 +44,12 @@ class Tools:
         return {"READ": Route(self.read)}
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
-
-
 def launch(limits: Limits) -> Launch:
     return Launch(facts=FACTS, limits=limits)
 
 
 async def interrupted(journal: Journal, limits: Limits, *, after: int, takes: float = 0.0) -> None:
-    """A run that is stopped while its next call is under way."""
+    """A run that is stopped during its next call."""
     tools = Tools(hangs_at=after + 1, takes=takes)
     run = start_run(plan_of(PLAN), Ports(route_to(tools.by_name)), launch(limits), journal, "run")
     task = asyncio.create_task(run)
@@ -70,7 +63,7 @@ async def resumed(journal: Journal, tools: Tools, **more: Any) -> RunOutcome:
     return await resume_run(journal, "run", ports_for(tools.by_name), Amendments(**more))
 
 
-async def test_calls_before_a_resume_count(journal: Journal) -> None:
+async def test_calls_before_resume_count(journal: Journal) -> None:
     await interrupted(journal, Limits(max_calls=2), after=1)
     tools = Tools()
     outcome = await resumed(journal, tools)
@@ -81,7 +74,7 @@ async def test_calls_before_a_resume_count(journal: Journal) -> None:
     assert (outcome.usage.tokens, outcome.usage.cost, outcome.usage.bytes) == (6, 0.5, 4)
 
 
-async def test_a_limit_can_be_raised_for_a_run_that_goes_on_and_stays_raised(journal: Journal) -> None:
+async def test_raised_limit_stays_raised_on_resume(journal: Journal) -> None:
     await interrupted(journal, Limits(max_calls=2), after=1)
     outcome = await resumed(journal, Tools(), limits=lambda before: before.changed({"max_calls": 3}))
     assert outcome.result is not None
@@ -93,7 +86,7 @@ async def test_a_limit_can_be_raised_for_a_run_that_goes_on_and_stays_raised(jou
     assert [body and body["limits"]["max_calls"] for body in limits] == [3]
 
 
-async def test_the_end_in_the_journal_says_what_was_used(journal: Journal) -> None:
+async def test_end_event_has_usage(journal: Journal) -> None:
     ports = Ports(route_to(Tools().by_name))
     outcome = await start_run(plan_of(PLAN), ports, launch(Limits(max_calls=2)), journal, "run")
     end = list(journal.events("run"))[-1].body or {}
@@ -102,7 +95,7 @@ async def test_the_end_in_the_journal_says_what_was_used(journal: Journal) -> No
     assert end["refusal"] == {"budget": "max_calls", "limit": 2, "used": 2, "tool": "READ"}
 
 
-async def test_a_call_that_never_answers_is_ended_when_the_time_is_up(journal: Journal, clock: Clock) -> None:
+async def test_hanging_call_is_ended_at_time_limit(journal: Journal, clock: Clock) -> None:
     tools = Tools(hangs_at=2)
     ports = Ports(route_to(tools.by_name))
     limits = Limits(max_seconds=40)
@@ -125,7 +118,7 @@ async def test_a_call_that_never_answers_is_ended_when_the_time_is_up(journal: J
     assert journal.verify("run") is None
 
 
-async def test_time_before_a_resume_counts(journal: Journal) -> None:
+async def test_time_before_resume_counts(journal: Journal) -> None:
     await interrupted(journal, Limits(max_seconds=20), after=1, takes=0.3)
     tools = Tools()
     outcome = await resumed(journal, tools, limits=lambda before: before.changed({"max_seconds": 0.25}))
@@ -135,7 +128,7 @@ async def test_time_before_a_resume_counts(journal: Journal) -> None:
     assert tools.calls == 0
 
 
-async def test_time_is_bounded_without_a_journal_too() -> None:
+async def test_time_is_limited_without_journal() -> None:
     ports = Ports(route_to(Tools(hangs_at=1).by_name))
     result = await run_unrecorded(plan_of(PLAN), ports, launch(Limits(max_seconds=0.05)))
     assert result.refusal is not None
@@ -144,6 +137,6 @@ async def test_time_is_bounded_without_a_journal_too() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"cost": -1.0}, {"cost": float("nan")}, {"input_tokens": -1}])
-def test_a_call_cannot_give_back_what_it_spent(bad: dict[str, Any]) -> None:
+def test_call_cannot_refund_usage(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="at least 0"):
         CallContext("run", "S1.0.1").spend(**bad)

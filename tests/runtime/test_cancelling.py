@@ -19,7 +19,7 @@ GROUP = "S0: @QUICK () > $q\n@PARALLEL {\n S1: @SLOW () > $a\n S2: @SLOW () > $b
 
 
 class Bell:
-    """A tool that says when it is under way, then takes for ever."""
+    """A tool that reports its start, then never returns."""
 
     def __init__(self) -> None:
         self.under_way = asyncio.Event()
@@ -57,14 +57,14 @@ def tools_with(slow: Any, after: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", [LONE, GROUP])
-async def test_a_cancelled_run_ends_so_and_calls_nothing_more(text: str) -> None:
+async def test_cancelled_run_ends_and_makes_no_calls(text: str) -> None:
     bell, after = Bell(), []
     result = await cancelled(text, tools_with(bell, after), bell.under_way)
     assert (result.status, result.error, after) == (Status.CANCELLED, "enough", [])
 
 
 @pytest.mark.parametrize(("text", "calls"), [(LONE, 1), (GROUP, 2)])
-async def test_no_call_outlives_a_cancelled_run(text: str, calls: int) -> None:
+async def test_no_call_outlives_cancelled_run(text: str, calls: int) -> None:
     bell = Bell()
     before = asyncio.all_tasks()
     await cancelled(text, tools_with(bell, []), bell.under_way)
@@ -72,12 +72,12 @@ async def test_no_call_outlives_a_cancelled_run(text: str, calls: int) -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_variables_are_those_of_the_moment() -> None:
+async def test_variables_are_those_at_cancellation() -> None:
     bell = Bell()
     assert (await cancelled(GROUP, tools_with(bell, []), bell.under_way)).variables == {"i": 1, "q": 5}
 
 
-async def test_a_run_is_cancelled_while_it_waits() -> None:
+async def test_run_is_cancelled_during_wait() -> None:
     failed = asyncio.Event()
 
     async def fail(args: dict[str, Any], context: CallContext) -> JSON:
@@ -88,7 +88,7 @@ async def test_a_run_is_cancelled_while_it_waits() -> None:
     assert result.status is Status.CANCELLED
 
 
-async def test_a_run_cancelled_before_it_goes_on_calls_nothing() -> None:
+async def test_run_cancelled_before_resume_makes_no_calls() -> None:
     after: list[str] = []
     driver, commands = driver_of("S1: @AFTER ()", tools_with(Bell(), after))
     driver.cancel("too early")
@@ -98,9 +98,7 @@ async def test_a_run_cancelled_before_it_goes_on_calls_nothing() -> None:
 
 @pytest.mark.parametrize("text", [LONE, GROUP])
 @pytest.mark.parametrize("raises", [False, True])
-async def test_a_tool_that_swallows_its_cancellation_does_not_keep_the_run_going(
-    text: str, raises: bool
-) -> None:
+async def test_tool_swallowing_cancellation_does_not_keep_run_alive(text: str, raises: bool) -> None:
     under_way, after = asyncio.Event(), []
 
     async def stubborn(args: dict[str, Any], context: CallContext) -> JSON:
@@ -116,8 +114,8 @@ async def test_a_tool_that_swallows_its_cancellation_does_not_keep_the_run_going
     assert (result.status, after) == (Status.CANCELLED, [])
 
 
-async def test_the_task_that_cancelled_a_run_goes_on_unharmed() -> None:
-    """The cancellation is spent: what the same task awaits afterwards is not cancelled."""
+async def test_task_that_cancels_run_continues() -> None:
+    """The cancellation is used up: what the same task awaits afterwards is not cancelled."""
     bell = Bell()
     driver, commands = driver_of(LONE, tools_with(bell, []))
 
@@ -134,7 +132,7 @@ async def test_the_task_that_cancelled_a_run_goes_on_unharmed() -> None:
 
 
 @pytest.mark.parametrize("text", [LONE, GROUP])
-async def test_cancelling_the_task_itself_interrupts_the_run_without_an_end(text: str) -> None:
+async def test_cancelling_task_interrupts_run_without_end(text: str) -> None:
     bell = Bell()
     driver, commands = driver_of(text, tools_with(bell, []))
     task = asyncio.create_task(driver.run(commands))
@@ -148,7 +146,7 @@ async def test_cancelling_the_task_itself_interrupts_the_run_without_an_end(text
 
 
 class SlowJournal:
-    """A recorder whose second commit takes a while, and says when it is under way."""
+    """A recorder with a slow second commit that reports its start."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -167,7 +165,7 @@ class SlowJournal:
             await asyncio.sleep(60)
 
 
-async def test_a_call_whose_intent_is_being_written_does_not_leave_any_more() -> None:
+async def test_call_with_intent_being_written_does_not_start() -> None:
     journal, after = SlowJournal(), []
     machine = Machine(compile_plan(plan_of("S1: @QUICK () > $q\nS2: @AFTER ()"), FACTS))
     driver = LocalDriver(machine, Gateway(Ports(route_to(tools_with(Bell(), after))), "run"), journal)
@@ -178,7 +176,7 @@ async def test_a_call_whose_intent_is_being_written_does_not_leave_any_more() ->
     assert (result.status, result.variables, after) == (Status.CANCELLED, {"q": 5}, [])
 
 
-async def test_cancelling_twice_is_cancelling_once() -> None:
+async def test_cancelling_twice_is_same_as_once() -> None:
     bell = Bell()
     driver, commands = driver_of(GROUP, tools_with(bell, []))
     driving = asyncio.create_task(driver.run(commands))

@@ -10,7 +10,7 @@ from callsheet.runtime.capabilities import Call, Capability, Ledger, Signer, Tok
 GIVEN = Capability("run", "h", "S1", "S1.0.1", ("NOTE",), 2, 1, 100.0, "T/pub", "pub")
 
 
-def test_a_token_is_read_back_by_the_process_that_signed_it_alone() -> None:
+def test_token_is_readable_only_by_signing_process() -> None:
     signer = Signer()
     token = signer.sign(GIVEN)
     assert signer.read(token) == GIVEN
@@ -18,7 +18,7 @@ def test_a_token_is_read_back_by_the_process_that_signed_it_alone() -> None:
         Signer().read(token)
 
 
-def test_a_token_that_was_changed_is_none() -> None:
+def test_modified_token_is_invalid() -> None:
     signer = Signer()
     body, _, seal = signer.sign(GIVEN).partition(".")
     other = signer.sign(GIVEN._replace(tools=("PAY",))).partition(".")[0]
@@ -40,14 +40,14 @@ def call(tool: str = "NOTE", key: str = "S1.0.1/t1c1", **args: JSON) -> Call:
         ("run", "S1.0.1", call(), 100.0, "time .* is over"),
     ],
 )
-def test_a_call_is_covered_by_its_run_its_agent_its_tool_and_its_time(
+def test_call_is_covered_by_run_agent_tool_and_time(
     run_id: str, talk: str, made: Call, now: float, why: str
 ) -> None:
     with pytest.raises(TokenRefused, match=why):
         Ledger().call(GIVEN, run_id, talk, made, now)
 
 
-def test_calls_are_counted_and_the_same_one_delivered_again_counts_once() -> None:
+def test_calls_are_counted_and_redelivery_counts_once() -> None:
     used = Ledger()
     used.call(GIVEN, "run", "S1.0.1", call(), 1.0)
     used.call(GIVEN, "run", "S1.0.1", call(), 2.0)
@@ -55,7 +55,7 @@ def test_calls_are_counted_and_the_same_one_delivered_again_counts_once() -> Non
         used.call(GIVEN, "run", "S1.0.1", call(key="S1.0.1/t1c2"), 3.0)
 
 
-def test_a_call_is_covered_by_its_arguments_also_once_the_token_was_read_back() -> None:
+def test_call_is_covered_by_arguments_after_token_round_trip() -> None:
     signer, used = Signer(), Ledger()
     bound = GIVEN._replace(arguments={"NOTE": {"text": ("a", "b*")}})
     read = signer.read(signer.sign(bound))
@@ -67,7 +67,7 @@ def test_a_call_is_covered_by_its_arguments_also_once_the_token_was_read_back() 
             used.call(read, "run", "S1.0.1", Call("NOTE", args, "S1.0.1/t1c1"), 1.0)
 
 
-def test_a_token_with_wider_arguments_is_none() -> None:
+def test_token_with_wider_arguments_is_invalid() -> None:
     signer = Signer()
     bound = GIVEN._replace(arguments={"NOTE": {"text": ("a",)}})
     seal = signer.sign(bound).partition(".")[2]

@@ -23,7 +23,7 @@ WRITES = ("S3", "S4", "S8")
 
 
 class World:
-    """The files of one run: its journal, and what its calls did."""
+    """The files of one run: its journal, and the effects of its calls."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -50,7 +50,7 @@ class World:
         return subprocess.Popen([str(c) for c in command], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
     def killed(self, what: str, where: str) -> bool:
-        """Carry the run on in a process; whether it died there, and not at its end."""
+        """Continue the run in a process; return whether it died there, and not at its end."""
         with self.process(what, where) as process:
             return process.wait(timeout=60) == -signal.SIGKILL
 
@@ -77,7 +77,7 @@ def quietly(place: str) -> None:
 
 
 def finish_and_judge(world: World, expected: Result) -> None:
-    """Resume to the end, deciding to retry what is in doubt, and hold the run against the oracle."""
+    """Resume to the end, deciding to retry calls in doubt, and compare the run with the oracle."""
     settled = world.keys(EventType.OK, EventType.ERR)
     before = world.effects
     asked = crashing.resume(world.journal, world.log, quietly, None)
@@ -103,22 +103,20 @@ POINTS = "before:1 after:4 before:9 after:10 after:13 after:16 unwritten:2 writt
 
 
 @pytest.mark.parametrize("where", POINTS.split())
-def test_a_run_killed_at_a_point_comes_to_the_end_it_would_have_had(
-    world: World, expected: Result, where: str
-) -> None:
+def test_run_killed_at_point_reaches_same_end(world: World, expected: Result, where: str) -> None:
     """The oracle: same answer and variables, no finished call again, no write twice unasked."""
     assert world.killed("start", where)
     finish_and_judge(world, expected)
 
 
-def test_a_run_killed_again_and_again_comes_to_its_end(world: World, expected: Result) -> None:
+def test_run_killed_repeatedly_reaches_its_end(world: World, expected: Result) -> None:
     for what, where in [("start", "after:6"), ("resume", "before:3"), ("resume", "written:4")]:
         assert world.killed(what, where)
     finish_and_judge(world, expected)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_run_killed_at_any_moment_comes_to_its_end(world: World, expected: Result, seed: int) -> None:
+def test_run_killed_at_any_moment_reaches_its_end(world: World, expected: Result, seed: int) -> None:
     with world.process("start", "never") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -128,7 +126,7 @@ def test_a_run_killed_at_any_moment_comes_to_its_end(world: World, expected: Res
     finish_and_judge(world, expected)
 
 
-def test_a_write_that_left_and_did_not_answer_is_in_doubt_by_key_and_arguments(world: World) -> None:
+def test_unanswered_write_is_in_doubt_with_key_and_arguments(world: World) -> None:
     assert world.killed("start", "after:13")
     outcome = crashing.resume(world.journal, world.log, quietly, None)
     assert outcome.result is None
@@ -139,10 +137,8 @@ def test_a_write_that_left_and_did_not_answer_is_in_doubt_by_key_and_arguments(w
 
 
 @pytest.mark.parametrize(("decision", "again"), [(Decision.SKIP, 0), (Decision.FAIL, 0), (Decision.RETRY, 1)])
-def test_what_is_decided_about_a_write_in_doubt_is_what_happens(
-    world: World, decision: Decision, again: int
-) -> None:
-    """Skip and fail make no call of its step's attempt again; retry makes one."""
+def test_decision_about_write_in_doubt_is_executed(world: World, decision: Decision, again: int) -> None:
+    """Skip and fail do not repeat the attempt of the step; retry makes one."""
     assert world.killed("start", "after:13")
     doubtful = crashing.resume(world.journal, world.log, quietly, None).in_doubt
     before = world.effects
@@ -153,7 +149,7 @@ def test_what_is_decided_about_a_write_in_doubt_is_what_happens(
         assert world.effects[call.key] == before[call.key] + again
 
 
-def test_a_run_that_another_process_carries_on_is_refused(world: World, expected: Result) -> None:
+def test_run_owned_by_another_process_is_refused(world: World, expected: Result) -> None:
     with world.process("start", "never") as process:
         assert process.stdout is not None
         process.stdout.readline()

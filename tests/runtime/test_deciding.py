@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +17,13 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import Amendments, resume_run, start_run
-from callsheet.store import Durability, EventType, Journal, JournalError
+from callsheet.store import EventType, Journal, JournalError
 
 GROUP = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @PAY (n=2) > $b\n}\nS3: @RESPOND ($a, $b)"
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as opened:
-        yield opened
-
-
 class Bank:
-    """Loses the answer of the first calls; `lost` says of how many."""
+    """Loses the answers of the first `lost` calls."""
 
     def __init__(self, lost: int) -> None:
         self.lost = lost
@@ -64,7 +56,7 @@ def refusal(journal: Journal, *names: str, verdict: Resolution = Decision.RETRY)
     return caught.value
 
 
-async def test_calls_in_doubt_are_decided_one_by_one(
+async def test_calls_in_doubt_are_decided_individually(
     journal: Journal,
 ) -> None:
     bank = Bank(lost=2)
@@ -84,7 +76,7 @@ async def test_calls_in_doubt_are_decided_one_by_one(
     assert journal.verify("pay") is None
 
 
-async def test_what_is_not_in_doubt_is_not_decided(journal: Journal) -> None:
+async def test_call_not_in_doubt_cannot_be_decided(journal: Journal) -> None:
     await start(journal, GROUP, {"PAY": Route(Bank(lost=2).pay)}, ToolFacts())
     assert "no call 'S9' of this run is in doubt" in str(refusal(journal, "S9"))
     decide_calls(journal, "pay", ["S1"], Decision.SKIP)
@@ -96,7 +88,7 @@ async def test_what_is_not_in_doubt_is_not_decided(journal: Journal) -> None:
     assert decided == ["S1.0.1", "S2.0.1"]
 
 
-async def test_a_step_with_several_calls_in_doubt_wants_a_key_or_all(journal: Journal) -> None:
+async def test_step_with_several_doubts_needs_key_or_all(journal: Journal) -> None:
     text = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS1: @PAY (n=2) > $b\n}\nS3: @RESPOND ($a, $b)"
     await start(journal, text, {"PAY": Route(Bank(lost=2).pay)}, ToolFacts())
     error = refusal(journal, "S1")
@@ -106,7 +98,7 @@ async def test_a_step_with_several_calls_in_doubt_wants_a_key_or_all(journal: Jo
     assert result(final).status is Status.DONE
 
 
-async def test_of_two_concurrent_decisions_one_is_refused(journal: Journal) -> None:
+async def test_concurrent_decisions_count_once(journal: Journal) -> None:
     await start(journal, GROUP, {"PAY": Route(Bank(lost=2).pay)}, ToolFacts())
     told: list[str] = []
 
@@ -126,7 +118,7 @@ async def test_of_two_concurrent_decisions_one_is_refused(journal: Journal) -> N
     assert sorted(told) == ["JRN030", "decided"]
 
 
-async def test_a_policy_to_retry_makes_the_call_again_under_the_same_key(journal: Journal) -> None:
+async def test_retry_policy_repeats_call_under_same_key(journal: Journal) -> None:
     bank = Bank(lost=2)
     facts = ToolFacts(on_in_doubt=OnInDoubt.RETRY)
     outcome = await start(journal, "S1: @PAY (n=1) > $a\nS2: @RESPOND ($a)", {"PAY": Route(bank.pay)}, facts)
@@ -144,7 +136,7 @@ async def test_a_policy_to_retry_makes_the_call_again_under_the_same_key(journal
         (RuntimeError("x"), 1, None),
     ],
 )
-async def test_a_probe_settles_a_lost_answer_or_leaves_it_in_doubt(
+async def test_probe_resolves_lost_answer_or_leaves_doubt(
     journal: Journal, found: Any, calls: int, response: str | None
 ) -> None:
     bank = Bank(lost=1)
@@ -171,8 +163,8 @@ async def test_a_probe_settles_a_lost_answer_or_leaves_it_in_doubt(
         assert len(bank.calls) == 1
 
 
-async def test_the_key_of_a_keyed_call_survives_a_crash_after_a_lost_answer(journal: Journal) -> None:
-    """Attempt 1 was lost, attempt 2 was under way when the process ended: one delivery, one key."""
+async def test_key_of_keyed_call_survives_crash_after_lost_answer(journal: Journal) -> None:
+    """Attempt 1 was lost, attempt 2 was in flight when the process ended: one delivery, one key."""
     keys: list[str] = []
     under_way = asyncio.Event()
 
@@ -196,7 +188,7 @@ async def test_the_key_of_a_keyed_call_survives_a_crash_after_a_lost_answer(jour
     assert len(set(keys)) == 1
 
 
-async def test_a_run_is_cancelled_while_a_call_is_in_doubt(journal: Journal) -> None:
+async def test_run_is_cancelled_while_call_is_in_doubt(journal: Journal) -> None:
     drivers: list[LocalDriver] = []
 
     async def pay(args: dict[str, Any], context: CallContext) -> JSON:

@@ -24,7 +24,7 @@ PLAN = parse('S1: @PAY (n=1) > $a ON_FAIL @RETRY(2, delay=0)\nS2: @RESPOND ("pai
 
 
 class Bank:
-    """A tool whose answer is lost the first `lost` times; it has its effect every time."""
+    """A tool that loses its first `lost` answers; every call has its effect."""
 
     def __init__(self, lost: int) -> None:
         self.lost = lost
@@ -60,7 +60,7 @@ async def decide(journal: Journal, bank: Bank, decision: Decision) -> RunOutcome
         (Decision.FAIL, 1, "paid it is not known"),
     ],
 )
-async def test_an_unsafe_call_without_an_answer_waits_for_a_decision(
+async def test_unsafe_call_without_answer_waits_for_decision(
     tmp_path: Path, decision: Decision, calls: int, response: str
 ) -> None:
     bank = Bank(lost=1)
@@ -77,7 +77,7 @@ async def test_an_unsafe_call_without_an_answer_waits_for_a_decision(
     assert len(set(bank.keys)) == 1
 
 
-async def test_other_members_of_the_group_end_before_the_run_waits(tmp_path: Path) -> None:
+async def test_other_group_members_end_before_run_waits(tmp_path: Path) -> None:
     text = "@PARALLEL {\nS1: @PAY (n=1) > $a\nS2: @LOOK () > $b\n}\nS3: @RESPOND ($a, $b)"
     bank = Bank(lost=1)
 
@@ -94,7 +94,7 @@ async def test_other_members_of_the_group_end_before_the_run_waits(tmp_path: Pat
     assert kinds.count("in_doubt") == 1
 
 
-async def test_a_keyed_call_without_an_answer_is_tried_again_under_the_same_key(tmp_path: Path) -> None:
+async def test_keyed_call_without_answer_is_retried_under_same_key(tmp_path: Path) -> None:
     bank = Bank(lost=2)
     with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as journal:
         outcome = await start_run(PLAN, bank.ports(), launch(Effect.KEYED), journal, "pay")
@@ -104,13 +104,13 @@ async def test_a_keyed_call_without_an_answer_is_tried_again_under_the_same_key(
     assert len(set(bank.keys)) == 1
 
 
-async def test_without_a_journal_a_call_without_an_answer_has_failed() -> None:
+async def test_call_without_answer_fails_without_journal() -> None:
     result = await run_unrecorded(PLAN, Bank(lost=1).ports(), launch(Effect.UNSAFE))
     assert result.status is Status.DONE
     assert result.response == "paid receipt"
 
 
-async def test_a_run_whose_journal_was_changed_is_not_taken_up(tmp_path: Path) -> None:
+async def test_run_with_modified_journal_is_not_resumed(tmp_path: Path) -> None:
     bank = Bank(lost=1)
     path = tmp_path / "journal.db"
     with Journal.open(path, Durability.NORMAL) as journal:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, duration, outcome, plan_of, plan_texts, value_or_error
@@ -32,7 +30,7 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import run_unrecorded, start_run
 from callsheet.runtime.simulated import Simulation
-from callsheet.store import Durability, EventType, Journal
+from callsheet.store import EventType, Journal
 from callsheet.store.replay import fold
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
@@ -83,23 +81,17 @@ def ports_of(world: int) -> Ports:
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_the_local_driver_ends_as_virtual_time_says(text: str, world: int) -> None:
+def test_local_driver_ends_like_simulation(text: str, world: int) -> None:
     """Local and simulated driver: the same status, answer, variables and count of steps."""
     plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     assert asyncio.run(run_unrecorded(plan, ports_of(world), launch)) == simulated(plan, world)
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
-
-
 @given(plan_texts(), SEEDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_fold_of_a_journal_is_where_the_run_was(journal: Journal, text: str, world: int) -> None:
-    """A journaled run ends as an unrecorded one, and folding its events gives that end again."""
+def test_fold_of_journal_equals_run_state(journal: Journal, text: str, world: int) -> None:
+    """A journaled run ends like an unrecorded one, and folding its events gives the same end."""
     plan = plan_of(text)
     run_id = f"run-{len(journal.runs())}"
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS, source=text)
@@ -113,7 +105,7 @@ def test_the_fold_of_a_journal_is_where_the_run_was(journal: Journal, text: str,
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_journal_cut_off_anywhere_leads_to_the_same_end(journal: Journal, text: str, world: int) -> None:
+def test_truncated_journal_leads_to_same_end(journal: Journal, text: str, world: int) -> None:
     """Whatever a crash leaves of the events: the fold waits for what is missing and goes on to the same end.
 
     What left without an outcome and may not be repeated is in doubt, and nothing else is.
@@ -146,8 +138,8 @@ VALUES = st.recursive(
 
 @given(VALUES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_value_comes_back_from_the_journal_as_it_was(journal: Journal, value: JSON) -> None:
-    """Type, text and order of keys: what a resumed run sees is what the run saw."""
+def test_values_round_trip_through_journal(journal: Journal, value: JSON) -> None:
+    """Type, text and order of keys are those that the run had."""
 
     async def give(args: dict[str, Any], context: CallContext) -> JSON:
         return value

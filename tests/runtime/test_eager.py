@@ -20,7 +20,7 @@ from callsheet.runtime.local import LocalDriver
 GROUP = "@PARALLEL {\n S1: @A () > $a\n S2: @B () > $b\n}\nS3: @C () > $c"
 
 
-async def test_what_never_waits_is_done_at_once() -> None:
+async def test_non_waiting_coroutine_completes_at_once() -> None:
     async def work() -> int:
         return 7
 
@@ -29,7 +29,7 @@ async def test_what_never_waits_is_done_at_once() -> None:
     assert task.result() == 7
 
 
-async def test_an_eager_task_runs_in_one_task_and_its_caller_in_another() -> None:
+async def test_eager_task_runs_in_one_task_and_caller_in_another() -> None:
     found: list[asyncio.Task[Any] | None] = []
     word = contextvars.ContextVar("word", default="outside")
 
@@ -48,7 +48,7 @@ async def test_an_eager_task_runs_in_one_task_and_its_caller_in_another() -> Non
     assert found == [task, task]
 
 
-async def test_an_exception_is_the_task_s_and_a_cancellation_reaches_it() -> None:
+async def test_exception_and_cancellation_reach_eager_task() -> None:
     async def fail() -> None:
         raise KeyError("x")
 
@@ -63,7 +63,7 @@ async def test_an_exception_is_the_task_s_and_a_cancellation_reaches_it() -> Non
         await waiting
 
 
-async def test_what_other_threads_bring_meanwhile_is_done_too() -> None:
+async def test_callbacks_from_other_threads_run() -> None:
     loop, brought, done = asyncio.get_running_loop(), 0, threading.Event()
 
     def bring() -> None:
@@ -89,7 +89,7 @@ async def test_what_other_threads_bring_meanwhile_is_done_too() -> None:
     assert (sum(await asyncio.gather(*tasks)), brought) == (len(tasks), 2_000)
 
 
-async def test_a_time_out_within_a_call_side_by_side_is_its_own() -> None:
+async def test_timeout_within_concurrent_call_is_its_own() -> None:
     async def late(args: dict[str, Any], context: CallContext) -> JSON:
         try:
             async with asyncio.timeout(0.01):
@@ -106,7 +106,7 @@ async def test_a_time_out_within_a_call_side_by_side_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("calls", [GROUP, "S1: @A () > $a\nS3: @C () > $c"], ids=["a group", "a step"])
-async def test_a_call_that_cancels_its_run_at_once_is_the_last_thing_that_happens(calls: str) -> None:
+async def test_call_that_cancels_its_run_is_last(calls: str) -> None:
     made: list[str] = []
 
     async def cancel(args: dict[str, Any], context: CallContext) -> JSON:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
@@ -19,14 +17,14 @@ from tests.runtime.test_drivers_agree import LIMITS, SEEDS, ports_of, simulation
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir import Plan
 from callsheet.machine import CallTool, Limits, Machine, Result, Usage
-from callsheet.machine.keys import place_of_key
+from callsheet.machine.keys import place_of_key, visit_of
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import Revision, drafted, fork, rerun
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
-from callsheet.store import Durability, EventType, Journal
+from callsheet.store import EventType, Journal
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.trace.state_at import standing_of
@@ -39,12 +37,6 @@ GOES_ROUND = """
 S3: @READ ($c) > $b
 """
 SAME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 def ran(journal: Journal, plan: Plan, world: int, limits: Limits = LIMITS) -> tuple[str, Result]:
@@ -64,25 +56,23 @@ def resumed(journal: Journal, run_id: str, world: int) -> RunOutcome:
 
 
 def comparable(result: Result) -> Result:
-    """Without what it used: calls that had left before their turn are made again after an edit."""
+    """Without usage: early calls are repeated after an edit."""
     return replace(result, usage=Usage())
 
 
-def carried_on(folded: Folded, world: int) -> Result:
+def continued(folded: Folded, world: int) -> Result:
     return folded.machine.result or simulation(folded.machine, world).go_on(list(folded.waiting.values()))
 
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_fork_with_nothing_changed_ends_as_its_parent(
-    journal: Journal, text: str, world: int, schedule: Any
-) -> None:
-    """At every event: mid-block, mid-loop, between two attempts; and nothing is in doubt."""
+def test_unchanged_fork_ends_like_parent(journal: Journal, text: str, world: int, schedule: Any) -> None:
+    """At every event: in a group, in a loop, between two attempts; and nothing is in doubt."""
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     for at in range(1, journal.find_run(run_id).events + 1):
         made = fork(journal, run_id, at)
         assert made.folded.in_doubt() == {}
-        assert carried_on(made.folded, world) == ended
+        assert continued(made.folded, world) == ended
 
 
 def sets_again(before: Machine, there: Machine) -> bool:
@@ -100,24 +90,20 @@ def sets_again(before: Machine, there: Machine) -> bool:
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @example(GOES_ROUND, 0, "sequential")
 @SAME
-def test_an_edit_that_says_what_is_there_changes_nothing(
-    journal: Journal, text: str, world: int, schedule: Any
-) -> None:
+def test_edit_with_same_value_changes_nothing(journal: Journal, text: str, world: int, schedule: Any) -> None:
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     info = journal.find_run(run_id)
     for at in range(1, info.events):
         before, there = (standing_of(journal, info, max(1, n))[1].machine for n in (at - 1, at))
         if fork(journal, run_id, at).folded.machine.result is None and not sets_again(before, there):
             made = fork(journal, run_id, at, Edits(there.variables()))
-            assert comparable(carried_on(made.folded, world)) == comparable(ended)
+            assert comparable(continued(made.folded, world)) == comparable(ended)
 
 
 @given(plan_texts(), SEEDS, st.integers(1, 10_000))
 @SAME
-def test_a_fork_in_the_journal_is_whole_and_is_carried_on(
-    journal: Journal, text: str, world: int, at: int
-) -> None:
-    """The local driver takes it up; its chain verifies, and its events say what the parent's did."""
+def test_fork_is_complete_in_journal_and_continues(journal: Journal, text: str, world: int, at: int) -> None:
+    """The local driver resumes it; its chain verifies, and its events equal those of the parent."""
     run_id, ended = ran(journal, plan_of(text), world)
     at = 1 + at % journal.find_run(run_id).events
     child = f"{run_id}-fork"
@@ -139,7 +125,7 @@ def test_a_fork_in_the_journal_is_whole_and_is_carried_on(
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_rerun_from_any_visit_ends_as_its_parent(
+def test_rerun_from_any_visit_ends_like_parent(
     journal: Journal, text: str, world: int, schedule: Any
 ) -> None:
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
@@ -147,10 +133,27 @@ def test_a_rerun_from_any_visit_ends_as_its_parent(
     for code, visits in zip(machine.program.steps, machine.visits, strict=True):
         for visit in range(1, visits + 1):
             made = rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}")
-            assert carried_on(made.folded, world) == ended
+            assert continued(made.folded, world) == ended
 
 
-def test_an_edited_plan_keeps_the_pins_and_the_servers_of_the_tools_of_its_parent(journal: Journal) -> None:
+@given(plan_texts(), SEEDS)
+@SAME
+def test_rerun_repeats_calls_of_its_step_that_left_early(journal: Journal, text: str, world: int) -> None:
+    run_id, _ = ran(journal, plan_of(text), world, replace(LIMITS, schedule="auto"))
+    machine = fork(journal, run_id, journal.find_run(run_id).events).folded.machine
+    made = [event.key or "" for event in journal.events(run_id) if event.type is EventType.INTENT]
+    for code, visits in zip(machine.program.steps, machine.visits, strict=True):
+        for visit in range(1, visits + 1):
+            place = f"{machine.generation}{code.id}@{visit}"
+            begun = rerun(journal, run_id, place).folded
+            of_visit = {key for key in made if visit_of(key) in (place, place.removesuffix("@1"))}
+            again = simulation(begun.machine, world)
+            if begun.machine.result is None:
+                again.go_on(list(begun.waiting.values()))
+            assert of_visit <= {getattr(one.command, "key", "") for one in again.launched}, place
+
+
+def test_edited_plan_keeps_pins_and_servers_of_parent(journal: Journal) -> None:
     plan = plan_of("S1: @READ (1) > $a\nS2: @READ (2) > $b")
     launch = Launch(facts=FACTS, pins={"READ": "first"}, note={"servers": {"READ": ["docs"]}})
     asyncio.run(start_run(plan, ports_of(0), launch, journal, "r"))
@@ -174,7 +177,7 @@ def test_an_edited_plan_keeps_the_pins_and_the_servers_of_the_tools_of_its_paren
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Plan:
-    """Graphs whose steps are called 1, 2, … and read what they wait for."""
+    """Graphs whose steps are called 1, 2, … and read their dependencies."""
     count = draw(st.integers(1, 6))
     lines: list[dict[str, Any]] = []
     for n in range(1, count + 1):
@@ -194,21 +197,19 @@ def graphs(draw: st.DrawFn) -> Plan:
 
 @given(graphs(), SEEDS, st.sampled_from([1, 2, 16]))
 @SAME
-def test_a_graph_that_is_forked_at_any_event_ends_as_its_parent(
+def test_graph_forked_at_any_event_ends_like_parent(
     journal: Journal, plan: Plan, world: int, at_once: int
 ) -> None:
     run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=at_once))
     for at in range(1, journal.find_run(run_id).events + 1):
         made = fork(journal, run_id, at)
         assert made.folded.in_doubt() == {}
-        assert carried_on(made.folded, world) == ended
+        assert continued(made.folded, world) == ended
 
 
 @given(graphs(), SEEDS)
 @SAME
-def test_a_rerun_of_a_graph_makes_again_what_waits_for_the_step_and_nothing_else(
-    journal: Journal, plan: Plan, world: int
-) -> None:
+def test_graph_rerun_repeats_only_dependents_of_step(journal: Journal, plan: Plan, world: int) -> None:
     run_id, ended = ran(journal, plan, world, replace(LIMITS, max_concurrency=16))
     begun = {event.step for event in journal.events(run_id) if event.type is EventType.INTENT}
     for step in plan.steps:

@@ -40,12 +40,12 @@ def raising(error: BaseException) -> Any:
     return fail
 
 
-async def test_a_value_comes_back_under_the_calls_key() -> None:
+async def test_value_returns_under_key_of_call() -> None:
     assert await gateway(lambda args: args).carry_out(CALL) == Succeeded("S1.0.1", {"x": 1})
 
 
 class Odd(BaseException):
-    """An exception that is no Exception."""
+    """An exception that is not an Exception."""
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ class Odd(BaseException):
         (ExceptionGroup("two", [ValueError("a")]), "ExceptionGroup: two (1 sub-exception)"),
     ],
 )
-async def test_an_exception_is_an_error_with_its_kind_and_text(error: Exception, text: str) -> None:
+async def test_exception_is_error_with_kind_and_text(error: Exception, text: str) -> None:
     assert await gateway(raising(error)).carry_out(CALL) == Failed("S1.0.1", text)
 
 
-async def test_a_diagnostic_is_an_error_with_its_code() -> None:
+async def test_diagnostic_is_error_with_code() -> None:
     outcome = await gateway(raising(CallsheetError.single("TOL001", "no such"))).carry_out(CALL)
     assert isinstance(outcome, Failed)
     assert "TOL001" in outcome.error
 
 
-async def test_a_cancellation_from_inside_the_tool_fails_the_call_alone() -> None:
+async def test_cancellation_raised_by_tool_fails_call_only() -> None:
     outcome = await gateway(raising(asyncio.CancelledError())).carry_out(CALL)
     assert isinstance(outcome, Failed)
     text = '@PARALLEL {\n S1: @A () > $a\n S2: @B () > $b\n}\nS3: @RESPOND ("on")'
@@ -87,16 +87,14 @@ async def test_a_cancellation_from_inside_the_tool_fails_the_call_alone() -> Non
     [Odd("odd"), BaseExceptionGroup("Odd ones", [Odd("odd")]), SystemExit("Odd")],
     ids=["own", "group", "exit"],
 )
-async def test_an_exception_of_any_kind_neither_hangs_nor_ends_the_run(
-    text: str, error: BaseException
-) -> None:
+async def test_no_exception_hangs_or_ends_run(text: str, error: BaseException) -> None:
     async with asyncio.timeout(60):
         result = await run(text + '\nS3: @RESPOND ("on")', {"A": raising(error), "B": 2})
     assert result.response == "on"
     assert "Odd" in str(result.variables["a"])
 
 
-async def test_a_tool_that_cannot_be_called_at_all_is_an_error() -> None:
+async def test_uncallable_tool_is_error() -> None:
     def route(name: str) -> Route | None:
         raise ValueError("no registry")
 
@@ -108,7 +106,7 @@ def limited(function: Any, seconds: float) -> Route:
     return Route(tool_of(tool(timeout=seconds)(function)).handler)
 
 
-async def test_a_call_over_its_tools_timeout_fails_and_is_ended() -> None:
+async def test_call_over_tool_timeout_fails_and_is_ended() -> None:
     ended = False
 
     async def slow(x: int) -> JSON:
@@ -123,7 +121,7 @@ async def test_a_call_over_its_tools_timeout_fails_and_is_ended() -> None:
     assert ended
 
 
-async def test_a_call_within_its_timeout_succeeds() -> None:
+async def test_call_within_timeout_succeeds() -> None:
     async def quick(x: int) -> JSON:
         return x
 
@@ -139,15 +137,13 @@ async def test_a_call_within_its_timeout_succeeds() -> None:
         (Compile("S1.0.1", "S1", "why", {}), "RE-PLAN needs a language model"),
     ],
 )
-async def test_a_port_that_is_not_there_fails_its_commands_with_a_clear_message(
-    command: Any, words: str
-) -> None:
+async def test_missing_port_fails_its_commands(command: Any, words: str) -> None:
     outcome = await gateway(1).carry_out(command)
     assert isinstance(outcome, Failed)
     assert outcome.error.startswith(words)
 
 
-async def test_models_agents_and_the_compiler_are_ports_of_their_own() -> None:
+async def test_models_agents_and_compiler_are_separate_ports() -> None:
     plan = plan_of('S1: @RESPOND ("x")')
 
     async def model(command: CallModel, _context: CallContext) -> JSON:
@@ -165,7 +161,7 @@ async def test_models_agents_and_the_compiler_are_ports_of_their_own() -> None:
     assert await way.carry_out(Compile("k", "S1", "why", {})) == PlanCompiled("k", plan, {})
 
 
-async def test_a_call_is_told_its_run_its_key_and_a_stable_idempotency_key() -> None:
+async def test_call_context_has_run_key_and_stable_idempotency_key() -> None:
     seen: list[CallContext] = []
 
     async def look(args: dict[str, Any], context: CallContext) -> JSON:
@@ -179,19 +175,19 @@ async def test_a_call_is_told_its_run_its_key_and_a_stable_idempotency_key() -> 
     assert first.idempotency_key == again.idempotency_key != other.idempotency_key
 
 
-def test_a_planned_retry_has_another_idempotency_key() -> None:
+def test_planned_retry_has_new_idempotency_key() -> None:
     assert CallContext("run", "S1.0.1").idempotency_key != CallContext("run", "S1.0.2").idempotency_key
 
 
 @pytest.mark.parametrize("unfit", [object(), b"bytes", 10**5000], ids=lambda v: type(v).__name__)
-async def test_a_result_that_is_no_json_fails_its_call(unfit: object) -> None:
+async def test_non_json_result_fails_call(unfit: object) -> None:
     text = 'S1: @A () > $a ON_FAIL GOTO S3\nS2: @RESPOND ("went on")\nS3: @RESPOND ("failed $a")'
     result = await run(text, {"A": lambda args: unfit})
     assert result.response.startswith("failed ")
 
 
-async def test_what_a_tool_gives_is_json_to_the_plan_at_once() -> None:
-    """As it will be when the run is folded from its journal."""
+async def test_tool_result_is_converted_to_json_at_once() -> None:
+    """It equals the value that the run has when it is folded from its journal."""
     result = await run(
         "S1: @A () > $a\nS2: @RESPOND ($a.rows.1, $a.7)", {"A": lambda args: {"rows": (1, 2), 7: "k"}}
     )
@@ -199,8 +195,8 @@ async def test_what_a_tool_gives_is_json_to_the_plan_at_once() -> None:
     assert result.variables["a"] == {"rows": [1, 2], "7": "k"}
 
 
-async def test_a_call_that_ignores_its_end_is_given_up_all_the_same() -> None:
-    """Its step fails at the timeout; what the call does afterwards is nobody's concern."""
+async def test_call_ignoring_cancellation_is_abandoned() -> None:
+    """Its step fails at the timeout; later results of the call are ignored."""
     ended = asyncio.Event()
 
     async def deaf() -> JSON:
@@ -224,7 +220,7 @@ async def test_a_call_that_ignores_its_end_is_given_up_all_the_same() -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_result_that_its_tool_changes_later_changes_nothing() -> None:
+async def test_result_modified_later_by_tool_changes_nothing() -> None:
     kept: list[JSON] = [1]
 
     def give(args: dict[str, Any]) -> JSON:
@@ -238,7 +234,7 @@ async def test_a_result_that_its_tool_changes_later_changes_nothing() -> None:
     assert result.response == "[1]"
 
 
-async def test_models_agents_and_the_compiler_get_copies_too() -> None:
+async def test_models_agents_and_compiler_get_copies() -> None:
     async def model(command: CallModel, _context: CallContext) -> JSON:
         command.inputs[0].append("spoiled")  # type: ignore[union-attr]
         command.args["target"].append("spoiled")
@@ -263,7 +259,7 @@ async def test_models_agents_and_the_compiler_get_copies_too() -> None:
 _CUT = Cut("rows", 2, 5, "rows")
 
 
-async def test_what_a_tool_remarks_comes_back_with_its_value() -> None:
+async def test_tool_remarks_accompany_value() -> None:
     async def tool(args: dict[str, Any], context: CallContext) -> JSON:
         context.remark(_CUT)
         context.remark(Fact("a", "b"))
@@ -275,7 +271,7 @@ async def test_what_a_tool_remarks_comes_back_with_its_value() -> None:
 @pytest.mark.parametrize(
     "error", [ToolFailed("no"), ToolFailed("late", in_doubt=True), ValueError("bad"), KeyError("k")]
 )
-async def test_what_a_tool_remarks_comes_back_with_its_failure(error: Exception) -> None:
+async def test_tool_remarks_accompany_failure(error: Exception) -> None:
     async def tool(args: dict[str, Any], context: CallContext) -> JSON:
         context.remark(_CUT)
         raise error
@@ -285,7 +281,7 @@ async def test_what_a_tool_remarks_comes_back_with_its_failure(error: Exception)
     assert outcome.remarks == (_CUT,)
 
 
-async def test_the_remarks_of_one_call_are_not_those_of_the_next() -> None:
+async def test_remarks_are_per_call() -> None:
     async def tool(args: dict[str, Any], context: CallContext) -> JSON:
         if args["x"] == 1:
             context.remark(_CUT)
@@ -296,7 +292,7 @@ async def test_the_remarks_of_one_call_are_not_those_of_the_next() -> None:
     assert await way.carry_out(CallTool("S2.0.1", "S2", "A", {"x": 2})) == Succeeded("S2.0.1", None)
 
 
-async def test_models_agents_and_the_compiler_remark_too() -> None:
+async def test_models_agents_and_compiler_may_remark() -> None:
     async def model(command: CallModel | RunAgent, context: CallContext) -> JSON:
         context.remark(_CUT)
         return "a"
@@ -317,7 +313,7 @@ async def test_models_agents_and_the_compiler_remark_too() -> None:
         assert outcome.remarks == (_CUT,)
 
 
-async def test_what_cleaning_leaves_out_is_remarked() -> None:
+async def test_content_dropped_by_cleaning_is_remarked() -> None:
     ports = Ports(route_to({"EXEC_CODE": lambda args: {"stdout": "7\n", "stderr": "slow!", "exit_code": 0}}))
     outcome = await Gateway(ports, "run").carry_out(CallTool("k", "S1", "EXEC_CODE", {}))
     assert outcome == Succeeded("k", "7", (Cut("stderr", 0, 5, "characters"),))
@@ -330,7 +326,7 @@ ROWS = [{"title": "News", "url": "https://n.test/1"}]
     ("cast", "value"),
     [("", "1. News\n   https://n.test/1"), (":list", ROWS), (":json", ROWS)],
 )
-async def test_rows_of_a_search_are_a_text_unless_the_plan_casts_them(cast: str, value: JSON) -> None:
+async def test_search_rows_are_text_unless_cast(cast: str, value: JSON) -> None:
     plan = (
         f'S1: @WEB_SEARCH (query="news") > $found{cast}\nS2: ?FOREACH ($row IN $found) THEN @OPEN ($row.url)'
     )

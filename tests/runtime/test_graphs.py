@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +19,14 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_run, asks_of, inbox
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import RunOutcome, resume_run, start_run
-from callsheet.store import Durability, EventType, Journal, RunStatus
+from callsheet.store import EventType, Journal, RunStatus
 
 FACTS = {"T": ToolFacts(Effect.UNSAFE)}
 LAUNCH = Launch(facts=FACTS)
 
 
 def plan_of(*dependencies: str) -> Plan:
-    """Steps 1, 2, …, each named with what it waits for: `"3: 1 2"`."""
+    """Steps 1, 2, …, each given with its dependencies: `"3: 1 2"`."""
     steps: list[Any] = []
     for line in dependencies:
         index, _, after = line.partition(":")
@@ -45,7 +44,7 @@ def plan_of(*dependencies: str) -> Plan:
 
 
 class World:
-    """A tool that fails for some steps, and what was asked of it."""
+    """A tool that fails for some steps and records its calls."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = set(failing)
@@ -77,13 +76,7 @@ class World:
         return await resume_run(journal, "run", ports_for)
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal.open(tmp_path / "journal.db", Durability.NORMAL) as opened:
-        yield opened
-
-
-async def test_steps_run_side_by_side_up_to_the_limit(journal: Journal) -> None:
+async def test_steps_run_concurrently_up_to_limit(journal: Journal) -> None:
     world = World()
     plan = plan_of(*(f"{n}:" for n in range(1, 10)))
     outcome = await start_run(plan, world.ports(), LAUNCH, journal, "run")
@@ -92,7 +85,7 @@ async def test_steps_run_side_by_side_up_to_the_limit(journal: Journal) -> None:
     assert world.most == 4
 
 
-async def test_what_is_asked_behind_a_failure_that_was_repaired_can_be_answered(journal: Journal) -> None:
+async def test_question_after_repaired_failure_is_answerable(journal: Journal) -> None:
     launch = Launch(facts=FACTS, approve=("T",))
     world = World("1")
     await start_run(plan_of("1:", "2: 1"), world.ports(), launch, journal, "run")
@@ -109,7 +102,7 @@ async def test_what_is_asked_behind_a_failure_that_was_repaired_can_be_answered(
     assert asks_of(journal, "run") == []
 
 
-async def test_a_failed_run_is_taken_up_with_what_failed_and_what_waited_for_it(journal: Journal) -> None:
+async def test_resumed_failed_run_repeats_failed_step_and_dependents(journal: Journal) -> None:
     plan = plan_of("1:", "2: 1", "3:", "4: 2 3", "5: 3")
     world = World("2")
     failed = await start_run(plan, world.ports(), LAUNCH, journal, "run")
@@ -137,7 +130,7 @@ async def test_a_failed_run_is_taken_up_with_what_failed_and_what_waited_for_it(
     assert nothing.calls == []
 
 
-async def test_an_interrupted_run_goes_on_where_it_was(journal: Journal) -> None:
+async def test_interrupted_run_continues(journal: Journal) -> None:
     plan = plan_of("1:", "2: 1", "3: 2")
     world = World()
     task = asyncio.create_task(start_run(plan, world.ports(), LAUNCH, journal, "run"))

@@ -29,7 +29,7 @@ from callsheet.runtime.runs import run_unrecorded
 
 
 class Meeting:
-    """A tool whose calls answer only when so many of them are under way at once."""
+    """A tool whose calls return only when this many of them are concurrent."""
 
     def __init__(self, parties: int) -> None:
         self.barrier = asyncio.Barrier(parties)
@@ -39,18 +39,18 @@ class Meeting:
             return await self.barrier.wait() >= 0
 
 
-async def test_members_of_a_group_are_under_way_at_once() -> None:
+async def test_group_members_are_concurrent() -> None:
     meet = Route(Meeting(3))
     result = await run("@PARALLEL {\n S1: @A () > $a\n S2: @A () > $b\n S3: @A () > $c\n}", {"A": meet})
     assert result.variables == {"a": True, "b": True, "c": True}
 
 
-async def test_items_that_only_read_are_under_way_at_once() -> None:
+async def test_read_only_items_are_concurrent() -> None:
     result = await run("S1: ?FOREACH ($i IN [1, 2, 3, 4]) THEN @READ ($i) > $r", {"READ": Route(Meeting(4))})
     assert result.variables["r"] == [True] * 4
 
 
-async def test_items_that_may_write_are_never_under_way_at_once() -> None:
+async def test_writing_items_are_never_concurrent() -> None:
     under_way, most = 0, 0
 
     async def write(args: dict[str, Any], context: CallContext) -> JSON:
@@ -65,7 +65,7 @@ async def test_items_that_may_write_are_never_under_way_at_once() -> None:
     assert (most, result.variables["r"]) == (1, [1, 2, 3, 4])
 
 
-async def test_results_stand_in_item_order_though_later_items_answer_first() -> None:
+async def test_results_are_in_item_order_despite_arrival_order() -> None:
     async def read(args: dict[str, Any], context: CallContext) -> JSON:
         await asyncio.sleep(0.02 - 0.004 * args["x"])
         return args["x"]
@@ -74,7 +74,7 @@ async def test_results_stand_in_item_order_though_later_items_answer_first() -> 
     assert result.variables["r"] == [0, 1, 2, 3]
 
 
-async def test_a_tool_that_changes_its_arguments_changes_nothing() -> None:
+async def test_tool_modifying_its_arguments_changes_nothing() -> None:
     def spoil(args: dict[str, Any]) -> JSON:
         args["v"]["deep"].append("spoiled")
         args["w"] = args.pop("v")
@@ -86,7 +86,7 @@ async def test_a_tool_that_changes_its_arguments_changes_nothing() -> None:
     assert result.variables["a"] == {"deep": [1]}
 
 
-async def test_a_retried_call_gets_its_arguments_unspoiled() -> None:
+async def test_retried_call_gets_unmodified_arguments() -> None:
     seen: list[JSON] = []
 
     def spoil(args: dict[str, Any]) -> JSON:
@@ -99,7 +99,7 @@ async def test_a_retried_call_gets_its_arguments_unspoiled() -> None:
 
 
 class Turns:
-    """Counts how often another task on the loop has its turn while a run goes on."""
+    """Counts the turns of another task on the loop during a run."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -133,7 +133,7 @@ FEW_STEPS = Limits(max_steps=20_000, max_repeats=None)
         ("@PARALLEL {\n  S1: @CALC_IT ()\n  S2: GOTO S1\n}", 20_000),
     ],
 )
-async def test_a_circle_of_jumps_ends_and_does_not_starve_the_loop(text: str, steps: int) -> None:
+async def test_jump_cycle_ends_and_does_not_starve_event_loop(text: str, steps: int) -> None:
     turns = Turns()
     result = await turns.during(text, {"CALC_IT": 1}, FEW_STEPS)
     assert result.steps_executed == steps
@@ -151,7 +151,7 @@ async def test_a_circle_of_jumps_ends_and_does_not_starve_the_loop(text: str, st
         '@RESPOND ("$i")',
     ],
 )
-async def test_a_loop_over_many_items_does_not_starve_the_loop(action: str) -> None:
+async def test_long_foreach_does_not_starve_event_loop(action: str) -> None:
     turns = Turns()
     result = await turns.during(
         f"S1: @LIST () > $list\nS2: ?FOREACH ($i IN $list) THEN {action}",
@@ -168,8 +168,8 @@ async def test_a_loop_over_many_items_does_not_starve_the_loop(action: str) -> N
         "S1: ?FOREACH ($i IN $items) THEN @READ ($i)",
     ],
 )
-async def test_tools_that_never_wait_and_take_their_time_leave_turns_too(text: str) -> None:
-    """Forty calls of five milliseconds each: far fewer than are made at a stretch when they are quick."""
+async def test_slow_non_waiting_tools_yield_to_event_loop(text: str) -> None:
+    """Forty calls of five milliseconds each: far fewer than fast calls in one slice."""
 
     def work(args: dict[str, Any]) -> JSON:
         time.sleep(0.005)
@@ -181,8 +181,8 @@ async def test_tools_that_never_wait_and_take_their_time_leave_turns_too(text: s
     assert turns.count >= 5
 
 
-async def test_a_run_that_is_cancelled_within_a_slice_has_done_what_it_had_begun() -> None:
-    """A journal that is folded later does not know of slices: it comes to the same end."""
+async def test_run_cancelled_within_slice_completes_started_work() -> None:
+    """A journal folded later knows no slices: it leads to the same end."""
     drivers: list[LocalDriver] = []
     plan = plan_of("S1: @LIST () > $list\nS2: ?FOREACH ($i IN $list) THEN ?IF ($i < 0) THEN @READ ($i)")
     watch = Watch(on_driver=drivers.append)
@@ -194,13 +194,13 @@ async def test_a_run_that_is_cancelled_within_a_slice_has_done_what_it_had_begun
     assert (result.status, result.steps_executed) == (Status.DONE, 2)
 
 
-async def test_a_plan_of_ten_thousand_steps_runs() -> None:
+async def test_plan_of_ten_thousand_steps_runs() -> None:
     text = "\n".join(f"S{i}: @ADD (n=$n) > $n" for i in range(1, 10_001))
     result = await run(text, {"ADD": lambda args: args["n"] + 1}, n=0)
     assert result.variables["n"] == 10_000
 
 
-async def test_a_retry_waits_its_delay() -> None:
+async def test_retry_waits_for_delay() -> None:
     calls: list[float] = []
 
     def fail(args: dict[str, Any]) -> JSON:
@@ -211,7 +211,7 @@ async def test_a_retry_waits_its_delay() -> None:
     assert calls[1] - calls[0] >= 0.045
 
 
-async def test_a_wait_holds_up_nobody_else(clock: Clock) -> None:
+async def test_wait_blocks_no_other_step(clock: Clock) -> None:
     order: list[str] = []
 
     def fail(args: dict[str, Any]) -> JSON:
@@ -232,7 +232,7 @@ async def test_a_wait_holds_up_nobody_else(clock: Clock) -> None:
     assert order == ["fail", "write", "write", "write", "fail"]
 
 
-async def test_the_callback_runs_after_each_batch() -> None:
+async def test_callback_runs_after_each_batch() -> None:
     told = 0
 
     async def tell() -> None:
@@ -244,7 +244,7 @@ async def test_the_callback_runs_after_each_batch() -> None:
 
 
 class Scroll:
-    """A recorder that keeps a list, and whose commits take a while."""
+    """A recorder that keeps a list, with slow commits."""
 
     def __init__(self, pause: float = 0.0) -> None:
         self.pause = pause
@@ -268,7 +268,7 @@ async def recorded(text: str, tools: dict[str, Any], scroll: Scroll) -> None:
     await driver.run(machine.feed(Started({})))
 
 
-async def test_every_intent_is_committed_before_its_call_leaves() -> None:
+async def test_intents_are_committed_before_calls() -> None:
     scroll = Scroll()
 
     def tool(args: dict[str, Any], context: CallContext) -> JSON:
@@ -283,8 +283,8 @@ async def test_every_intent_is_committed_before_its_call_leaves() -> None:
     ]
 
 
-async def test_an_outcome_is_written_down_though_another_step_only_waits(clock: Clock) -> None:
-    """What has happened does not lie unwritten while the run sleeps."""
+async def test_outcome_is_recorded_while_another_step_waits(clock: Clock) -> None:
+    """Outcomes are not left unwritten while the run sleeps."""
 
     class Waker(Scroll):
         async def commit(self, is_idle: bool) -> None:
@@ -307,7 +307,7 @@ async def test_an_outcome_is_written_down_though_another_step_only_waits(clock: 
     assert written < scroll.lines.index("TimerFired S1.0.2")
 
 
-async def test_what_the_recorder_makes_of_an_outcome_is_what_the_run_is_told() -> None:
+async def test_recorder_may_transform_outcome() -> None:
     from callsheet.machine import Failed
 
     class Strict(Scroll):
@@ -320,7 +320,7 @@ async def test_what_the_recorder_makes_of_an_outcome_is_what_the_run_is_told() -
     assert result.variables == {"a": "refused"}
 
 
-async def test_a_journal_that_stays_unwritable_ends_the_driver_and_its_calls() -> None:
+async def test_permanently_unwritable_journal_ends_driver_and_calls() -> None:
     class Broken(Scroll):
         async def commit(self, is_idle: bool) -> None:
             if any(line.startswith("Succeeded") for line in self.lines):
@@ -346,5 +346,5 @@ async def test_a_journal_that_stays_unwritable_ends_the_driver_and_its_calls() -
     assert ended == ["S2.0.1"]
 
 
-async def test_the_end_says_done() -> None:
+async def test_end_has_status_done() -> None:
     assert (await run('S1: @RESPOND ("x")')).status is Status.DONE

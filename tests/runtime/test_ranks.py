@@ -27,7 +27,7 @@ PLAN = plan_of("1:", "2:", "3:", "4:", "5:")
 
 
 class World:
-    """A tool that takes long for step 5, fails for some, and what was asked of it."""
+    """A tool that is slow for step 5, fails for some, and records its calls."""
 
     def __init__(self, journal: Journal, clock: Clock, *failing: str) -> None:
         self.failing = set(failing)
@@ -49,7 +49,7 @@ class World:
         return Ports(lambda name: Route(tool))
 
     async def _others_have_ended(self, run_id: str) -> None:
-        """So that what step 5 takes is no time of theirs."""
+        """So that the time of step 5 is not attributed to others."""
         async with asyncio.timeout(60):
             while len([e for e in self._journal.events(run_id) if e.type in ENDS]) < 4:  # noqa: ASYNC110 - as it is written
                 await asyncio.sleep(0.001)
@@ -78,7 +78,7 @@ def ranks_of_run(journal: Journal, name: str) -> dict[str, int]:
     return (start.body or {}).get("ranks", {})
 
 
-async def test_the_second_run_starts_the_long_step_first(journal: Journal, world: Worlds) -> None:
+async def test_second_run_starts_longest_step_first(journal: Journal, world: Worlds) -> None:
     first, second = world(), world()
     await run(journal, "first", first)
     assert first.calls[:2] == ["1", "2"]
@@ -90,7 +90,7 @@ async def test_the_second_run_starts_the_long_step_first(journal: Journal, world
     assert outcome.result.variables == {f"v{n}": str(n) for n in range(1, 6)}
 
 
-async def test_a_run_that_failed_tells_nothing_and_one_that_is_taken_up_keeps_its_order(
+async def test_failed_run_records_no_durations_and_resumed_run_keeps_order(
     journal: Journal, world: Worlds
 ) -> None:
     await run(journal, "first", world("1"))
@@ -112,13 +112,13 @@ async def test_a_run_that_failed_tells_nothing_and_one_that_is_taken_up_keeps_it
     assert kinds.count(EventType.REOPEN) == 1
 
 
-async def test_with_room_for_all_nothing_is_looked_up(journal: Journal, world: Worlds) -> None:
+async def test_durations_are_not_loaded_without_limit(journal: Journal, world: Worlds) -> None:
     await run(journal, "first", world())
     await run(journal, "second", world(), Launch(facts=FACTS, limits=Limits(max_concurrency=5)))
     assert ranks_of_run(journal, "second") == {}
 
 
-async def test_times_are_told_by_step(journal: Journal, world: Worlds) -> None:
+async def test_durations_are_per_step(journal: Journal, world: Worlds) -> None:
     await run(journal, "first", world())
     took = journal.step_seconds(plan_hash(PLAN))
     assert set(took) == {"1", "2", "3", "4", "5"}

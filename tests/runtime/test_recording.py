@@ -36,7 +36,7 @@ def journal(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Journal]
 
 
 class Disk:
-    """A disk that refuses the writes of these numbers, counted from 1."""
+    """A disk that refuses the writes with these numbers, counted from 1."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refused: set[int]) -> None:
         self.refused, self.writes = refused, 0
@@ -76,7 +76,7 @@ async def drive(journal: Journal, tools: dict[str, Any], patience: float, blocke
     return result
 
 
-async def test_a_run_goes_on_when_its_journal_can_be_written_again(
+async def test_run_continues_when_journal_is_writable_again(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
@@ -93,7 +93,7 @@ async def test_a_run_goes_on_when_its_journal_can_be_written_again(
     assert journal.verify("run") is None
 
 
-async def test_a_run_whose_journal_stays_unwritable_calls_nothing_more_and_says_so(
+async def test_permanently_unwritable_journal_stops_run_with_error(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
@@ -103,7 +103,7 @@ async def test_a_run_whose_journal_stays_unwritable_calls_nothing_more_and_says_
     assert calls == [1]
 
 
-async def test_what_a_full_disk_kept_out_of_the_journal_is_in_doubt_afterwards(
+async def test_calls_unrecorded_because_of_full_disk_are_in_doubt(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as full:
@@ -115,9 +115,7 @@ async def test_what_a_full_disk_kept_out_of_the_journal_is_in_doubt_afterwards(
     assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
 
 
-async def test_a_journal_that_cannot_take_the_start_lets_nothing_begin(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unwritable_start_prevents_run(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     Disk(monkeypatch, set(range(1, 10_000)))
     with pytest.raises(JournalWriteFailed):
@@ -125,7 +123,7 @@ async def test_a_journal_that_cannot_take_the_start_lets_nothing_begin(
     assert calls == []
 
 
-async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None:
+async def test_concurrent_runs_share_journal(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
         ports = Ports(route_to({"WRITE": lambda args: args["x"]}))
         outcomes = await asyncio.gather(
@@ -135,7 +133,7 @@ async def test_several_runs_share_a_journal_side_by_side(tmp_path: Path) -> None
         assert all(journal.verify(f"run-{n}") is None for n in range(8))
 
 
-async def test_what_is_committed_in_a_burst_is_seen_by_others_while_a_call_goes_on(
+async def test_burst_of_commits_is_visible_during_call(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits in a tail, but not for the end of the call that the burst leads to.
@@ -165,7 +163,7 @@ async def test_what_is_committed_in_a_burst_is_seen_by_others_while_a_call_goes_
 @pytest.mark.parametrize(
     ("size", "told"), [(50_000, {"event": 3}), (9, "needle in hay hay hay")], ids=["long", "short"]
 )
-async def test_a_long_answer_that_a_call_gave_is_written_once(
+async def test_long_answer_from_call_is_stored_once(
     journal: Journal, size: int, told: str | dict[str, int]
 ) -> None:
     answer = "needle in" + " hay" * (size // 3)
@@ -182,7 +180,7 @@ async def test_a_long_answer_that_a_call_gave_is_written_once(
     assert [(match.seq, match.what) for match in found] == [(3, "result"), (4, "response")]
 
 
-async def test_an_answer_that_a_template_made_stands_in_the_end_of_its_run(journal: Journal) -> None:
+async def test_answer_from_template_is_in_end_event(journal: Journal) -> None:
     plan = plan_of('S1: @READ (1) > $a\nS2: @RESPOND ("so: $a")')
     ports = Ports(route_to({"READ": lambda args: "x" * 5_000}))
     await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
@@ -190,7 +188,7 @@ async def test_an_answer_that_a_template_made_stands_in_the_end_of_its_run(journ
     assert (end.body or {})["response"] == "so: " + "x" * 5_000
 
 
-async def test_a_long_answer_that_is_the_text_of_a_result_is_written_once(journal: Journal) -> None:
+async def test_long_answer_equal_to_result_text_is_stored_once(journal: Journal) -> None:
     value = {"z": ["é\n"] * 500, "a": 1.5}
     plan = plan_of("S1: @READ (1) > $a")
     ports = Ports(route_to({"READ": lambda args: value}))

@@ -37,7 +37,7 @@ async def start(journal: Journal, text: str, tools: Tools, how: Launch | None = 
 
 
 async def interrupted(journal: Journal, text: str, tools: Tools, at: asyncio.Event) -> None:
-    """Start a run and interrupt the process's work on it once `at` is set."""
+    """Start a run and interrupt its process once `at` is set."""
     driving = asyncio.create_task(start(journal, text, tools))
     async with asyncio.timeout(60):
         await at.wait()
@@ -65,7 +65,7 @@ def never(args: dict[str, Any]) -> JSON:
 
 
 class Stuck:
-    """A tool that counts its calls and hangs until it is cancelled, the first time."""
+    """A tool that counts its calls and hangs the first time until it is cancelled."""
 
     def __init__(self) -> None:
         self.calls: list[CallContext] = []
@@ -82,7 +82,7 @@ class Stuck:
         return call
 
 
-async def test_a_run_is_told_in_its_journal(journal: Journal) -> None:
+async def test_run_is_recorded_in_journal(journal: Journal) -> None:
     outcome = await start(journal, "S1: @A () > $a\nS2: @RESPOND ($a)", {"A": "x"})
     assert ended(outcome).response == "x"
     assert types(journal) == [EventType.START, EventType.INTENT, EventType.OK, EventType.END]
@@ -90,7 +90,7 @@ async def test_a_run_is_told_in_its_journal(journal: Journal) -> None:
     assert journal.verify("run") is None
 
 
-async def test_an_intent_is_on_disk_while_its_call_is_under_way(journal: Journal) -> None:
+async def test_intent_is_on_disk_during_call(journal: Journal) -> None:
     seen: list[list[str]] = []
 
     async def look(args: dict[str, Any], context: CallContext) -> JSON:
@@ -102,7 +102,7 @@ async def test_an_intent_is_on_disk_while_its_call_is_under_way(journal: Journal
     assert seen == [["S1.0.1"], ["S1.0.1", "S2.0.1"]]
 
 
-async def test_an_outcome_is_on_disk_before_anything_depends_on_it(journal: Journal) -> None:
+async def test_outcome_is_on_disk_before_dependents(journal: Journal) -> None:
     seen: list[list[str]] = []
 
     async def look(args: dict[str, Any], context: CallContext) -> JSON:
@@ -115,20 +115,20 @@ async def test_an_outcome_is_on_disk_before_anything_depends_on_it(journal: Jour
     assert seen == [[], ["S1.0.1"]]
 
 
-async def test_a_run_that_has_ended_gives_its_result_again_without_a_call(journal: Journal) -> None:
+async def test_ended_run_returns_result_without_call(journal: Journal) -> None:
     first = await start(journal, 'S1: @A () > $a\nS2: TERMINATE ("end $a")', {"A": [1]})
     assert ended(await resume(journal, {"A": never})) == ended(first)
     assert types(journal).count(EventType.END) == 1
 
 
-async def test_a_failed_run_gives_its_failure_again(journal: Journal) -> None:
+async def test_failed_run_returns_failure_again(journal: Journal) -> None:
     first = await start(journal, "S1: GOTO S9", {})
     again = await resume(journal, {})
     assert (ended(again), ended(again).status) == (ended(first), Status.FAILED)
     assert journal.find_run("run").status is RunStatus.FAILED
 
 
-async def test_no_finished_call_is_made_again(journal: Journal) -> None:
+async def test_finished_calls_are_not_repeated(journal: Journal) -> None:
     stuck = Stuck()
     text = 'S1: @WRITE (1) > $a\nS2: @READ (2) > $b\nS3: @RESPOND ("$a $b")'
     await interrupted(journal, text, {"WRITE": "written", "READ": stuck.tool()}, stuck.under_way)
@@ -137,9 +137,7 @@ async def test_no_finished_call_is_made_again(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize("tool", ["READ", "KEYED"])
-async def test_a_started_call_that_may_be_repeated_is_made_again_under_its_key(
-    journal: Journal, tool: str
-) -> None:
+async def test_started_repeatable_call_is_repeated_under_its_key(journal: Journal, tool: str) -> None:
     stuck = Stuck()
     await interrupted(journal, f"S1: @{tool} (1) > $a", {tool: stuck.tool()}, stuck.under_way)
     outcome = await resume(journal, {tool: stuck.tool()})
@@ -159,7 +157,7 @@ async def in_doubt(journal: Journal) -> Stuck:
     return stuck
 
 
-async def test_a_started_write_is_in_doubt_and_nothing_is_called_unasked(journal: Journal) -> None:
+async def test_started_write_is_in_doubt_and_not_repeated(journal: Journal) -> None:
     before = time.time()
     await in_doubt(journal)
     outcome = await resume(journal, {"WRITE": never})
@@ -170,37 +168,37 @@ async def test_a_started_write_is_in_doubt_and_nothing_is_called_unasked(journal
     assert journal.find_run("run").status is RunStatus.IN_DOUBT
 
 
-async def test_a_doubt_is_written_down_once(journal: Journal) -> None:
+async def test_doubt_is_recorded_once(journal: Journal) -> None:
     await in_doubt(journal)
     assert (await resume(journal, {})) == (await resume(journal, {}))
     assert types(journal).count(EventType.IN_DOUBT) == 1
 
 
-async def test_retry_makes_a_call_in_doubt_again(journal: Journal) -> None:
+async def test_retry_repeats_call_in_doubt(journal: Journal) -> None:
     stuck = await in_doubt(journal)
     outcome = await resume(journal, {"WRITE": stuck.tool()}, Decision.RETRY)
     assert ended(outcome).response == "went on <answered>"
     assert [call.key for call in stuck.calls] == ["S1.0.1", "S1.0.1"]
 
 
-async def test_skip_goes_on_without_a_result(journal: Journal) -> None:
+async def test_skip_continues_without_result(journal: Journal) -> None:
     await in_doubt(journal)
     assert ended(await resume(journal, {"WRITE": never}, Decision.SKIP)).response == "went on <>"
 
 
-async def test_fail_takes_the_way_of_a_failure_without_another_call(journal: Journal) -> None:
+async def test_fail_follows_failure_path_without_call(journal: Journal) -> None:
     await in_doubt(journal)
     assert ended(await resume(journal, {"WRITE": never}, Decision.FAIL)).response == "failed"
 
 
-async def test_a_decision_is_part_of_the_run(journal: Journal) -> None:
+async def test_decision_is_recorded_in_run(journal: Journal) -> None:
     await in_doubt(journal)
     decided = await resume(journal, {"WRITE": never}, Decision.SKIP)
     assert EventType.DECIDED in types(journal)
     assert await resume(journal, {"WRITE": never}) == decided
 
 
-async def test_a_call_repeated_by_decision_can_be_in_doubt_again(journal: Journal) -> None:
+async def test_call_repeated_by_decision_can_be_in_doubt_again(journal: Journal) -> None:
     await in_doubt(journal)
     stuck = Stuck()
     again = asyncio.create_task(resume(journal, {"WRITE": stuck.tool()}, Decision.RETRY))
@@ -211,7 +209,7 @@ async def test_a_call_repeated_by_decision_can_be_in_doubt_again(journal: Journa
     assert [call.key for call in (await resume(journal, {})).in_doubt] == ["S1.0.1"]
 
 
-async def test_only_started_writes_are_in_doubt_after_a_crash(journal: Journal) -> None:
+async def test_only_started_writes_are_in_doubt_after_crash(journal: Journal) -> None:
     stuck = Stuck()
     text = "@PARALLEL {\n S1: @WRITE (1) > $a\n S2: @READ (2) > $b\n S3: @QUICK () > $c\n}\nS4: @WRITE (4)"
     tools = {"WRITE": stuck.tool(), "READ": stuck.tool(), "QUICK": 3}
@@ -219,7 +217,7 @@ async def test_only_started_writes_are_in_doubt_after_a_crash(journal: Journal) 
     assert [call.key for call in (await resume(journal, {})).in_doubt] == ["S1.0.1"]
 
 
-async def test_a_call_that_answered_while_the_run_was_interrupted_is_not_in_doubt(journal: Journal) -> None:
+async def test_call_answered_during_interruption_is_not_in_doubt(journal: Journal) -> None:
     under_way = asyncio.Event()
 
     async def careful(args: dict[str, Any], context: CallContext) -> JSON:
@@ -237,7 +235,7 @@ async def test_a_call_that_answered_while_the_run_was_interrupted_is_not_in_doub
     assert ended(outcome).response == "finished its write answered"
 
 
-async def test_a_cancelled_run_has_ended_for_good(journal: Journal) -> None:
+async def test_cancelled_run_has_final_end(journal: Journal) -> None:
     stuck = Stuck()
     drivers: list[Any] = []
     plan, ports = plan_of("S1: @WRITE (1)"), Ports(route_to({"WRITE": stuck.tool()}))
@@ -251,7 +249,7 @@ async def test_a_cancelled_run_has_ended_for_good(journal: Journal) -> None:
     assert types(journal)[-2:] == [EventType.CANCEL, EventType.END]
 
 
-async def test_a_run_that_somebody_carries_on_cannot_be_resumed_beside_it(journal: Journal) -> None:
+async def test_run_owned_elsewhere_cannot_be_resumed(journal: Journal) -> None:
     stuck = Stuck()
     driving = asyncio.create_task(start(journal, "S1: @READ (1)", {"READ": stuck.tool()}))
     await stuck.under_way.wait()
@@ -262,14 +260,14 @@ async def test_a_run_that_somebody_carries_on_cannot_be_resumed_beside_it(journa
     assert ended(await resume(journal, {"READ": 1})).status is Status.DONE
 
 
-async def test_a_run_that_is_not_there_cannot_be_resumed(journal: Journal) -> None:
+async def test_missing_run_cannot_be_resumed(journal: Journal) -> None:
     with pytest.raises(JournalError, match="JRN002"):
         await resume_run(journal, "nobody", ports_for({}))
 
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What has been waited for, in seconds as asked: a busy machine makes them no more."""
+    """The requested waits in seconds, independent of the load of the machine."""
     asked: list[float] = []
     sleep = asyncio.sleep
 
@@ -282,7 +280,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return asked
 
 
-async def interrupted_while_it_waits(journal: Journal) -> float:
+async def interrupted_in_wait(journal: Journal) -> float:
     """A run whose process ends in the five minutes before a retry; gives the wall time at which they end."""
 
     async def fail(args: dict[str, Any], context: CallContext) -> JSON:
@@ -303,27 +301,27 @@ async def interrupted_while_it_waits(journal: Journal) -> float:
     return due
 
 
-async def test_a_wait_goes_on_with_what_is_left_of_it(
+async def test_wait_continues_with_remaining_time(
     journal: Journal, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = await interrupted_while_it_waits(journal)
+    due = await interrupted_in_wait(journal)
     monkeypatch.setattr(time, "time", lambda: due - 0.4)
     waits.clear()
     assert ended(await resume(journal, {"READ": "later"})).variables == {"a": "later"}
     assert sum(waits) == pytest.approx(0.4, abs=1e-3)
 
 
-async def test_a_wait_that_is_long_over_does_not_start_again(
+async def test_expired_wait_does_not_restart(
     journal: Journal, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    due = await interrupted_while_it_waits(journal)
+    due = await interrupted_in_wait(journal)
     monkeypatch.setattr(time, "time", lambda: due + 1)  # as if the process had been away
     waits.clear()
     assert ended(await resume(journal, {"READ": "later"})).variables == {"a": "later"}
     assert waits == []
 
 
-async def test_a_resumed_run_keeps_its_inputs_facts_and_limits(journal: Journal) -> None:
+async def test_resumed_run_keeps_inputs_facts_and_limits(journal: Journal) -> None:
     stuck = Stuck()
     limits = Limits(max_steps=3, retry_delay=0.0)
     ports = Ports(route_to({"READ": stuck.tool()}))
@@ -338,15 +336,13 @@ async def test_a_resumed_run_keeps_its_inputs_facts_and_limits(journal: Journal)
 
 
 @pytest.mark.parametrize("unfit", [object(), 10**5000], ids=["object", "long"])
-async def test_a_result_that_no_journal_can_keep_is_a_failure_of_its_call(
-    journal: Journal, unfit: object
-) -> None:
+async def test_unstorable_result_fails_its_call(journal: Journal, unfit: object) -> None:
     first = await start(journal, 'S1: @A () > $a ON_FAIL TERMINATE ("no: $a")', {"A": lambda args: unfit})
     assert ended(first).response.startswith("no: ")
     assert ended(await resume(journal, {})) == ended(first)
 
 
-async def test_a_new_plan_is_recorded_and_never_compiled_again(journal: Journal) -> None:
+async def test_new_plan_is_recorded_and_never_compiled_again(journal: Journal) -> None:
     stuck = Stuck()
     reasons: list[str] = []
 
@@ -366,7 +362,7 @@ async def test_a_new_plan_is_recorded_and_never_compiled_again(journal: Journal)
     assert [call.key for call in stuck.calls] == ["r1/S1.0.1", "r1/S1.0.1"]
 
 
-async def test_a_story_is_told_again_when_a_run_is_resumed(journal: Journal) -> None:
+async def test_notes_are_repeated_on_resume(journal: Journal) -> None:
     stuck = Stuck()
     text = "S1: @READ (1) > $a\nS2: @READ (2) > $b"
     await interrupted(journal, text, {"READ": stuck.tool()}, stuck.under_way)
@@ -382,7 +378,7 @@ async def test_a_story_is_told_again_when_a_run_is_resumed(journal: Journal) -> 
     ]
 
 
-async def test_what_was_cut_stands_in_the_journal_and_is_told_again(journal: Journal) -> None:
+async def test_truncation_is_journaled_and_noted_again(journal: Journal) -> None:
     cut = Cut("rows", 2, None, "rows")
 
     async def tool(args: dict[str, Any], context: CallContext) -> JSON:
@@ -417,7 +413,7 @@ async def test_what_was_cut_stands_in_the_journal_and_is_told_again(journal: Jou
     ]
 
 
-def test_tools_that_changed_since_the_start_are_refused() -> None:
+def test_tools_changed_since_start_are_refused() -> None:
     begun = Start({}, {}, Limits(), {"A": "1", "B": "1"}, {})
     check_pins(begun, {"A": "1", "C": "2"})
     with pytest.raises(JournalError, match="@B") as refused:
@@ -426,11 +422,11 @@ def test_tools_that_changed_since_the_start_are_refused() -> None:
 
 
 @pytest.mark.parametrize("days", [1, -1])
-async def test_a_clock_that_jumps_makes_no_wait_longer_and_no_event_come_earlier(
+async def test_clock_jump_extends_no_wait_and_reorders_no_event(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, waits: list[float], days: int
 ) -> None:
-    """Set forward, the wait is over; set back, it lasts its delay and no longer."""
-    await interrupted_while_it_waits(journal)
+    """If the clock is set forward, the wait is over; if set back, it lasts its delay and no longer."""
+    await interrupted_in_wait(journal)
 
     async def at_once(seconds: float, result: Any = None) -> Any:
         waits.extend([seconds] if seconds > 0 else [])

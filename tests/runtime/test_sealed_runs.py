@@ -42,12 +42,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def bytes_of(path: Path) -> bytes:
-    """All that stands in the journal's folder."""
+    """All bytes in the folder of the journal."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.rglob("*")) if file.is_file())
 
 
 class World:
-    """Tools that note what they were given, and answer with it."""
+    """Tools that record their arguments and return them."""
 
     def __init__(self) -> None:
         self.given: list[Any] = []
@@ -72,7 +72,7 @@ def launched(limits: Limits = QUICK) -> Launch:
 
 
 async def run_to(world: World, journal: Journal, stop: str, launch: Launch | None = None) -> None:
-    """Run the plan until the call of this key is under way, then stop the process, as it were."""
+    """Run the plan until the call with this key is in flight, then stop as if the process ended."""
     world.hangs_at = stop
     task = asyncio.create_task(start_run(plan_of(PLAN), world.ports(), launch or launched(), journal, "run"))
     while stop not in keys_in(journal):  # noqa: ASYNC110 - what is waited for is in a file
@@ -94,7 +94,9 @@ async def go_on(world: World, journal: Journal, **more: Any) -> RunOutcome:
 
 
 @pytest.mark.parametrize("durability", [Durability.FULL, Durability.OFF])
-async def test_a_declared_secret_stands_nowhere_and_tools_get_it(path: Path, durability: Durability) -> None:
+async def test_declared_secret_is_stored_nowhere_and_tools_receive_it(
+    path: Path, durability: Durability
+) -> None:
     world = World()
     with Journal.open(path, durability) as journal:
         outcome = await start_run(plan_of(PLAN), world.ports(), launched(), journal, "run")
@@ -109,7 +111,7 @@ async def test_a_declared_secret_stands_nowhere_and_tools_get_it(path: Path, dur
 
 @pytest.mark.parametrize("stop", ["S1.0.1", "S2.0.1", "S3.0.1"])
 @pytest.mark.parametrize("every", [None, 1])
-async def test_a_run_that_stopped_goes_on_to_the_same_end(
+async def test_interrupted_sealed_run_reaches_same_end(
     path: Path, stop: str, every: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if every is not None:  # a snapshot after each event
@@ -125,7 +127,7 @@ async def test_a_run_that_stopped_goes_on_to_the_same_end(
     assert TOKEN.encode() not in bytes_of(path)
 
 
-async def test_a_snapshot_is_taken_up_by_who_has_the_key_and_passed_over_by_who_looks(
+async def test_sealed_snapshot_is_used_with_key_and_skipped_without(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "POLICY", taking.Policy(1, 1, 1_000_000))
@@ -140,7 +142,7 @@ async def test_a_snapshot_is_taken_up_by_who_has_the_key_and_passed_over_by_who_
             stand_from(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
 
 
-async def test_without_the_key_a_run_is_not_taken_up_and_nothing_is_lost(path: Path, tmp_path: Path) -> None:
+async def test_run_is_not_resumed_without_key_and_loses_nothing(path: Path, tmp_path: Path) -> None:
     world = World()
     vault = KeyStore(tmp_path / "seal.key", {})
     with Journal.open(path, keys=vault) as journal:
@@ -163,7 +165,7 @@ async def test_without_the_key_a_run_is_not_taken_up_and_nothing_is_lost(path: P
     assert outcome.result.response == "ready"
 
 
-async def test_a_large_value_and_an_error_with_a_secret_are_sealed(path: Path) -> None:
+async def test_large_value_and_error_with_secret_are_sealed(path: Path) -> None:
     async def large(args: dict[str, Any], context: CallContext) -> Any:
         return ("x" * 200_000 + args["x"]) * 6
 
@@ -185,7 +187,7 @@ async def test_a_large_value_and_an_error_with_a_secret_are_sealed(path: Path) -
     assert any((path.with_name("journal.db.blobs")).rglob("*"))
 
 
-async def test_what_was_configured_is_sealed_wherever_it_stands(path: Path) -> None:
+async def test_configured_secrets_are_sealed_everywhere(path: Path) -> None:
     world = World()
     with Journal.open(path) as journal:
         ports = world.ports(Known.of([TOKEN], "configured"))
@@ -195,7 +197,7 @@ async def test_what_was_configured_is_sealed_wherever_it_stands(path: Path) -> N
     assert TOKEN.encode() not in bytes_of(path)
 
 
-async def test_a_secret_that_cannot_be_sealed_is_not_written(path: Path, tmp_path: Path) -> None:
+async def test_unsealable_secret_is_not_written(path: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with Journal.open(path, keys=KeyStore(tmp_path / "file" / "seal.key", {})) as journal:
         with pytest.raises(JournalError) as refused:
@@ -218,8 +220,8 @@ async def waiting(journal: Journal) -> PendingAsk:
     return ask
 
 
-async def test_what_is_said_freely_to_a_run_is_sealed_before_it_is_written(path: Path) -> None:
-    """Whatever it is: who answers knows nothing of what the run knows to be secret."""
+async def test_free_text_answer_is_sealed_before_write(path: Path) -> None:
+    """A person who answers does not know the secrets of the run."""
     world = World()
     with Journal.open(path) as journal:
         await waiting(journal)
@@ -232,7 +234,7 @@ async def test_what_is_said_freely_to_a_run_is_sealed_before_it_is_written(path:
     assert world.given == [f"with {WORD}"]
 
 
-async def test_a_yes_and_what_the_question_offers_need_no_key(path: Path, tmp_path: Path) -> None:
+async def test_approval_and_question_options_need_no_key(path: Path, tmp_path: Path) -> None:
     text = 'S1: @ASK_HUMAN ("which?", options=["red", "blue"]) > $word\nS2: @RESPOND ("$word")'
     (tmp_path / "file").write_text("")
     with Journal.open(path, keys=KeyStore(tmp_path / "file" / "seal.key", {})) as journal:
@@ -246,7 +248,7 @@ async def test_a_yes_and_what_the_question_offers_need_no_key(path: Path, tmp_pa
     assert outcome.result.response == "red"
 
 
-async def test_an_answer_that_cannot_be_opened_does_not_count_and_may_be_given_again(
+async def test_unreadable_answer_is_ignored_and_may_be_repeated(
     path: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     world, theirs, ours = World(), KeyStore(tmp_path / "theirs", {}), KeyStore(tmp_path / "ours", {})
@@ -265,7 +267,7 @@ async def test_an_answer_that_cannot_be_opened_does_not_count_and_may_be_given_a
     assert WORD not in caplog.text
 
 
-async def test_an_answer_before_the_question_is_sealed_too(path: Path) -> None:
+async def test_early_answer_is_sealed(path: Path) -> None:
     world = World()
     with Journal.open(path) as journal:
         await run_to(world, journal, "S2.0.1")

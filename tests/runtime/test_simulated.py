@@ -17,25 +17,25 @@ def simulation(text: str, seconds: dict[str, float]) -> Simulation:
     return Simulation(Machine(compile_plan(plan_of(text), FACTS)), respond)
 
 
-def test_steps_take_the_sum_of_their_times_and_groups_the_longest() -> None:
+def test_steps_take_sum_of_durations_and_groups_maximum() -> None:
     run = simulation("S1: @A ()\n@PARALLEL {\n S2: @B ()\n S3: @C ()\n}", {"A": 2, "B": 5, "C": 3})
     run.run()
     assert run.now == 7.0
 
 
-def test_events_happen_in_the_order_of_their_time() -> None:
+def test_events_happen_in_time_order() -> None:
     run = simulation("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}", {"A": 5, "B": 3})
     run.run({"x": 1})
     assert run.events == [Started({"x": 1}), Succeeded("S2.0.1", "B"), Succeeded("S1.0.1", "A")]
 
 
-def test_events_of_one_time_happen_in_the_order_of_their_launch() -> None:
+def test_simultaneous_events_happen_in_launch_order() -> None:
     run = simulation("@PARALLEL {\n S1: @A ()\n S2: @B ()\n}", {})
     run.run()
     assert [getattr(event, "key", "") for event in run.events] == ["", "S1.0.1", "S2.0.1"]
 
 
-def test_every_launch_is_told_with_its_time() -> None:
+def test_launches_are_reported_with_time() -> None:
     run = simulation("S1: @A (x=1)\nS2: @B ()", {"A": 2})
     run.run()
     assert run.launched[:2] == [
@@ -44,7 +44,7 @@ def test_every_launch_is_told_with_its_time() -> None:
     ]
 
 
-def test_a_machine_that_waits_for_nothing_launched_is_an_error_of_the_test() -> None:
+def test_machine_waiting_for_nothing_is_test_error() -> None:
     run = simulation("S1: @A ()", {})
     machine = Machine(compile_plan(plan_of("S1: @A ()"), FACTS))
     machine.feed(Started({}))

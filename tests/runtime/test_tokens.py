@@ -17,7 +17,7 @@ PLAN = 'S1: @READ ("x") > $x\nS2: @AGENT_SOLVE (goal="find $x", tools=["read", "
 
 
 def at_work() -> Guarded:
-    """A run whose agent has had two turns, made two calls, was refused one, and waits for a third answer."""
+    """A run whose agent had two turns, made two calls, was refused one, and waits for a third answer."""
     bench = Guarded(PLAN, facts=AGENTS)
     bench.ok("S1.0.1", "it")
     bench.ok("S2.0.1/t1", acts(act("read", x=1), act("pay", x=1)))
@@ -28,14 +28,14 @@ def at_work() -> Guarded:
     return bench
 
 
-def test_every_turn_that_was_answered_and_every_call_that_was_made_counts_as_used() -> None:
+def test_answered_turns_and_made_calls_count_as_used() -> None:
     (task,) = tasks_of(at_work().machine).values()
     assert (task.step, task.label) == ("S2", read_label("U/priv"))
     assert task.turns == ("S2.0.1/t1", "S2.0.1/t2")
     assert task.calls == ("S2.0.1/t1c1", "S2.0.1/t2c1")
 
 
-def test_calls_of_a_turn_that_is_still_at_work_count_once_they_are_answered() -> None:
+def test_calls_of_current_turn_count_once_answered() -> None:
     bench = Guarded(PLAN, facts=AGENTS)
     bench.ok("S1.0.1", "it")
     bench.ok("S2.0.1/t1", acts(act("read", x=1), act("read", x=2)))
@@ -44,7 +44,7 @@ def test_calls_of_a_turn_that_is_still_at_work_count_once_they_are_answered() ->
     assert task.calls == ("S2.0.1/t1c1",)
 
 
-def test_an_agent_without_a_policy_has_no_task() -> None:
+def test_agent_without_policy_has_no_task() -> None:
     assert tasks_of(agent().machine) == {}
 
 
@@ -62,7 +62,7 @@ def used(turns: int = 0, calls: int = 0) -> Task:
     )
 
 
-def test_what_was_used_before_the_resume_is_not_given_again() -> None:
+def test_usage_before_resume_is_not_granted_again() -> None:
     made = tokens(AgentRule(tools=("READ",), max_turns=3, max_calls=2), used(turns=3, calls=2))
     token, ledger = made.token_of("S2.0.1")
     capability = made.read(token)
@@ -74,13 +74,13 @@ def test_what_was_used_before_the_resume_is_not_given_again() -> None:
         ledger.call(capability, "r1", "S2.0.1", Call("READ", {}, "S2.0.1/t3c1"), 101.0)
 
 
-def test_each_task_has_one_token_and_an_unknown_task_has_none() -> None:
+def test_task_has_one_token_and_unknown_task_none() -> None:
     made = tokens(AgentRule(tools=("READ",)), used())
     assert made.token_of("S2.0.1") is made.token_of("S2.0.1")
     with pytest.raises(TokenRefused, match="has none"):
         made.token_of("S3.0.1")
 
 
-def test_a_policy_that_lets_no_agent_work_signs_no_token_for_one_that_was_at_work() -> None:
+def test_policy_without_agents_signs_no_token_for_running_one() -> None:
     with pytest.raises(TokenRefused, match="allows no agents"):
         tokens(None, used()).token_of("S2.0.1")

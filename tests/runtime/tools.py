@@ -31,7 +31,7 @@ def plan_of(text: str) -> Plan:
 
 
 def route_to(tools: Tools) -> Callable[[str], Route | None]:
-    """The way to tools by name; coroutine functions take arguments and context, others arguments."""
+    """Routing to tools by name; coroutine functions take arguments and context, others arguments."""
 
     def route(name: str) -> Route | None:
         if name not in tools:
@@ -63,7 +63,7 @@ async def run(text: str, tools: Tools | None = None, watch: Watch | None = None,
 
 
 def ports_for(tools: Tools) -> PortsFor:
-    """What `resume_run` opens the ports with."""
+    """The function with which `resume_run` opens the ports."""
 
     @asynccontextmanager
     async def open_ports(start: Start, plan: Plan) -> AsyncIterator[Ports]:

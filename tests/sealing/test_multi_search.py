@@ -24,7 +24,7 @@ def many(count: int) -> Known:
     return Known.of([f"token-{number:06}-of-some-length" for number in range(count)], "declared")
 
 
-def test_a_text_takes_no_longer_where_many_are_looked_for() -> None:
+def test_search_time_is_independent_of_number_of_patterns() -> None:
     text = "nothing of them " * 200
     few, all_of_them = many(100), many(3_000)
     for known in (few, all_of_them):
@@ -35,7 +35,7 @@ def test_a_text_takes_no_longer_where_many_are_looked_for() -> None:
 
 
 def one_by_one(count: int) -> Known:
-    """So many secrets, each known once something was looked through for those before it."""
+    """This many secrets, each added after a search for the earlier ones."""
     known = Known()
     for number in range(count):
         assert not known.may_be_in(b'{"value":"nothing of them"}')
@@ -43,7 +43,7 @@ def one_by_one(count: int) -> Known:
     return known
 
 
-def test_what_is_added_now_and_then_takes_time_for_itself() -> None:
+def test_incremental_additions_cost_their_own_size() -> None:
     assert one_by_one(50).may_be_in(b'{"value":"token-000001-of-some-length"}')
     few = min(seconds(lambda: one_by_one(100)) for _ in range(3))
     assert min(seconds(lambda: one_by_one(400)) for _ in range(3)) < 9 * few + 0.1

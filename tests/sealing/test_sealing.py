@@ -45,7 +45,7 @@ def seal(body: dict[str, Any], secret: dict[Path, str] | None = None, kind: str 
 
 
 @given(values, values, paths, st.sampled_from(["ok", "snapshot"]))
-def test_what_was_sealed_is_opened_as_it_was(value: Any, more: Any, secret: Any, kind: str) -> None:
+def test_sealed_values_round_trip(value: Any, more: Any, secret: Any, kind: str) -> None:
     body = {"value": value, "more": more, "state": {"slots": [value]}}
     sealed = seal(body, secret, kind)
     if "sealed" in sealed:
@@ -54,7 +54,7 @@ def test_what_was_sealed_is_opened_as_it_was(value: Any, more: Any, secret: Any,
 
 
 @given(values, paths)
-def test_no_form_of_a_known_secret_stands_in_what_is_written(value: Any, secret: Any) -> None:
+def test_no_form_of_known_secret_is_written(value: Any, secret: Any) -> None:
     body = {"value": [value, SECRET, {"url": f"https://x/?t={quote(SECRET)}"}], "more": value}
     written = encoded(seal(body, secret)).decode("utf-8", "surrogatepass")
     forms = (SECRET, quote(SECRET), quote(SECRET, safe=""), json.dumps(SECRET)[1:-1], SECRET.encode().hex())
@@ -71,7 +71,7 @@ def test_no_form_of_a_known_secret_stands_in_what_is_written(value: Any, secret:
         'pa/ss!&lt;wü&amp;d"&gt;\'7', r"""pa/ss!<w\xc3\xbc&d">\'7""",
     ],
 )  # fmt: skip
-def test_a_secret_is_found_as_other_programs_write_it(written: str) -> None:
+def test_secret_is_found_in_encodings_of_other_programs(written: str) -> None:
     known = Known.of(["pa/ss!<wü&d\">'7"], "declared")
     assert known.may_be_in(encoded({"value": f"a {written} b"}))
     assert (2, 2 + len(written), "declared") in set(known.found_in(f"a {written} b"))
@@ -86,8 +86,8 @@ def test_many_or_very_long_secrets_are_found(values: list[str]) -> None:
     assert not known.may_be_in(encoded({"value": "a b"}))
 
 
-def test_what_sums_up_a_run_is_sealed_whole_once_something_of_it_is() -> None:
-    """A value that is secret by its label stands in the state without anything that it could be found by."""
+def test_run_summary_is_sealed_whole_if_part_is_sealed() -> None:
+    """A value that is secret by its label has no recognizable form in the state."""
     body: dict[str, Any] = {"state": {"slots": ["nobody knows me"]}, "asked": [], "seq": 3}
     sealer = Sealer(lambda: RING, Finder(), has_sealed=True)
     sealed = sealer.sealed("snapshot", body, encoded(body))
@@ -98,7 +98,7 @@ def test_what_sums_up_a_run_is_sealed_whole_once_something_of_it_is() -> None:
 
 
 @given(st.binary(max_size=8), st.binary(max_size=8))
-def test_a_secret_within_base64_is_found_wherever_it_begins(before: bytes, after: bytes) -> None:
+def test_secret_within_base64_is_found_at_any_offset(before: bytes, after: bytes) -> None:
     secret = "correct-horse-battery-staple"
     text = b64encode(before + secret.encode() + after).decode()
     found = Finder(Known.of([secret], "declared")).spans(text)
@@ -115,7 +115,7 @@ def in_lines(text: str, width: int, end: str) -> str:
 
 @pytest.mark.parametrize(("width", "end"), [(76, "\n"), (64, "\r\n"), (60, "\n  "), (76, "\\n")])
 @given(before=st.binary(max_size=120), after=st.binary(min_size=60, max_size=90))
-def test_a_secret_within_encoded_lines_is_found_wherever_they_break(
+def test_secret_within_encoded_lines_is_found_at_any_break(
     width: int, end: str, before: bytes, after: bytes
 ) -> None:
     known = Known.of([LONG], "declared")
@@ -140,14 +140,14 @@ def test_a_secret_within_encoded_lines_is_found_wherever_they_break(
         LONG.encode().hex(" "), LONG.encode().hex(":").upper(), b32encode(b"abc" + LONG.encode()).decode(),
     ],
 )  # fmt: skip
-def test_a_secret_that_was_encoded_twice_is_found(text: str) -> None:
+def test_twice_encoded_secret_is_found(text: str) -> None:
     known = Known.of([LONG], "declared")
     assert known.may_be_in(encoded({"value": f"it is {text}."}))
     (span,) = Finder(known).spans(f"it is {text}.")
     assert span.end - span.start > len(LONG)
 
 
-def test_what_is_broken_into_lines_stays_where_no_secret_is_in_it() -> None:
+def test_wrapped_text_without_secret_is_unchanged() -> None:
     text = in_lines(b64encode(bytes(range(256)) * 2).decode(), 76, "\n")
     assert seal({"value": text}) == {"value": text}
 
@@ -171,7 +171,7 @@ def test_what_is_broken_into_lines_stays_where_no_secret_is_in_it() -> None:
         ("authorization: Bearer abcdefghijklmnopqrstuv", "abcdefghijklmnopqrstuv"),
     ],
 )
-def test_well_known_credentials_are_found_by_their_shape(text: str, secret: str) -> None:
+def test_well_known_credentials_are_found_by_pattern(text: str, secret: str) -> None:
     for value in (text, {"log": text}, json.dumps({"log": text})):
         body = {"value": value}
         written = encoded(seal(body)).decode()
@@ -190,11 +190,11 @@ def test_well_known_credentials_are_found_by_their_shape(text: str, secret: str)
         "sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     ],
 )
-def test_ordinary_texts_are_left_alone(text: str) -> None:
+def test_ordinary_texts_are_unchanged(text: str) -> None:
     assert seal({"value": text}) == {"value": text}
 
 
-def test_a_text_is_secret_by_the_name_that_it_stands_under() -> None:
+def test_text_under_secret_name_is_secret() -> None:
     sealed = seal({"value": {"user": "ada", "password": "tr0ub4dor", "token": "abc12345", "tokens": 7}})
     assert sealed["value"]["user"] == "ada"
     assert sealed["value"]["password"].startswith("[sealed k:")
@@ -202,7 +202,7 @@ def test_a_text_is_secret_by_the_name_that_it_stands_under() -> None:
     assert sealed["value"]["tokens"] == 7
 
 
-def test_what_a_name_has_told_to_be_secret_is_found_wherever_it_comes_later() -> None:
+def test_value_found_secret_by_name_is_sealed_later() -> None:
     sealer = Sealer(lambda: KeyRing.of([KEY]), Finder(shapes=Shapes()))
     for body in ({"value": {"password": "horse.4711", "token": "identifier"}}, {"value": "x horse.4711"}):
         sealed = sealer.sealed("ok", body, encoded(body))
@@ -211,7 +211,7 @@ def test_what_a_name_has_told_to_be_secret_is_found_wherever_it_comes_later() ->
     assert sealer.sealed("ok", {"value": "an identifier"}, encoded({"value": "an identifier"})) is None
 
 
-def test_equal_secrets_have_equal_digests_wherever_they_stand() -> None:
+def test_equal_secrets_have_equal_digests() -> None:
     sealed = seal({"value": [SECRET, f"x {SECRET}", "password=other123"]})
     first, second, third = ("k:" + text.split("k:")[1][:12] for text in sealed["value"])
     assert first == second != third
@@ -221,7 +221,7 @@ def test_equal_secrets_have_equal_digests_wherever_they_stand() -> None:
     assert first not in encoded(again).decode()
 
 
-def test_a_value_sealed_by_its_label_shows_only_names_from_the_plan() -> None:
+def test_value_sealed_by_label_shows_only_names_from_plan() -> None:
     value = {"name": "Ada", "s3cr3t-key": 1, "n": {"name": [True, 4.5]}}
     sealed = seal({"value": value}, {("value",): "label"})
     assert "Ada" not in encoded(sealed).decode()
@@ -230,19 +230,19 @@ def test_a_value_sealed_by_its_label_shows_only_names_from_the_plan() -> None:
     assert opened(sealed, RING)["value"] == value
 
 
-def test_a_name_in_an_object_is_sealed_with_the_object() -> None:
+def test_secret_key_in_object_seals_object() -> None:
     sealed = seal({"value": {"by": {SECRET: 1, "b": 2}}})
     assert SECRET not in encoded(sealed).decode()
     assert opened(sealed, RING)["value"] == {"by": {SECRET: 1, "b": 2}}
 
 
-def test_what_a_tool_says_is_never_taken_for_a_box() -> None:
+def test_tool_output_is_never_read_as_envelope() -> None:
     box = seal({"value": SECRET})["sealed"]
     body = {"value": {"sealed": box, "$sealed": box, "text": "[sealed k:000000000000, text, 4 characters]"}}
     assert seal(body) == body
 
 
-def test_another_key_opens_nothing_and_says_which_was_used() -> None:
+def test_other_key_opens_nothing_and_error_names_key_used() -> None:
     sealed = seal({"value": SECRET})
     with pytest.raises(WrongKey) as wrong:
         opened(json.loads(json.dumps(sealed)), KeyRing.of([SealKey(bytes(32))]))
@@ -252,25 +252,25 @@ def test_another_key_opens_nothing_and_says_which_was_used() -> None:
         opened(sealed, RING)
 
 
-def test_an_old_key_opens_beside_a_new_one() -> None:
+def test_old_key_opens_beside_new_one() -> None:
     both = KeyRing.of([SealKey(bytes(32)), KEY])
     assert opened(seal({"value": SECRET}), both)["value"] == SECRET
 
 
-def test_a_key_is_read_in_both_of_its_spellings() -> None:
+def test_key_is_read_in_both_encodings() -> None:
     secret = bytes(range(32))
     assert read_key(secret.hex()).name == read_key(b64encode(secret).decode()).name == KEY.name
     with pytest.raises(ValueError, match="64 hexadecimal digits"):
         read_key("abc")
 
 
-def test_an_input_that_is_edited_has_its_new_value() -> None:
+def test_edited_input_has_new_value() -> None:
     sealed = seal({"inputs": {"a": SECRET, "b": SECRET}})
     sealed["inputs"]["a"] = "new"
     assert opened(without_boxes(sealed, ["a"]), RING)["inputs"] == {"a": "new", "b": SECRET}
 
 
-def test_people_who_look_at_events_see_no_boxes() -> None:
+def test_displayed_events_have_no_envelopes() -> None:
     sealed = seal({"value": SECRET})
     told = shown(sealed)
     assert told is not None
@@ -279,13 +279,13 @@ def test_people_who_look_at_events_see_no_boxes() -> None:
     ]
 
 
-def test_an_ordinary_event_is_not_searched_closely() -> None:
+def test_ordinary_event_is_not_searched_in_depth() -> None:
     shapes = Shapes()
     assert not shapes.may_be_in(b'{"value":"The quick brown fox jumps over the lazy dog"}')
     assert "_any" not in vars(shapes), "no pattern was made ready"
 
 
-def test_the_shapes_are_made_ready_once_in_a_process() -> None:
+def test_credential_patterns_are_compiled_once() -> None:
     first, second = Shapes(), Shapes({"ours": "OURS-[0-9]+"})
     for shapes in (first, second):
         assert shapes.may_be_in(b'{"value":"ghp_0123456789abcdefghijklmnopqrstuv"}')
@@ -317,7 +317,7 @@ def test_the_shapes_are_made_ready_once_in_a_process() -> None:
         "Set-Cookie",
     ],
 )
-def test_the_quick_look_passes_no_name_that_makes_a_short_text_a_secret(name: str) -> None:
+def test_fast_check_misses_no_secret_name(name: str) -> None:
     finder = Finder(shapes=Shapes())
     assert finder.whole(name, "abcdef") is not None
     assert finder.may_find(json.dumps({name: "abcdef"}).encode())

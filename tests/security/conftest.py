@@ -29,7 +29,7 @@ SEND = {"name": "send", "description": "Sends a text.", "inputSchema": {"type": 
 
 
 class Changeling:
-    """The server, and what it is to declare and answer from now on."""
+    """A server whose declarations and answers can be changed."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "state.json"
@@ -52,24 +52,24 @@ class Changeling:
 
     @property
     def calls(self) -> list[str]:
-        """The names of the tools whose calls arrived, in their order."""
+        """The names of the tools that were called, in order."""
         noted = Path(f"{self.path}.calls")
         return [line.split()[0] for line in noted.read_text().splitlines()] if noted.exists() else []
 
     @property
     def command(self) -> dict[str, Any]:
-        """The server as a configuration file names it."""
+        """The server as named in a configuration file."""
         return {"command": sys.executable, "args": [self.script, str(self.path)]}
 
     def config(self, **more: Any) -> McpServerConfig:
-        """The server as the library is told of it."""
+        """The server as configured in the library."""
         return McpServerConfig(
             "hall", StdioServer(sys.executable, (self.script, str(self.path))), timeout=60, **more
         )
 
 
 class User:
-    """A folder with a project whose servers are the changeling's, and a command line in it."""
+    """A folder of a project with the changeling servers, and a command line in it."""
 
     def __init__(self, folder: Path, changeling: Changeling) -> None:
         self.folder = folder
@@ -78,24 +78,24 @@ class User:
         self.configure()
 
     def configure(self, **extension: Any) -> None:
-        """Write the configuration, with what the operator says of the server."""
+        """Write the configuration, with the settings of the operator."""
         server = {**self.changeling.command, **({"callsheet": extension} if extension else {})}
         (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"hall": server}}))
 
     def plan(self, *steps: str) -> str:
-        """Write a plan of these steps and give its name."""
+        """Write a plan of these steps and return its name."""
         (self.folder / "plan.ltp").write_text("\n".join(["# ltp: 1", "PLAN_START", *steps, "PLAN_END", ""]))
         return "plan.ltp"
 
     def __call__(self, *line: str, typed: str | None = None) -> Result:
-        """Type a command line, with the project's servers where the command takes them."""
+        """Run a command line, with the servers of the project if the command takes them."""
         takes = line[0] in ("run", "check", "tools") or line[:2] in (("trust", "diff"), ("trust", "approve"))
         return CliRunner().invoke(
             main, [*line, *(["--mcp-config", "mcp.json"] if takes else [])], input=typed
         )
 
     def json(self, *line: str) -> Any:
-        """Type a command line with --json and give what it prints."""
+        """Run a command line with --json and return its parsed output."""
         return json.loads(self(*line, "--json").stdout)
 
 

@@ -39,7 +39,7 @@ SOLVES = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")\nS2: @RESPOND ($
 
 
 class Model:
-    """Says the answers one after the other; hangs where one is None. `heard` are the prompts' commands."""
+    """Returns the answers in order; hangs on None. `heard` are the commands of the prompts."""
 
     def __init__(self, *answers: JSON) -> None:
         self.left = list(answers)
@@ -76,7 +76,7 @@ def answer_of(outcome: RunOutcome) -> str:
     return outcome.result.response
 
 
-async def test_a_call_with_other_arguments_is_not_made_and_the_agent_is_told(world: World) -> None:
+async def test_agent_call_with_other_arguments_is_refused_and_reported(world: World) -> None:
     world.policy = replace(
         POLICY, agent=AgentRule(tools=("WEB_SEARCH",), arguments={"WEB_SEARCH": {"query": ("weather *",)}})
     )
@@ -93,7 +93,7 @@ async def test_a_call_with_other_arguments_is_not_made_and_the_agent_is_told(wor
 
 @pytest.fixture
 def site() -> Iterator[HTTPServer]:
-    """Leads from /to/X to the address X; all else is a page."""
+    """Redirects /to/X to the address X; everything else is a page."""
 
     class Site(BaseHTTPRequestHandler):
         seen: ClassVar[list[str]] = []
@@ -127,7 +127,7 @@ NAMES = ("docs.example", "other.example")
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hosts of the internet that are on this machine."""
+    """Internet host names that resolve to this machine."""
     real = socket.getaddrinfo
 
     def resolve(_host: str, *rest: Any, **more: Any) -> Any:
@@ -137,7 +137,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fetching(world: World, site: HTTPServer) -> list[str]:
-    """Let a world fetch pages of a site under two names; gives its addresses."""
+    """Let a world fetch pages of a site under two names; returns its addresses."""
     page = fetch_tool(FetchSettings(allow_private_hosts=NAMES))
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
@@ -148,9 +148,7 @@ def fetching(world: World, site: HTTPServer) -> list[str]:
 
 
 @pytest.mark.usefixtures("names")
-async def test_each_redirect_of_an_agents_call_is_held_against_its_token(
-    world: World, site: HTTPServer
-) -> None:
+async def test_redirects_of_agent_call_are_checked_against_token(world: World, site: HTTPServer) -> None:
     docs, other = fetching(world, site)
     bound = {"FETCH_PAGE": {"url": (f"{docs}/docs/*", f"{docs}/to/*")}}
     world.policy = replace(POLICY, agent=AgentRule(tools=("FETCH_PAGE",), max_turns=9, arguments=bound))
@@ -174,9 +172,7 @@ async def test_each_redirect_of_an_agents_call_is_held_against_its_token(
 
 
 @pytest.mark.usefixtures("names")
-async def test_a_redirect_of_a_step_is_held_against_the_hosts_of_the_policy(
-    world: World, site: HTTPServer
-) -> None:
+async def test_redirects_of_step_are_checked_against_policy(world: World, site: HTTPServer) -> None:
     docs, other = fetching(world, site)
     plan = 'S1: @FETCH_PAGE (url="{}") > $a ON_FAIL TERMINATE ("no: $a")\nS2: @RESPOND ($a)'
     for number, (trusted, hosts, way, ends) in enumerate(
@@ -195,7 +191,7 @@ async def test_a_redirect_of_a_step_is_held_against_the_hosts_of_the_policy(
         assert ends in outcome.result.response
 
 
-async def test_an_agent_goes_on_after_a_resume_with_what_is_left_of_its_token(world: World) -> None:
+async def test_resumed_agent_has_remaining_allowance(world: World) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), max_calls=2))
     await stopped(world, Model(note("a"), None))
     model = world.more["turn"] = Model(note("b"), note("c"), {"finish": "done"})
@@ -204,7 +200,7 @@ async def test_an_agent_goes_on_after_a_resume_with_what_is_left_of_its_token(wo
     assert told == ["a", "b", "all 2 calls are made; finish with what is known"]
 
 
-async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_agent(world: World) -> None:
+async def test_call_in_flight_is_repeated_under_token_of_agent(world: World) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("READ_FILE",)))
     world.write("notes.txt", "the answer")
     reached, kept = asyncio.Event(), world.tools["READ_FILE"]
@@ -228,9 +224,7 @@ async def test_a_call_that_was_under_way_is_made_again_under_the_token_of_its_ag
     assert model.heard[0].turns[0].seen[0].value == "the answer"
 
 
-async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_agent_time_passes_while_run_is_stopped(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     await stopped(world, Model(note("a"), None))
     later = partial(Guard, clock=lambda: time.time() + 601)
@@ -253,7 +247,7 @@ async def test_the_time_of_an_agent_goes_on_while_its_run_is_stopped(
         (("WRITE_FILE", "FETCH_PAGE"), "T/pub", "untrusted text could make it misuse @WRITE_FILE"),
     ],
 )
-def test_private_data_strangers_words_and_a_way_out_are_never_in_one_token(
+def test_private_data_untrusted_content_and_egress_never_share_token(
     tools: tuple[str, ...], label: str, why: str
 ) -> None:
     policy = replace(POLICY, agent=AgentRule(tools=tools))
@@ -262,7 +256,7 @@ def test_private_data_strangers_words_and_a_way_out_are_never_in_one_token(
         tokens.token_of("S1.0.1", Task("S1", Allowance(tools), read_label(label)))
 
 
-def test_a_token_says_what_it_is_for_and_its_end_is_that_of_its_beginning() -> None:
+def test_token_states_purpose_and_deadline_from_its_start() -> None:
     policy = replace(POLICY, agent=AgentRule(tools=("NOTE", "READ_FILE"), seconds=60.0))
     tokens = Tokens(policy, "run", "hash", Tasks(began={"S1.0.1": 1000.0}.get), lambda: 1030.0)
     token, _ = tokens.token_of("S1.0.1", Task("S1", Allowance(("NOTE",)), read_label("U/priv")))
@@ -275,10 +269,8 @@ def test_a_token_says_what_it_is_for_and_its_end_is_that_of_its_beginning() -> N
 
 
 @pytest.mark.parametrize(("label", "is_told"), [("T/secret", False), ("U/priv", True), (["finance"], False)])
-async def test_what_no_model_may_read_is_not_told_to_that_of_an_agent(
-    world: World, label: Any, is_told: bool
-) -> None:
-    """What runs have left in a file is known only when it is read."""
+async def test_data_hidden_from_models_is_hidden_from_agents(world: World, label: Any, is_told: bool) -> None:
+    """The persisted label of a file is known only when it is read."""
     held = read_label(label) if isinstance(label, str) else Label(True, frozenset(label))
     world.write("docs/a.md", "the figures")
     with LabelStore.beside(world.journal.path) as store:
@@ -295,7 +287,7 @@ async def test_what_no_model_may_read_is_not_told_to_that_of_an_agent(
 
 
 @pytest.mark.parametrize(("returns", "is_given"), [("T/secret", False), ("U/priv", True)])
-def test_a_tool_whose_data_no_model_may_read_is_given_to_no_agent(returns: str, is_given: bool) -> None:
+def test_tool_with_data_hidden_from_models_is_given_to_no_agent(returns: str, is_given: bool) -> None:
     own = ToolRule(egress=False, destructive=False, idempotent=True, returns=read_label(returns))
     policy = replace(POLICY, agent=AgentRule(tools=("VAULT",)), tools={**POLICY.tools, "VAULT": own})
     found = verify(plan_of('S1: @AGENT_SOLVE ("go") > $a\nS2: @NOTE ("done") > $b'), policy).violations
@@ -303,10 +295,10 @@ def test_a_tool_whose_data_no_model_may_read_is_given_to_no_agent(returns: str, 
 
 
 @pytest.mark.parametrize("times_out", [True, False])
-async def test_a_retry_gives_an_agent_no_more_time(
+async def test_retry_extends_no_agent_deadline(
     world: World, monkeypatch: pytest.MonkeyPatch, times_out: bool
 ) -> None:
-    """Neither one after a failure of its model, nor one after its time is over."""
+    """Neither a retry after a model failure, nor one after its deadline."""
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
     now = [time.time()]
     monkeypatch.setattr(carrying, "Guard", partial(Guard, clock=lambda: now[0]))
@@ -330,7 +322,7 @@ async def test_a_retry_gives_an_agent_no_more_time(
         assert outcome.result.response == "done"
 
 
-async def test_a_resumed_agent_keeps_the_time_of_its_first_attempt(
+async def test_resumed_agent_keeps_deadline_of_first_attempt(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=600))
@@ -358,8 +350,8 @@ async def test_a_resumed_agent_keeps_the_time_of_its_first_attempt(
 
 
 @pytest.mark.parametrize("host", ["api.internal", "docs.example"])
-async def test_private_data_that_an_agent_has_seen_decides_no_call_outside(world: World, host: str) -> None:
-    """A call without arguments sends nothing but that it is made."""
+async def test_private_data_seen_by_agent_decides_no_external_call(world: World, host: str) -> None:
+    """A call without arguments only reveals that it is made."""
     pinged: list[Any] = []
 
     async def fetch(args: dict[str, Any], context: CallContext) -> JSON:

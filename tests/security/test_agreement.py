@@ -70,7 +70,7 @@ def _respond(world: int, command: Command) -> tuple[float, Event]:
 
 
 @pytest.mark.parametrize(("plan", "policy"), [pytest.param(p, q, id=i) for i, p, q in _accepted()])
-def test_an_accepted_plan_runs_to_an_end(plan: Plan, policy: Policy) -> None:
+def test_accepted_plan_runs_to_end(plan: Plan, policy: Policy) -> None:
     assert verify(plan, policy).ok
     for world in range(12):
         program = compile_plan(plan, FACTS)

@@ -45,7 +45,7 @@ def nothing_noted() -> None:
     NOTED.clear()
 
 
-async def test_an_answer_is_unchanged_in_variables_arguments_prompts_responses_and_the_journal(
+async def test_answer_reaches_variables_arguments_prompts_responses_and_journal_unchanged(
     changeling, tmp_path
 ):
     changeling.answer(look=HOSTILE)
@@ -70,7 +70,7 @@ async def test_an_answer_is_unchanged_in_variables_arguments_prompts_responses_a
 
 
 def on_terminal(*line: str) -> str:
-    """What a command line writes to a terminal that is its standard output and error."""
+    """The output of a command line on a terminal that is its stdout and stderr."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "callsheet", *line]
     said = b""
@@ -86,8 +86,8 @@ def on_terminal(*line: str) -> str:
 
 
 @pytest.mark.parametrize("line", [("show", "run"), ("show", "run", "--events"), ("resume", "run")])
-def test_a_terminal_obeys_nothing_of_it(user, line):
-    """A pipe is given the answer as it came, a terminal what can be shown of it."""
+def test_terminal_executes_no_answer(user, line):
+    """A pipe receives the answer unchanged, a terminal its printable form."""
     user.changeling.answer(look=HOSTILE)
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     assert HOSTILE in user("run", plan, "--run-id", "run", "--journal", "journal.db").stdout
@@ -98,8 +98,8 @@ def test_a_terminal_obeys_nothing_of_it(user, line):
     assert user.changeling.calls == ["look"]
 
 
-def test_messages_that_are_none_of_the_protocol_print_nothing(user):
-    """The SDK logs them with a traceback, which Python shows where a program has no log."""
+def test_non_protocol_messages_are_not_printed(user):
+    """The SDK logs them with a traceback, which Python prints in programs without a log."""
     user.changeling.answer(look="odd")
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     line = [sys.executable, "-m", "callsheet", "run", plan, "--mcp-config", "mcp.json", "--no-journal"]
@@ -109,8 +109,8 @@ def test_messages_that_are_none_of_the_protocol_print_nothing(user):
     assert "notifications/" not in done.stderr
 
 
-def test_a_literal_of_a_plan_stays_one_label_of_its_picture():
-    """Pictures show plans, whose literals may hold what a model copied from an answer."""
+def test_plan_literal_stays_one_diagram_label():
+    """Diagrams show plans, whose literals may be copied by a model from an answer."""
     text = HOSTILE.replace("$", "\\$").replace("\x1b", "").replace("\u202e", "").replace("\u200b", "")
     literal = json.dumps(text, ensure_ascii=False).replace("\\\\$", "\\$")
     source = f"S1: @NOTE (text={literal}) > $a\nS2: @RESPOND ($a)"

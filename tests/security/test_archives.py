@@ -25,7 +25,7 @@ SEND = 'S2: @READ_FILE ("{}") > $n\nS3: @WEB_SEARCH ("$n") > $r\nS4: @RESPOND ("
 
 @pytest.fixture
 def packed(world: World) -> World:
-    """A world with archives of which one is public, a folder that counts as public, and tools that unpack."""
+    """A world with archives, one of them public, a public folder, and tools that unpack."""
     for name in ("mine.zip", "docs/ours.zip"):
         world.write(name, "")
         with zipfile.ZipFile(world.folder / name, "w") as archive:
@@ -64,7 +64,7 @@ UNPACKING = [
 
 @pytest.mark.parametrize("call", UNPACKING)
 @pytest.mark.parametrize("folder", ["public", "public/new"])
-async def test_what_is_unpacked_has_the_label_of_its_archive(packed: World, call: str, folder: str) -> None:
+async def test_unpacked_files_have_label_of_archive(packed: World, call: str, folder: str) -> None:
     first = await packed.run(f"S1: {call.format('mine.zip', folder)} > $u", "first", facts=FACTS)
     assert first.result is not None
     assert first.result.status is Status.DONE
@@ -73,14 +73,14 @@ async def test_what_is_unpacked_has_the_label_of_its_archive(packed: World, call
 
 
 @pytest.mark.parametrize("target", [".", "./", "public/.."])
-async def test_what_is_unpacked_into_the_workspace_may_be_any_file(packed: World, target: str) -> None:
+async def test_archive_unpacked_into_workspace_labels_any_file(packed: World, target: str) -> None:
     text = f'S1: @UNZIP (archive="mine.zip", dest="{target}") > $u'
     await packed.run(text, "first", facts=FACTS)
     found = refusal(await packed.run(SEND.format("docs/old.md"), facts=FACTS))
     assert (found.step, found.rule) == ("S3", "flow")
 
 
-async def test_without_a_folder_it_is_unpacked_where_it_lies(packed: World) -> None:
+async def test_archive_without_target_unpacks_beside_itself(packed: World) -> None:
     packed.write("public/in.zip", "")
     (packed.folder / "mine.zip").replace(packed.folder / "public/in.zip")
     packed.policy = replace(
@@ -95,7 +95,7 @@ async def test_without_a_folder_it_is_unpacked_where_it_lies(packed: World) -> N
     assert (found.step, found.rule) == ("S3", "flow")
 
 
-async def test_a_public_archive_leaves_a_folder_public_and_others_stay_as_they_are(packed: World) -> None:
+async def test_public_archive_keeps_folder_public_and_others_unchanged(packed: World) -> None:
     await packed.run('S1: @UNZIP (archive="docs/ours.zip", dest="public") > $u', "one", facts=FACTS)
     await packed.run('S1: @UNZIP (archive="mine.zip", dest="box") > $u', "two", facts=FACTS)
     for number, name in enumerate(("public/x.md", "docs/old.md")):
@@ -116,7 +116,9 @@ async def test_a_public_archive_leaves_a_folder_public_and_others_stay_as_they_a
     ],
 )
 @pytest.mark.parametrize("archive", ["mine.zip", "docs/ours.zip"])
-def test_the_proof_knows_it_too(packed: World, archive: str, dest: str, read: str, is_refused: bool) -> None:
+def test_proof_covers_unpacked_files(
+    packed: World, archive: str, dest: str, read: str, is_refused: bool
+) -> None:
     text = f'S1: @UNZIP (archive="{archive}", dest="{dest}") > $u\n{SEND.format(read)}'
     verdict = verify(plan_of(text), packed.policy, inputs={"where": read_label("T/pub")}, can_ask=True)
     assert verdict.ok is not (is_refused and archive == "mine.zip")

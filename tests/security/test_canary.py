@@ -19,6 +19,7 @@ import pytest
 from tests.apps.conftest import Machine, machine
 from tests.security.test_servers_at_urls import Site
 from tests.security.world import World
+from tests.written import all_bytes
 
 from callsheet.apps.masking import Masker
 from callsheet.runtime.asking import Respondents
@@ -113,7 +114,7 @@ CANARIES = {
 
 
 def hits(data: bytes) -> list[str]:
-    """The canaries that stand in the bytes, in any form."""
+    """The canaries that occur in the bytes, in any form."""
     found: list[str] = []
     for name, canary in CANARIES.items():
         forms = [form for form in forms_of(canary) if len(form) >= 8]
@@ -122,7 +123,7 @@ def hits(data: bytes) -> list[str]:
 
 
 def hits_below(folder: Path, but: Path) -> dict[str, list[str]]:
-    """The files below a folder in which a canary stands, but for those in one that may have them."""
+    """The files below a folder that contain a canary, except those in one that may."""
     files = (file for file in folder.rglob("*") if file.is_file() and but not in file.parents)
     return {
         str(file): found for file in files if (found := [*hits(file.read_bytes()), *hits(str(file).encode())])
@@ -141,7 +142,7 @@ def sites() -> Iterator[tuple[Site, Site]]:
 
 @pytest.fixture
 def leaky(machine: Machine, sites: tuple[Site, Site], monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """A machine with three servers that know secrets; what may hold secrets lies in `given`."""
+    """A machine with three servers that know secrets; allowed files lie in `given`."""
     header = {"Authorization": f"Bearer {CANARIES['header']}"}
     servers: dict[str, Any] = {
         "leaky": {
@@ -181,7 +182,7 @@ LOOKS = (
 )  # fmt: skip
 
 
-def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> None:
+def test_no_canary_is_written_or_shown(leaky: Machine) -> None:
     leaky.plan(*PLAN.strip().splitlines())
     said: dict[str, bytes] = {}
 
@@ -225,8 +226,8 @@ def test_no_canary_is_in_anything_that_is_written_or_said(leaky: Machine) -> Non
     assert hits_below(leaky.folder, leaky.folder / "given") == {}
 
 
-def test_no_canary_that_is_set_in_a_fork_is_written_or_said(leaky: Machine) -> None:
-    """Declared, configured here and at a server, by its shape, and in the place of what was sealed."""
+def test_no_canary_set_in_fork_is_written_or_shown(leaky: Machine) -> None:
+    """Declared, configured here and at a server, recognized by pattern, and replacing a sealed value."""
     lines = (
         'S1: @LARGE ("nothing") > $seen',
         'S2: @ANSWER ("ask $token") > $account',
@@ -273,7 +274,7 @@ _NO_LIKENESS: Callable[..., Any] = lambda *given: False  # noqa: E731
 
 
 def small_run(leaky: Machine) -> bytes:
-    """A short run within this process: all that it said, and all bytes of its journal."""
+    """A short run within this process: its output, and all bytes of its journal."""
     leaky.plan(*SMALL)
     done = leaky("run", "plan.ltp", "--tools", "tools.py", "--secret", "token=env:WORD")
     assert done.exit_code == 0, done.output
@@ -281,7 +282,7 @@ def small_run(leaky: Machine) -> bytes:
     return done.output.encode() + files
 
 
-def test_a_short_run_is_sound(leaky: Machine) -> None:
+def test_short_run_contains_no_canary(leaky: Machine) -> None:
     assert hits(small_run(leaky)) == []
 
 
@@ -296,15 +297,15 @@ def test_a_short_run_is_sound(leaky: Machine) -> None:
         (Masker, "add_secrets", lambda masker, known: None, "token"),
     ],
 )
-def test_the_search_finds_what_one_missing_defence_lets_out(
+def test_search_detects_each_removed_defence(
     leaky: Machine, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, mutant: Any, seen: str
 ) -> None:
     monkeypatch.setattr(owner, name, mutant)
     assert seen in hits(small_run(leaky))
 
 
-def test_what_is_noted_of_a_run_is_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once as a note, and once where it is written to standard error."""
+def test_notes_are_masked_twice(leaky: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once as a note, and once on standard error."""
     monkeypatch.setattr(Masker, "note", lambda masker, note: note)
     assert hits(small_run(leaky)) == []
     monkeypatch.setattr(
@@ -322,12 +323,8 @@ S5: @NOTE ("done") > $end
 """
 
 
-def labelled_bytes(folder: Path) -> bytes:
-    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
-
-
 @pytest.mark.parametrize("is_off", [False, True])
-async def test_what_a_label_calls_secret_is_sealed_whatever_it_looks_like(
+async def test_value_with_secret_label_is_sealed_for_any_content(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_off: bool
 ) -> None:
     if is_off:
@@ -343,4 +340,4 @@ async def test_what_a_label_calls_secret_is_sealed_whatever_it_looks_like(
         assert outcome.result.secret >= {"key"}
         again = await world.resume()
         assert again.result == outcome.result
-    assert (word.encode() in labelled_bytes(tmp_path / "journal")) == is_off
+    assert (word.encode() in all_bytes(tmp_path / "journal")) == is_off

@@ -41,7 +41,7 @@ def labels_of(world: World, run_id: str = "run") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S3", " ON_FAIL @RETRY(2)", ' ON_FAIL TERMINATE ("x")'])
-async def test_private_data_never_reaches_the_outside_whatever_the_plan_says(world: World, then: str) -> None:
+async def test_private_data_is_never_sent_outside_under_any_plan(world: World, then: str) -> None:
     world.write("notes.txt", "private")
     found = refusal(await world.run(LEAK.format("", then)))
     assert world.sent == []
@@ -52,9 +52,7 @@ async def test_private_data_never_reaches_the_outside_whatever_the_plan_says(wor
 
 @pytest.mark.parametrize("text", ["http://[", "https://a:99999/", "data:text/html,x", "https://\ud800/", ""])
 @pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S3"])
-async def test_a_malformed_address_that_data_makes_ends_the_run_by_its_rule(
-    world: World, text: str, then: str
-) -> None:
+async def test_malformed_address_from_data_ends_run_by_rule(world: World, text: str, then: str) -> None:
     fetched: list[Any] = []
     world.tools["FETCH_PAGE"] = fetched.append
     world.tools["WEB_SEARCH"] = lambda args: text
@@ -64,7 +62,7 @@ async def test_a_malformed_address_that_data_makes_ends_the_run_by_its_rule(
     assert (found.step, found.rule, found.argument, fetched) == ("S2", "address", "url", [])
 
 
-async def test_public_data_passes(world: World) -> None:
+async def test_public_data_may_be_sent(world: World) -> None:
     world.write("docs/a.txt", "public")
     outcome = await world.run('S1: @READ_FILE ("docs/a.txt") > $n\nS2: @WEB_SEARCH ("$n") > $r')
     assert outcome.result is not None
@@ -72,7 +70,7 @@ async def test_public_data_passes(world: World) -> None:
     assert world.sent == [{"query": "public"}]
 
 
-async def test_the_journal_says_why_and_a_resumed_run_gives_the_same_end(world: World) -> None:
+async def test_journal_has_reason_and_resumed_run_has_same_end(world: World) -> None:
     world.write("notes.txt", "private")
     first = await world.run(LEAK.format("", ""))
     end = list(world.journal.events("run"))[-1]
@@ -81,7 +79,7 @@ async def test_the_journal_says_why_and_a_resumed_run_gives_the_same_end(world: 
     assert (await world.resume()).result == first.result
 
 
-async def test_only_the_verified_plan_is_run(world: World) -> None:
+async def test_only_verified_plan_is_run(world: World) -> None:
     plan = plan_of('S1: @NOTE ("x")')
     launch = replace(world.launch(plan, {}, {}), verified=plan_hash(plan_of('S1: @NOTE ("y")')))
     with pytest.raises(CallsheetError) as caught:
@@ -93,7 +91,7 @@ async def test_only_the_verified_plan_is_run(world: World) -> None:
 
 
 async def interrupted(world: World, text: str) -> None:
-    """A run whose process ends while @NOTE is under way."""
+    """A run whose process ends during @NOTE."""
     reached = asyncio.Event()
 
     async def hang(args: dict[str, Any], context: CallContext) -> JSON:
@@ -114,7 +112,7 @@ async def interrupted(world: World, text: str) -> None:
 INTERRUPTED = 'S1: @READ_FILE ("notes.txt") > $n\nS2: @NOTE ("x") > $m\nS3: @WEB_SEARCH ("$n")'
 
 
-async def test_a_run_goes_on_under_the_policy_that_it_was_started_with(world: World) -> None:
+async def test_run_continues_under_original_policy(world: World) -> None:
     from callsheet.machine import Decision
 
     world.write("notes.txt", "private")
@@ -127,7 +125,7 @@ async def test_a_run_goes_on_under_the_policy_that_it_was_started_with(world: Wo
     assert world.sent == []
 
 
-async def test_the_budgets_of_the_policy_hold(world: World) -> None:
+async def test_policy_budgets_apply(world: World) -> None:
     world.policy = replace(POLICY, max_calls=2)
     outcome = await world.run('S1: @NOTE ("a")\nS2: @NOTE ("b")\nS3: @NOTE ("c")')
     assert outcome.result is not None
@@ -135,7 +133,7 @@ async def test_the_budgets_of_the_policy_hold(world: World) -> None:
     assert (outcome.result.refusal.budget, outcome.result.usage.calls) == ("max_calls", 2)
 
 
-async def test_a_call_under_way_when_the_policy_ends_the_run_is_shown_as_one_that_may_have_happened(
+async def test_call_in_flight_at_refusal_is_shown_as_possibly_done(
     world: World,
 ) -> None:
     world.write("notes.txt", "private")
@@ -170,7 +168,7 @@ async def test_a_call_under_way_when_the_policy_ends_the_run_is_shown_as_one_tha
 PAYS = 'S1: @NOTE ("ada") > $who\nS2: @PAY ($who, 5) > $p\nS3: @RESPOND ($p)'
 
 
-async def test_a_yes_is_for_the_resolved_call_with_its_labels_and_is_used_once(world: World) -> None:
+async def test_approval_covers_resolved_call_with_labels_once(world: World) -> None:
     outcome = await world.run(PAYS)
     assert outcome.result is None
     (ask,) = outcome.waiting
@@ -186,7 +184,7 @@ async def test_a_yes_is_for_the_resolved_call_with_its_labels_and_is_used_once(w
     assert world.paid == [{"to": "ada", "amount": 5}]
 
 
-async def test_what_a_stranger_chose_is_not_paid(world: World) -> None:
+async def test_untrusted_payee_is_not_paid(world: World) -> None:
     found = refusal(await world.run('S1: @WEB_SEARCH ("who") > $w\nS2: @PAY ($w, 5)'))
     assert (found.step, found.argument) == ("S2", "to")
     assert world.paid == []
@@ -195,7 +193,7 @@ async def test_what_a_stranger_chose_is_not_paid(world: World) -> None:
 # ---------------------------------------------------------------- files and facts, from run to run
 
 
-async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
+async def test_file_keeps_label_for_later_runs(world: World) -> None:
     world.write("box/k.txt", "KEY=1")
     await world.run(
         'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
@@ -207,7 +205,7 @@ async def test_a_file_keeps_its_label_for_later_runs(world: World) -> None:
     assert world.sent == []
 
 
-async def test_what_a_person_has_declassified_is_public_whatever_its_file_was(world: World) -> None:
+async def test_declassified_content_is_public_for_any_file_label(world: World) -> None:
     world.write("notes.txt", "private")
     await world.run('S1: @READ_FILE ("notes.txt") > $k\nS2: @WRITE_FILE ("out.txt", $k)', "first")
     world.policy = replace(POLICY, declassify=frozenset({"S1"}))
@@ -217,7 +215,7 @@ async def test_what_a_person_has_declassified_is_public_whatever_its_file_was(wo
     assert world.sent == [{"query": "private"}]
 
 
-async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -> None:
+async def test_replaced_file_content_removes_label(world: World) -> None:
     world.write("box/k.txt", "KEY=1")
     await world.run(
         'S1: @READ_FILE ("box/k.txt") > $k\nS2: @WRITE_FILE ("docs/out.txt", $k)', "first", present=YES
@@ -229,7 +227,7 @@ async def test_what_is_put_in_a_files_place_takes_its_label_away(world: World) -
     assert world.sent == [{"query": "hello"}]
 
 
-async def test_facts_have_the_labels_of_their_words(world: World) -> None:
+async def test_facts_have_label_of_their_words(world: World) -> None:
     await world.run('S1: @STORE_FACT ("the office opens at nine")', "first")
     outcome = await world.run('S1: @QUERY_MEMORY ("office opens") > $f\nS2: @WEB_SEARCH ("$f")', "second")
     assert outcome.result is not None
@@ -239,7 +237,7 @@ async def test_facts_have_the_labels_of_their_words(world: World) -> None:
     refusal(await world.run('S1: @QUERY_MEMORY ("vault opens") > $f\nS2: @WEB_SEARCH ("$f")', "fourth"))
 
 
-async def test_a_resumed_run_has_the_labels_that_were_told_then(world: World) -> None:
+async def test_resumed_run_has_recorded_labels(world: World) -> None:
     from callsheet.machine import Decision
 
     world.write("box/k.txt", "KEY=1")
@@ -253,13 +251,15 @@ async def test_a_resumed_run_has_the_labels_that_were_told_then(world: World) ->
     assert refusal(await world.resume(in_doubt=Decision.SKIP)).label.endswith("/secret")
 
 
-async def test_a_search_that_finds_a_secret_file_has_its_label(world: World) -> None:
+async def test_search_finding_secret_file_has_its_label(world: World) -> None:
     world.write("box/k.txt", "KEY=1")
     found = refusal(await world.run('S1: @SEARCH_FILES ("KEY") > $k\nS2: @WEB_SEARCH ("$k")'))
     assert found.label.endswith("/secret")
 
 
-async def test_what_cannot_be_labelled_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_content_that_cannot_be_labelled_is_not_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -270,14 +270,14 @@ async def test_what_cannot_be_labelled_is_not_written(world: World, monkeypatch:
     assert not (world.folder / "out.txt").exists()
 
 
-async def test_labels_that_cannot_be_read_stop_the_run_before_it_starts(world: World) -> None:
+async def test_unreadable_labels_stop_run_before_start(world: World) -> None:
     world.journal.path.with_name(f"{world.journal.path.name}-labels").write_text("no database" * 99)
     with pytest.raises(JournalError) as caught:
         await world.run('S1: @NOTE ("x")')
     assert caught.value.diagnostics[0].code == "JRN010"
 
 
-async def test_without_a_journal_the_policy_holds_as_well(world: World) -> None:
+async def test_policy_applies_without_journal(world: World) -> None:
     world.write("notes.txt", "private")
     plan = plan_of(LEAK.format("", ""))
     result = await run_unrecorded(plan, world.ports(), world.launch(plan, {}, {}))
@@ -285,7 +285,7 @@ async def test_without_a_journal_the_policy_holds_as_well(world: World) -> None:
     assert world.sent == []
 
 
-async def test_calls_of_a_group_that_have_not_left_when_one_is_refused_do_not_leave(world: World) -> None:
+async def test_pending_group_calls_do_not_start_after_refusal(world: World) -> None:
     world.write("notes.txt", "private")
     text = 'S1: @READ_FILE ("notes.txt") > $n\n@PARALLEL {\n S2: @NOTE ("x")\n S3: @WEB_SEARCH ("$n")\n}'
     refusal(await world.run(text))
@@ -293,7 +293,7 @@ async def test_calls_of_a_group_that_have_not_left_when_one_is_refused_do_not_le
     assert intents == ["S1.0.1"]
 
 
-async def test_notes_have_the_labels_of_what_was_noted(world: World) -> None:
+async def test_notes_have_label_of_content(world: World) -> None:
     world.write("notes.txt", "private")
     reads = 'S2: @GET_WM ("k") > $g\nS3: @WEB_SEARCH ("$g")'
     text = f'S1: @READ_FILE ("notes.txt") > $n\nS0: @SET_WM ("k", $n)\n{reads}'
@@ -319,7 +319,7 @@ def saying(*answers: JSON) -> Any:
     return turn
 
 
-async def test_an_agent_has_no_more_than_the_policy_gives(world: World) -> None:
+async def test_agent_has_only_permissions_of_policy(world: World) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), max_turns=3, max_calls=1))
     world.more["turn"] = saying(
         {"tool": "web_search", "args": {"query": "x"}},
@@ -333,7 +333,7 @@ async def test_an_agent_has_no_more_than_the_policy_gives(world: World) -> None:
     assert labels_of(world)["a"] == "U/priv"
 
 
-async def test_an_agents_token_expires(world: World) -> None:
+async def test_agent_token_expires(world: World) -> None:
     world.policy = replace(POLICY, agent=AgentRule(tools=("NOTE",), seconds=0.0))
     world.more["turn"] = saying({"tool": "note", "args": {"text": "a"}})
     outcome = await world.run('S1: @AGENT_SOLVE ("go") > $a ON_FAIL TERMINATE ("$a")', facts=AGENT)
@@ -341,7 +341,7 @@ async def test_an_agents_token_expires(world: World) -> None:
     assert "agent.seconds" in outcome.result.response
 
 
-async def test_an_agent_that_works_unseen_does_not_work_under_a_policy(world: World) -> None:
+async def test_opaque_agent_is_refused_under_policy(world: World) -> None:
     world.policy = replace(POLICY, agent=AgentRule())
 
     async def solve(command: Any, context: CallContext) -> JSON:
@@ -370,7 +370,7 @@ REPLANS = 'S1: @READ_FILE ("notes.txt") > $n\nS2: RE-PLAN ("go on")'
         ('S1: @WEB_SEARCH ("x")', None),
     ],
 )
-async def test_a_new_plan_that_leaks_is_not_taken(world: World, text: str, shown: Label | None) -> None:
+async def test_leaking_new_plan_is_refused(world: World, text: str, shown: Label | None) -> None:
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, replan=ReplanRule())
     world.more["compiler"] = planning(text, shown)
@@ -381,7 +381,7 @@ async def test_a_new_plan_that_leaks_is_not_taken(world: World, text: str, shown
     assert world.sent == []
 
 
-async def test_a_new_plan_that_was_proved_is_run_under_what_is_left(world: World) -> None:
+async def test_proved_new_plan_runs_within_remaining_limits(world: World) -> None:
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, replan=ReplanRule(max=1))
     world.more["compiler"] = planning('S1: @WEB_SEARCH ("x") > $r\nS2: RE-PLAN ("again")')
@@ -393,7 +393,7 @@ async def test_a_new_plan_that_was_proved_is_run_under_what_is_left(world: World
     assert (await world.resume()).result == outcome.result
 
 
-async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next(world: World) -> None:
+async def test_approvals_of_first_plan_do_not_apply_to_new_plan(world: World) -> None:
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, replan=ReplanRule(), declassify=frozenset({"S9"}))
     world.more["compiler"] = planning('S9: @READ_FILE ("notes.txt") > $n\nS2: @WEB_SEARCH ("$n")')
@@ -403,8 +403,8 @@ async def test_what_was_said_of_steps_of_the_first_plan_says_nothing_of_the_next
     assert world.sent == []
 
 
-async def test_who_is_refused_a_new_plan_is_told_the_rule_and_what_its_planner_was_told(world: World) -> None:
-    """Else nobody sees why a text that stands in the plan is private."""
+async def test_refused_replan_names_rule_and_planner_inputs(world: World) -> None:
+    """Otherwise nobody sees why a literal of the plan is private."""
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, replan=ReplanRule())
     world.more["compiler"] = planning('S1: @WEB_SEARCH ("$n")', read_label("T/priv"))
@@ -429,10 +429,8 @@ PUBLIC = {"memory": read_label("T/pub"), "replan": ReplanRule()}
         ('@SET_WM ("k", $n) > $w', '@GET_WM ("$a")'),
     ],
 )
-async def test_a_new_plan_is_proved_with_the_labels_of_what_was_left_behind(
-    world: World, before: str, reads: str
-) -> None:
-    """What the policy calls public is not, once private data has been put there."""
+async def test_new_plan_is_proved_with_remaining_labels(world: World, before: str, reads: str) -> None:
+    """A location that the policy calls public is not public once private data was written to it."""
     world.write("notes.txt", "private")
     world.policy = replace(POLICY, **PUBLIC)
     world.more["compiler"] = planning(f'S1: {reads} > $c\nS2: @WEB_SEARCH ("$c")')
@@ -444,7 +442,7 @@ async def test_a_new_plan_is_proved_with_the_labels_of_what_was_left_behind(
     assert "the policy refuses the new plan" in (outcome.result.error or "")
 
 
-async def test_a_new_plan_may_use_public_places_that_hold_nothing_else(world: World) -> None:
+async def test_new_plan_may_use_public_locations_without_other_content(world: World) -> None:
     world.write("notes.txt", "private")
     world.write("docs/other.txt", "public")
     world.policy = replace(POLICY, **PUBLIC)

@@ -35,7 +35,7 @@ def exported(tmp_path: Path) -> Lines:
 
 
 def forged(lines: Lines) -> list[bytes]:
-    """The lines with the hashes that belong to them."""
+    """The lines with matching hashes."""
     head, previous, made = lines[0]["run"], GENESIS, list[bytes]()
     for line in lines[:-1]:
         if "entry" in line:
@@ -51,7 +51,7 @@ def forged(lines: Lines) -> list[bytes]:
     return [*made, json.dumps({"end": {"entries": count, "sha256": digest}}).encode() + b"\n"]
 
 
-def with_body(number: int, change: Callable[[Any], Any]) -> Callable[[Lines], None]:
+def new_body(number: int, change: Callable[[Any], Any]) -> Callable[[Lines], None]:
     """A change of the body of an entry."""
 
     def apply(lines: Lines) -> None:
@@ -61,7 +61,7 @@ def with_body(number: int, change: Callable[[Any], Any]) -> Callable[[Lines], No
     return apply
 
 
-def with_field(kind: str, name: str, value: Any) -> Callable[[Lines], None]:
+def new_field(kind: str, name: str, value: Any) -> Callable[[Lines], None]:
     """Another value in a column of the run, or of its second entry."""
 
     def apply(lines: Lines) -> None:
@@ -72,29 +72,29 @@ def with_field(kind: str, name: str, value: Any) -> Callable[[Lines], None]:
 
 
 CHANGES = [
-    *(with_field("run", name, value) for name in ("created", "updated") for value in (inf, nan, 1e300, -1)),
-    with_field("run", "wake_at", "soon"),
-    with_field("run", "parent_run", "\x1b[31m"),
-    with_field("run", "core_version", 7),
-    *(with_field("entry", name, value) for name in ("ts", "mono") for value in (inf, nan)),
-    with_field("entry", "ts", 1e300),
-    *(with_field("entry", "key", value) for value in (None, "S1", "S1.x.1")),
-    with_field("entry", "attempt", "1"),
-    with_field("plan", "title", 3),
-    *(with_body(0, lambda body, other=other: other) for other in ([1], "x", 7, True)),
+    *(new_field("run", name, value) for name in ("created", "updated") for value in (inf, nan, 1e300, -1)),
+    new_field("run", "wake_at", "soon"),
+    new_field("run", "parent_run", "\x1b[31m"),
+    new_field("run", "core_version", 7),
+    *(new_field("entry", name, value) for name in ("ts", "mono") for value in (inf, nan)),
+    new_field("entry", "ts", 1e300),
+    *(new_field("entry", "key", value) for value in (None, "S1", "S1.x.1")),
+    new_field("entry", "attempt", "1"),
+    new_field("plan", "title", 3),
+    *(new_body(0, lambda body, other=other: other) for other in ([1], "x", 7, True)),
     *(
-        with_body(0, lambda body, name=name, other=other: {**body, name: other})
+        new_body(0, lambda body, name=name, other=other: {**body, name: other})
         for name in ("facts", "launch", "inputs", "limits")
         for other in ([], "x", None, 7)
     ),
-    with_body(1, lambda body: {}),
-    with_body(1, lambda body: [1]),
-    with_body(2, lambda body: "x"),
+    new_body(1, lambda body: {}),
+    new_body(1, lambda body: [1]),
+    new_body(2, lambda body: "x"),
 ]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_of_no_type_or_range_that_a_journal_has_is_refused_and_nothing_is_taken(
+def test_invalid_types_and_ranges_are_refused_and_nothing_is_imported(
     exported: Lines, tmp_path: Path, change: Callable[[Lines], None]
 ) -> None:
     lines = deepcopy(exported)
@@ -105,7 +105,7 @@ def test_what_is_of_no_type_or_range_that_a_journal_has_is_refused_and_nothing_i
         assert list(journal.runs()) == []
 
 
-def test_an_export_is_taken_over_as_it_is(exported: Lines, tmp_path: Path) -> None:
+def test_valid_export_is_imported_unchanged(exported: Lines, tmp_path: Path) -> None:
     assert forged(deepcopy(exported))[:-1] == [json.dumps(line).encode() + b"\n" for line in exported[:-1]]
     with Journal.open(tmp_path / "other.db") as journal:
         import_runs(journal.parts, forged(exported))

@@ -19,13 +19,13 @@ def effect(config: object, hints: object) -> Effect:
     return spec_of(config, declared).effect  # type: ignore[arg-type]
 
 
-def test_no_hint_of_a_server_makes_a_tool_more_harmless_than_one_that_says_nothing(changeling):
+def test_hints_of_untrusted_server_relax_nothing(changeling):
     for said in EVERY:
         hints = {name: value for name, value in said.items() if value is not None}
         assert effect(changeling.config(), hints) is Effect.UNSAFE
 
 
-def test_of_a_trusted_server_a_hint_counts_unless_another_says_the_contrary(changeling):
+def test_hint_of_trusted_server_counts_unless_contradicted(changeling):
     for hints in EVERY:
         expected = Effect.UNSAFE
         if hints["readOnlyHint"] and hints["destructiveHint"] is not True:
@@ -36,11 +36,11 @@ def test_of_a_trusted_server_a_hint_counts_unless_another_says_the_contrary(chan
 
 
 @pytest.mark.parametrize("hints", [None, [], "readOnlyHint", {"readOnlyHint": 1}, {"readOnlyHint": "true"}])
-def test_what_is_no_hint_counts_for_nothing(changeling, hints):
+def test_invalid_hint_is_ignored(changeling, hints):
     assert effect(changeling.config(trusted=True), hints) is Effect.UNSAFE
 
 
-async def test_a_hint_against_the_operators_word_is_told_and_the_word_counts(changeling):
+async def test_hint_contradicting_operator_is_reported_and_overridden(changeling):
     look, send = changeling.state["tools"]
     look["annotations"] = {"destructiveHint": True}
     changeling.declare(look, send)

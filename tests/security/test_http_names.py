@@ -30,14 +30,14 @@ HOSTILE = [
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Path:
-    """A folder in a folder of the test's own: a way out of it is seen, what other tests leave is not."""
+    """A nested folder: a way out of it is visible, and files of other tests are not."""
     inner = tmp_path / "machine"
     inner.mkdir()
     return inner
 
 
 def addresses(endpoint: Endpoint) -> list[str]:
-    """The addresses of a page with one name that is hostile."""
+    """The addresses of a route with one hostile name."""
     names = re.findall(r"\{([a-z_]+)\}", endpoint.path)
     found: list[str] = []
     for hostile in names:
@@ -59,7 +59,7 @@ def files(folder: Path) -> set[str]:
     [endpoint for endpoint in ENDPOINTS if "{" in endpoint.path],
     ids=lambda endpoint: endpoint.name,
 )
-def test_no_name_in_an_address_leads_out_or_into_a_bug(api: Api, endpoint: Endpoint):
+def test_url_names_leave_no_folder_and_cause_no_bug(api: Api, endpoint: Endpoint):
     assert api("GET", "/v1/runs").status == 200
     before = files(api.folder)
     for path in addresses(endpoint):
@@ -71,7 +71,7 @@ def test_no_name_in_an_address_leads_out_or_into_a_bug(api: Api, endpoint: Endpo
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_name_in_a_body_leads_out_or_into_a_header(api: Api, name: str):
+def test_body_names_leave_no_folder_and_inject_no_header(api: Api, name: str):
     api("GET", "/v1/runs")
     before = files(api.folder)
     said = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", "run_id": name})
@@ -84,7 +84,7 @@ def test_no_name_in_a_body_leads_out_or_into_a_header(api: Api, name: str):
         assert files(api.folder) == before
 
 
-def test_a_request_widens_nothing_that_the_operator_has_said(api: Api):
+def test_request_cannot_widen_operator_settings(api: Api):
     for more in (
         {"workspace": "/"}, {"tools": ["x.py"]},
         {"mcp_configs": ["/x.json"]}, {"setup": {}}, {"model": "x.py:f"},
@@ -102,7 +102,7 @@ def test_a_request_widens_nothing_that_the_operator_has_said(api: Api):
     "header", ["Last-Event-ID", "Content-Type", "Accept", "Cookie", "Origin", "X-Callsheet"]
 )
 @pytest.mark.parametrize("value", ["\x00", "\xff" * 10, "1" * 5_000, "-1", "=;=;=", "٣", "a\tb"])
-def test_no_value_of_a_header_is_a_bug(api: Api, header: str, value: str):
+def test_header_values_cause_no_bug(api: Api, header: str, value: str):
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     named: dict[str, Any] = {header.replace("-", "_"): value.encode("utf-8").decode("latin-1")}
     for path in ("/v1/runs", "/v1/runs/none/events"):
@@ -123,7 +123,7 @@ CHANGES = [endpoint for endpoint in ENDPOINTS if endpoint.body is not None]
 
 @given(st.sampled_from(CHANGES), st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_body_is_a_bug(api: Api, endpoint: Endpoint, data: st.DataObject):
+def test_bodies_cause_no_bug(api: Api, endpoint: Endpoint, data: st.DataObject):
     assert endpoint.body is not None
     names = data.draw(st.lists(st.sampled_from([*endpoint.body.model_fields, "more"]), unique=True))
     body = {name: data.draw(JSON) for name in names}
@@ -135,7 +135,7 @@ def test_no_body_is_a_bug(api: Api, endpoint: Endpoint, data: st.DataObject):
 
 
 @pytest.mark.parametrize("levels", [150, 500])
-def test_a_body_is_no_deeper_than_anything_that_reads_it(api: Api, levels: int):
+def test_body_depth_is_limited(api: Api, levels: int):
     deep = "[" * levels + "]" * levels
     said = api(
         "POST", "/v1/runs", raw=f'{{"plan": "S1: @ADD (a=1) > $x", "inputs": {{"x": {deep}}}}}'.encode()

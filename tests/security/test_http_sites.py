@@ -41,7 +41,7 @@ def untouched(api: Api) -> bool:
         "", ":{port}", "*", "null",
     ],
 )  # fmt: skip
-def test_a_name_that_is_not_ours_gets_nothing_whoever_asks(api: Api, host: str):
+def test_foreign_host_name_gets_nothing(api: Api, host: str):
     port = api.host.rpartition(":")[2]
     for path in PATHS:
         for key in ({}, {"authorization": None}, {"cookie": signed_in(api)} if path == "/v1/runs" else {}):
@@ -51,11 +51,11 @@ def test_a_name_that_is_not_ours_gets_nothing_whoever_asks(api: Api, host: str):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "LOCALHOST:{port}", "[::1]:{port}"])
-def test_the_names_of_this_machine_are_ours(api: Api, host: str):
+def test_local_host_names_are_accepted(api: Api, host: str):
     assert api("GET", "/v1/runs", host=host.format(port=api.host.rpartition(":")[2])).status == 200
 
 
-def test_no_header_takes_the_place_of_the_name(api: Api):
+def test_no_header_overrides_host_name(api: Api):
     for name in ("X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-Host"):
         lines = ("GET /v1/health HTTP/1.1", "Host: evil.example", f"{name}: {api.host}", "Connection: close")
         assert raw(api.url, "\r\n".join([*lines, "", ""]).encode()).startswith(b"HTTP/1.1 421")
@@ -75,7 +75,7 @@ def test_no_header_takes_the_place_of_the_name(api: Api):
         "ftp://127.0.0.1:{port}", "//127.0.0.1:{port}", "127.0.0.1:{port}", "", "http://127.0.0.1:{port}/",
     ],
 )  # fmt: skip
-def test_a_page_of_another_origin_may_do_nothing(api: Api, origin: str):
+def test_cross_origin_page_is_refused(api: Api, origin: str):
     named, cookie = origin.format(port=api.host.rpartition(":")[2]), signed_in(api)
     for key in ({"authorization": None, "cookie": cookie, "x_callsheet": "1"}, {}):
         for method, body in (("GET", None), ("POST", {"plan": PLAN}), ("OPTIONS", None), ("DELETE", None)):
@@ -86,7 +86,7 @@ def test_a_page_of_another_origin_may_do_nothing(api: Api, origin: str):
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "CROSS-SITE", "odd", ""])
-def test_what_a_browser_says_comes_from_elsewhere_does_nothing(api: Api, site: str):
+def test_fetch_metadata_from_other_sites_is_refused(api: Api, site: str):
     for mode in ("no-cors", "navigate", "cors"):
         asked = {
             "sec_fetch_site": site,
@@ -103,8 +103,8 @@ def test_what_a_browser_says_comes_from_elsewhere_does_nothing(api: Api, site: s
 @pytest.mark.parametrize(
     "kind", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain"]
 )
-def test_what_a_form_can_send_starts_nothing_even_from_an_old_browser(api: Api, kind: str):
-    """One that says neither where a form comes from, nor keeps a strict cookie at home."""
+def test_cross_site_form_starts_nothing_even_in_old_browser(api: Api, kind: str):
+    """A browser that sends no origin headers and ignores SameSite."""
     body = b'{"plan": "' + PLAN.replace('"', '\\"').replace("\n", "\\n").encode() + b'", "name": "=x"}'
     cookie = signed_in(api)
     for endpoint in ENDPOINTS:
@@ -120,7 +120,7 @@ def test_what_a_form_can_send_starts_nothing_even_from_an_old_browser(api: Api, 
     assert untouched(api)
 
 
-def test_a_change_by_cookie_needs_what_no_other_page_can_send(api: Api):
+def test_cookie_authenticated_change_needs_custom_header(api: Api):
     cookie = signed_in(api)
     for path, method in (
         ("/v1/runs", "POST"),
@@ -135,13 +135,13 @@ def test_a_change_by_cookie_needs_what_no_other_page_can_send(api: Api):
     assert said.status == 202
 
 
-def test_a_wrong_header_is_not_made_good_by_a_cookie(api: Api):
+def test_wrong_header_is_not_excused_by_cookie(api: Api):
     cookie = signed_in(api)
     assert api("GET", "/v1/runs", authorization="Bearer wrong", cookie=cookie).status == 401
     assert api("GET", "/v1/runs", authorization=None, cookie=cookie).status == 200
 
 
-def test_the_cookie_is_for_this_server_and_for_no_script(api: Api):
+def test_cookie_is_host_only_and_http_only(api: Api):
     said = api("POST", "/v1/session", {"secret": TOKEN}, authorization=None)
     flags = {
         flag.strip().lower().partition("=")[0]: flag for flag in said.headers["set-cookie"].split(";")[1:]
@@ -154,14 +154,14 @@ def test_the_cookie_is_for_this_server_and_for_no_script(api: Api):
     assert name.endswith(api.host.rpartition(":")[2])
 
 
-def test_nothing_is_changed_by_looking():
+def test_get_changes_nothing():
     assert {
         endpoint.method for endpoint in ENDPOINTS if endpoint.method not in ("GET", "POST", "PUT", "DELETE")
     } == set()
     assert all(endpoint.body is None for endpoint in ENDPOINTS if endpoint.method == "GET")
 
 
-def test_every_answer_says_that_nobody_else_may_show_or_read_it(api: Api):
+def test_responses_forbid_framing_and_cross_origin_reading(api: Api):
     for path in PATHS:
         headers = api("GET", path).headers
         policy = headers["content-security-policy"]
@@ -177,7 +177,7 @@ def test_every_answer_says_that_nobody_else_may_show_or_read_it(api: Api):
         assert "no-store" in headers["cache-control"] or not path.startswith("/v1")
 
 
-def test_a_server_without_a_token_still_answers_no_other_site(folder: Path):
+def test_server_without_token_refuses_other_sites(folder: Path):
     with running(folder, token=None) as api:
         open_to_all = {"authorization": None}
         assert api("GET", "/v1/runs", **open_to_all).status == 200
@@ -194,8 +194,8 @@ def test_a_server_without_a_token_still_answers_no_other_site(folder: Path):
         assert api("GET", "/v1/runs", **open_to_all).json["runs"] == []
 
 
-def test_a_report_that_is_asked_for_is_kept_as_a_file_and_is_no_page_of_this_server(api: Api):
-    """It holds what tools have said: opened in this server's name it could do what its user may do."""
+def test_report_is_downloaded_and_not_rendered(api: Api):
+    """It contains tool output: opened from the origin of this server it could act as its user."""
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     said = api("GET", "/v1/runs/r/report")
     assert said.status == 200

@@ -68,7 +68,7 @@ PLACES: list[Callable[[str, Path], object]] = [canonical, graph, servers, pins, 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_a_bomb_is_an_error_with_a_code(tmp_path, place, bomb):
+def test_json_bomb_is_error_with_code(tmp_path, place, bomb):
     with pytest.raises(CallsheetError) as caught:
         place(bomb, tmp_path)
     assert {d.code for d in caught.value.diagnostics if d.is_error} <= {
@@ -78,14 +78,14 @@ def test_a_bomb_is_an_error_with_a_code(tmp_path, place, bomb):
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_the_strict_reader_refuses_each_with_a_reason(bomb):
+def test_strict_reader_refuses_each_bomb_with_reason(bomb):
     with pytest.raises(NotJson, match=r"deep|twice|digits|large|is no JSON"):
         read_json(bomb)
     known, value = parse_json(bomb)
     assert (known, value) in ((False, None), (True, {"a": 2}))  # data of a tool may say a thing twice
 
 
-def test_a_plan_of_more_than_a_hundred_megabytes_is_refused_unread(tmp_path):
+def test_plan_over_hundred_megabytes_is_refused_unread(tmp_path):
     path = tmp_path / "plan.json"
     with path.open("wb") as file:
         file.truncate(100_000_001)
@@ -93,14 +93,14 @@ def test_a_plan_of_more_than_a_hundred_megabytes_is_refused_unread(tmp_path):
         Plan.load(path)
 
 
-def test_a_plan_of_fifty_megabytes_is_an_error_or_a_plan():
+def test_plan_of_fifty_megabytes_is_error_or_plan():
     wrong = json.dumps(GRAPH).replace('"here"', f'"{"x" * 50_000_000}')
     with pytest.raises(CallsheetError):
         parse_dag(wrong).require()
 
 
 @pytest.mark.parametrize("value", ["1e999", "NaN", "-Infinity"])
-def test_a_variable_on_the_command_line_is_no_infinity(user, value):
+def test_command_line_variable_is_never_infinite(user, value):
     said = user("run", user.plan("S1: @RESPOND ($x)"), "--var", f"x={value}")
     assert (said.exit_code, said.stdout) == (0, f"{value}\n")
 
@@ -123,7 +123,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize("bomb", ["100,000 lists", "5,000 digits", "lists without end"])
-async def test_an_answer_of_a_server_that_is_a_bomb_fails_its_call_at_once(tmp_path, bomb):
+async def test_json_bomb_from_server_fails_call_at_once(tmp_path, bomb):
     (tmp_path / "server.py").write_text(SERVER)
     (tmp_path / "bomb").write_text(BOMBS[bomb])
     command = StdioServer(sys.executable, (str(tmp_path / "server.py"), str(tmp_path / "bomb")))

@@ -14,13 +14,13 @@ from callsheet.machine import Status
 
 
 def killed(world: World, how: str) -> int:
-    """Carry the run on in a process that dies; gives its status."""
+    """Continue the run in a process that dies; returns its status."""
     command = [sys.executable, "-m", "tests.security.dying", world.folder, world.journal.path, how]
     root = Path(__file__).parent.parent.parent
     return subprocess.run(command, check=False, cwd=root, timeout=60).returncode
 
 
-async def test_after_a_kill_the_labels_and_the_decisions_are_the_same(world: World) -> None:
+async def test_labels_and_decisions_are_same_after_kill(world: World) -> None:
     world.write("notes.txt", "private")
     for how in ("start", "resume"):
         assert killed(world, how) == -signal.SIGKILL

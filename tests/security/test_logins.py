@@ -42,7 +42,7 @@ def other() -> Iterator[Site]:
 
 
 async def refused(user: User, **more: Any) -> str:
-    """What is said of a login that comes to nothing."""
+    """The error of a login that fails."""
     with pytest.raises(CallsheetError) as caught:
         async with asyncio.timeout(60):  # one that asks a person after all would wait for longer
             await user.log_in(**more)
@@ -72,10 +72,10 @@ async def look(config: McpServerConfig, user: User) -> object:
         "https://0.0.0.0/",
     ],
 )
-async def test_no_metadata_leads_into_a_network(
+async def test_metadata_leads_into_no_private_network(
     user: User, wiki: Protected, authority: Authority, place: str
 ):
-    """It is refused for what it is: where nobody answers, a login comes to nothing as well, after a while."""
+    """It is refused for its address; an unreachable address would fail as well, after a while."""
     wiki.changes = {"authorization_servers": [place]}
     assert NOT_REACHED.fullmatch(await refused(user))
     wiki.changes = {}
@@ -97,13 +97,13 @@ async def test_no_metadata_leads_into_a_network(
         "https://0xa9.0xfe.0xa9.0xfe/",
     ],
 )
-async def test_an_endpoint_is_encrypted_and_plainly_written(user: User, authority: Authority, place: str):
+async def test_endpoints_must_be_https_and_plain(user: User, authority: Authority, place: str):
     authority.changes = {"token_endpoint": place}
     assert (await refused(user))[:6] in ("TOL032", "TOL033")
     assert authority.paths("POST") == []
 
 
-async def test_a_server_on_the_internet_leads_to_no_other_network(names: dict[str, list[str]]):
+async def test_internet_server_leads_to_no_other_network(names: dict[str, list[str]]):
     names |= {
         "wiki.example": ["93.184.215.14"],
         "good.example": ["93.184.215.15"],
@@ -134,9 +134,7 @@ async def test_a_server_on_the_internet_leads_to_no_other_network(names: dict[st
                 await guard.judge(place)  # a server elsewhere has no business on this machine or its cable
 
 
-async def test_a_name_that_leads_elsewhere_the_second_time_is_reached_where_it_was_judged(
-    names: dict[str, list[str]], other: Site
-):
+async def test_rebound_name_is_reached_at_checked_address(names: dict[str, list[str]], other: Site):
     port = other.origin.rpartition(":")[2]
     names["turns.example"] = ["127.0.0.1", "169.254.169.254"]
     async with await Guard.of("wiki", other.origin) as guard:
@@ -148,7 +146,7 @@ async def test_a_name_that_leads_elsewhere_the_second_time_is_reached_where_it_w
 
 
 @pytest.mark.parametrize("path", [PRM, ASM])
-async def test_no_redirect_of_metadata_is_followed(
+async def test_metadata_redirects_are_not_followed(
     user: User, wiki: Protected, authority: Authority, other: Site, path: str
 ):
     for place in (f"{other.origin}/here", METADATA_SERVICE):
@@ -157,9 +155,7 @@ async def test_no_redirect_of_metadata_is_followed(
     assert other.asked == []
 
 
-async def test_a_redirect_of_the_token_endpoint_is_not_followed(
-    user: User, authority: Authority, other: Site
-):
+async def test_token_endpoint_redirects_are_not_followed(user: User, authority: Authority, other: Site):
     authority.answers["/token"] = Answer(307, {"Location": f"{other.origin}/token"}, b"")
     assert (await refused(user)).startswith("TOL034")
     assert other.asked == []
@@ -188,7 +184,7 @@ async def test_metadata_of_another_issuer_is_refused(
     assert authority.paths("POST") == []
 
 
-async def test_without_a_proof_of_the_code_there_is_no_login(user: User, authority: Authority):
+async def test_login_without_pkce_is_refused(user: User, authority: Authority):
     for methods in (None, [], ["plain"]):
         authority.changes = {"code_challenge_methods_supported": methods}
         assert (await refused(user)).startswith("TOL032")
@@ -196,7 +192,7 @@ async def test_without_a_proof_of_the_code_there_is_no_login(user: User, authori
 
 
 @pytest.mark.parametrize("path", [PRM, ASM, "/token", "/register"])
-async def test_an_answer_is_short_and_not_packed(
+async def test_response_size_is_limited_and_uncompressed(
     user: User, wiki: Protected, authority: Authority, path: str
 ):
     site = wiki if path == PRM else authority
@@ -209,7 +205,7 @@ async def test_an_answer_is_short_and_not_packed(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[" * 100_000, b"null", b'{"resource": 1e999}', b"\xff\xfe"])
-async def test_what_cannot_be_read_is_refused_in_a_sentence(
+async def test_unreadable_response_is_refused_in_one_sentence(
     user: User, wiki: Protected, authority: Authority, body: bytes
 ):
     for site, path in ((authority, "/token"), (authority, "/register"), (authority, ASM), (wiki, PRM)):
@@ -221,7 +217,7 @@ async def test_what_cannot_be_read_is_refused_in_a_sentence(
 # ---------------------------------------------------------------- what comes back
 
 
-async def test_an_answer_from_another_issuer_is_no_login(user: User, authority: Authority, other: Site):
+async def test_response_of_other_issuer_is_refused(user: User, authority: Authority, other: Site):
     authority.sends_iss = other.origin
     assert (await refused(user)).startswith("TOL035")
     authority.sends_iss = None
@@ -230,7 +226,7 @@ async def test_an_answer_from_another_issuer_is_no_login(user: User, authority: 
     assert "/token" not in authority.paths()
 
 
-async def test_an_answer_to_another_login_is_none(user: User, authority: Authority):
+async def test_response_to_other_login_is_refused(user: User, authority: Authority):
     async def elsewhere(begun: Any) -> str:
         return f"{begun.redirect_uri}?code=stolen&state=other&iss={authority.origin}"
 
@@ -238,7 +234,7 @@ async def test_an_answer_to_another_login_is_none(user: User, authority: Authori
     assert "/token" not in authority.paths()
 
 
-async def test_a_no_is_told_in_plain_words(user: User, authority: Authority):
+async def test_denial_is_reported_plainly(user: User, authority: Authority):
     async def says_no(begun: Any) -> str:
         words = "%1b%5b2Jgone%0a%e2%80%ae" + "x" * 500
         iss = f"iss={authority.origin}&state={begun.state}"
@@ -262,7 +258,7 @@ async def test_a_no_is_told_in_plain_words(user: User, authority: Authority):
         Answer(200, {}, b"canary-token-1"),
     ],
 )
-async def test_no_answer_of_a_token_endpoint_is_told(
+async def test_token_endpoint_response_is_never_shown(
     user: User, authority: Authority, answer: Answer, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.DEBUG)
@@ -281,9 +277,7 @@ async def test_no_answer_of_a_token_endpoint_is_told(
 # ---------------------------------------------------------------- whose tokens go where
 
 
-async def test_a_server_that_names_another_authorization_server_later_gets_nothing_there(
-    user: User, wiki: Protected, authority: Authority
-):
+async def test_later_authorization_server_gets_no_tokens(user: User, wiki: Protected, authority: Authority):
     login = await user.log_in()
     evil = Authority()
     try:
@@ -303,7 +297,7 @@ async def test_a_server_that_names_another_authorization_server_later_gets_nothi
         evil.close()
 
 
-async def test_a_secret_goes_to_its_issuer_alone(
+async def test_client_secret_is_sent_only_to_its_issuer(
     user: User, wiki: Protected, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("OURS", "canary-secret-1")
@@ -324,9 +318,7 @@ async def test_a_secret_goes_to_its_issuer_alone(
         evil.close()
 
 
-async def test_a_login_counts_for_the_address_that_it_was_made_for(
-    user: User, wiki: Protected, authority: Authority
-):
+async def test_login_applies_to_its_address_only(user: User, wiki: Protected, authority: Authority):
     await user.log_in()
     evil = Protected(authority)
     try:
@@ -339,7 +331,7 @@ async def test_a_login_counts_for_the_address_that_it_was_made_for(
         evil.close()
 
 
-async def test_a_token_follows_no_redirect_to_another_place(user: User, wiki: Protected, other: Site):
+async def test_token_follows_no_cross_origin_redirect(user: User, wiki: Protected, other: Site):
     await user.log_in()
     wiki.answers["/mcp"] = Answer(307, {"Location": f"{other.origin}/mcp"}, b"")
     with pytest.raises(CallsheetError):
@@ -350,7 +342,7 @@ async def test_a_token_follows_no_redirect_to_another_place(user: User, wiki: Pr
 @pytest.mark.parametrize(
     "place", ["{0}.evil.example/", "{0}:1/", "https://{1}/mcp", "http://evil.example/mcp"]
 )
-async def test_a_token_is_put_on_no_request_to_another_place(user: User, wiki: Protected, place: str):
+async def test_token_is_sent_on_no_cross_origin_request(user: User, wiki: Protected, place: str):
     from callsheet.ports.mcp.oauth.bearer import Bearer
     from callsheet.ports.mcp.oauth.sources import source_for
     from callsheet.ports.mcp.servers import HttpServer
@@ -366,7 +358,7 @@ async def test_a_token_is_put_on_no_request_to_another_place(user: User, wiki: P
     assert "Authorization" not in (await anext(bearer.async_auth_flow(other))).headers
 
 
-async def test_no_token_is_sent_where_it_could_be_read_on_the_way(user: User, names: dict[str, list[str]]):
+async def test_token_is_never_sent_unencrypted(user: User, names: dict[str, list[str]]):
     from callsheet.ports.mcp.oauth.sources import source_for
     from callsheet.ports.mcp.servers import HttpServer
 
@@ -380,7 +372,7 @@ async def test_no_token_is_sent_where_it_could_be_read_on_the_way(user: User, na
     assert (await refused(user))[:6] in ("TOL033", "TOL041")
 
 
-async def test_what_a_server_says_of_its_token_is_not_heard_not_even_of_a_new_one(
+async def test_tokens_echoed_by_server_are_masked_including_renewed_one(
     user: User, wiki: Protected, authority: Authority
 ):
     await user.log_in()
@@ -411,7 +403,7 @@ def secrets_in(data: bytes, secrets: list[str]) -> list[str]:
     return [s for s in secrets if any(f.encode() in data for f in forms_of(s) if len(f) >= 8)]
 
 
-def test_no_token_is_in_anything_that_is_written_or_said(
+def test_no_token_is_written_or_shown(
     machine: Machine, wiki: Protected, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("CALLSHEET_SEAL_KEY", raising=False)
@@ -451,8 +443,8 @@ def test_no_token_is_in_anything_that_is_written_or_said(
 
 
 @pytest.fixture
-def a_browser(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """Gives the addresses that a browser of this machine was told to open; it goes where it is led."""
+def opened_urls(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """Records the addresses that a browser was told to open, and follows redirects."""
     opened = machine.folder / "opened"
     script = machine.folder / "bin" / "xdg-open"
     script.parent.mkdir()
@@ -468,8 +460,8 @@ def a_browser(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Callable[[],
     return lambda: opened.read_text().split() if opened.exists() else []
 
 
-def test_a_browser_is_opened_only_where_that_is_asked_for(
-    machine: Machine, wiki: Protected, a_browser: Callable[[], list[str]]
+def test_browser_opens_only_on_request(
+    machine: Machine, wiki: Protected, opened_urls: Callable[[], list[str]]
 ):
     logged_in(machine, wiki.url)
     wiki.is_fed_up = True
@@ -477,7 +469,7 @@ def test_a_browser_is_opened_only_where_that_is_asked_for(
     done = machine.shell("run", "plan.ltp", "--mcp-config", "given/mcp.json")
     assert done.returncode == 2
     assert "callsheet login wiki" in done.stderr
-    assert a_browser() == []
+    assert opened_urls() == []
     done = machine.shell("login", "wiki", "--mcp-config", "given/mcp.json", "--browser")
     assert done.returncode == 0, done.stderr
-    assert len(a_browser()) == 1
+    assert len(opened_urls()) == 1

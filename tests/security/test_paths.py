@@ -48,7 +48,7 @@ def everything(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_plan_and_no_run_is_kept_under_such_a_name(tmp_path, name):
+def test_plans_and_runs_are_not_stored_under_unsafe_names(tmp_path, name):
     library = PlanLibrary(tmp_path / "plans")
     plan = parse_dag(json.dumps(GRAPH)).require()
     library.save(plan, "p")
@@ -66,7 +66,7 @@ def test_no_plan_and_no_run_is_kept_under_such_a_name(tmp_path, name):
         assert everything(tmp_path) == before
 
 
-def test_a_link_among_the_plans_is_neither_read_nor_written_through(tmp_path):
+def test_symlink_among_plans_is_neither_read_nor_written(tmp_path):
     secret = tmp_path / "secret.json"
     secret.write_text(json.dumps({"id": "p", **GRAPH}))
     library = PlanLibrary(tmp_path / "plans")
@@ -82,26 +82,26 @@ def test_a_link_among_the_plans_is_neither_read_nor_written_through(tmp_path):
     assert secret.read_text() == before
 
 
-def save_a_plan(folder: Path) -> None:
+def store_plan(folder: Path) -> None:
     PlanLibrary(folder).save(parse_dag(json.dumps(GRAPH)).require(), "p")
 
 
-def pin_a_server(folder: Path) -> None:
+def store_pin(folder: Path) -> None:
     PinFile(folder / "pins").change(lambda pins: pins.having(SERVER))
 
 
-async def keep_a_login(folder: Path) -> None:
+async def store_login(folder: Path) -> None:
     file = LoginFile(folder / "logins", KeyStore(folder / "seal.key", {"CALLSHEET_SEAL_KEY": "5e" * 32}))
     async with file.locked():
         file.put(LOGIN)
 
 
 WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "a plan": (".p.json.{}.new", save_a_plan),
-    "pins": (".pins.{}.new", pin_a_server),
-    "the lock of pins": ("pins.lock", pin_a_server),
-    "logins": (".logins.{}.new", lambda folder: asyncio.run(keep_a_login(folder))),
-    "the lock of logins": ("logins.lock", lambda folder: asyncio.run(keep_a_login(folder))),
+    "a plan": (".p.json.{}.new", store_plan),
+    "pins": (".pins.{}.new", store_pin),
+    "the lock of pins": ("pins.lock", store_pin),
+    "logins": (".logins.{}.new", lambda folder: asyncio.run(store_login(folder))),
+    "the lock of logins": ("logins.lock", lambda folder: asyncio.run(store_login(folder))),
     "keys": (".seal.key.{}.new", lambda folder: KeyStore(folder / "seal.key", {}).sealing()),
     "a large value": (f"{BLOB[:2]}/{BLOB[2:]}.{{}}.tmp", lambda f: write_blob_file(f, BLOB, b"", sync=True)),
     "room on the disk": ("journal.db.{}.room", lambda folder: require_room(place_of(folder / "journal.db"))),
@@ -111,9 +111,7 @@ WRITERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("what", WRITERS)
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_link_in_the_way_of_what_is_written_is_not_written_through(
-    tmp_path: Path, what: str, *, is_there: bool
-):
+def test_symlink_at_output_path_is_not_written_through(tmp_path: Path, what: str, *, is_there: bool):
     name, write = WRITERS[what]
     victim, folder = tmp_path / "victim", tmp_path / "folder"
     if is_there:
@@ -126,8 +124,8 @@ def test_a_link_in_the_way_of_what_is_written_is_not_written_through(
     assert (victim.read_text() if is_there else victim.exists()) == ("keep me" if is_there else False)
 
 
-def test_only_a_plain_file_of_a_bounded_size_is_read_as_a_plan(tmp_path):
-    """Whatever a listing has said of it before: it may have been put in the place of a plan since."""
+def test_only_regular_file_of_limited_size_is_read_as_plan(tmp_path):
+    """Independent of an earlier listing: it may have replaced a plan since."""
     (tmp_path / "plan").write_text("S1: @NOTE ()")
     assert read_file(tmp_path / "plan") == b"S1: @NOTE ()"
     (tmp_path / "link").symlink_to(tmp_path / "plan")
@@ -139,7 +137,7 @@ def test_only_a_plain_file_of_a_bounded_size_is_read_as_a_plan(tmp_path):
             read_file(tmp_path / name)
 
 
-def test_a_link_among_the_files_that_servers_send_is_replaced_and_not_followed(tmp_path):
+def test_symlink_among_server_files_is_replaced(tmp_path):
     data, victim = b"\x89PNG", tmp_path / "victim"
     victim.write_bytes(b"keep me")
     folder = tmp_path / "files"
@@ -153,7 +151,7 @@ def test_a_link_among_the_files_that_servers_send_is_replaced_and_not_followed(t
     assert Path(folder_sink(folder)(data)).read_bytes() == data
 
 
-def test_a_link_in_the_place_of_a_lock_stops_the_run(tmp_path):
+def test_symlink_in_place_of_lock_stops_run(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("keep me")
     with Journal.open(tmp_path / "journal.db") as journal:
@@ -166,10 +164,8 @@ def test_a_link_in_the_place_of_a_lock_stops_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["pins", "logins", "a plan"])
-def test_what_is_put_in_its_place_in_one_step_lasts(
-    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
-):
-    """The file is synced before it has its name, and then the folder: neither is lost with the power."""
+def test_atomic_replacement_is_durable(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch):
+    """The file is synced before it has its name, and then the folder: a power loss loses neither."""
     done: list[str] = []
 
     def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:

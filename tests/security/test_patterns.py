@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compat.worlds import plan_of as documented_plan_of
-from tests.growth import grows_with_the_text, seconds
+from tests.growth import seconds, takes_linear_time
 from tests.runtime.tools import plan_of
 
 from callsheet.compat import PlanPolicy, verify_plan
@@ -39,30 +39,30 @@ PRIVATE = Label(untrusted=False, readers=frozenset())
 
 
 def data_before(text: str) -> object:
-    """Whether private data behind a text stands in an address."""
+    """Whether private data after a text is in an address."""
     hole = Hole("secret", PRIVATE)
     return carries_data(
         [f"{text}://x.example/", hole, f"{text} "], lambda _host, _hole: True, literal_is_public=False
     )
 
 
-def taken_apart(text: str) -> object:
-    """The text with its addresses taken apart."""
+def with_disabled_links(text: str) -> object:
+    """The text with its addresses disabled."""
     return disarmed(text, Allowed(lambda _host: False))
 
 
-def an_answer_of_values(text: str) -> object:
-    """Whether private data stands in an address of an answer with a value for each tenth character."""
+def answer_of_values(text: str) -> object:
+    """Whether private data is in an address of an answer with a value for each tenth character."""
     parts = [part for sign in text[::10] for part in (Hole("secret", PRIVATE), f" {sign} ")]
     return carries_data(parts, lambda _host, _hole: True, literal_is_public=True)
 
 
-READERS = [images, hosts_named, hosts_spoken, addresses_in, taken_apart, data_before]
+READERS = [images, hosts_named, hosts_spoken, addresses_in, with_disabled_links, data_before]
 """What reads the texts of strangers for links."""
 
 
 @pytest.fixture(autouse=True)
-def a_search_that_does_not_end_fails() -> Iterator[None]:
+def unbounded_search_fails() -> Iterator[None]:
     def end(_number: int, _frame: object) -> None:
         raise TimeoutError(f"a search takes longer than {GIVEN_UP:g} seconds")
 
@@ -74,26 +74,26 @@ def a_search_that_does_not_end_fails() -> Iterator[None]:
 
 
 def fastest(work: Callable[[], object]) -> float:
-    """CPU seconds of the quickest of three."""
+    """CPU seconds of the fastest of three runs."""
     return min(seconds(work) for _ in range(3))
 
 
 @pytest.mark.parametrize("pattern", EXPLODING)
-def test_a_long_text_is_searched_at_once(pattern: str) -> None:
+def test_long_text_is_searched_in_bounded_time(pattern: str) -> None:
     patterns = Patterns((pattern,))
     assert fastest(lambda: patterns.found_in(LONG)) < SECONDS
 
 
 @pytest.mark.parametrize("pattern", EXPLODING)
 @pytest.mark.parametrize("ignore_case", [False, True])
-def test_what_is_looked_for_in_runs_is_found_at_once_or_not(pattern: str, ignore_case: bool) -> None:
+def test_search_in_runs_is_bounded_or_refused(pattern: str, ignore_case: bool) -> None:
     find = finder(f"/{pattern}/", ignore_case=ignore_case)
     assert fastest(lambda: find(LONG)) < SECONDS
 
 
 @pytest.mark.parametrize("pattern", [r"^sk-\d+", r"sk-\d+$", r"^sk-\d+$", r"\Ask-\d+\z"])
 @pytest.mark.parametrize("argument", ['"sk-1234"', '"ｓｋ-1234"', '["a", "sk-1234", "b"]'])
-def test_each_text_of_a_call_begins_and_ends(pattern: str, argument: str) -> None:
+def test_each_text_of_call_is_anchored(pattern: str, argument: str) -> None:
     judge = Judge(Policy(forbidden=(pattern,)))
     proof = verify(plan_of(f'S1: @LLM_ANALYZE ("first", key={argument}, task="last")'), judge)
     assert (Rule.FORBIDDEN, "key") in [(told.rule, told.argument) for told in proof.violations]
@@ -106,9 +106,7 @@ def test_each_text_of_a_call_begins_and_ends(pattern: str, argument: str) -> Non
     st.lists(st.text("sk-1_é ", max_size=6), min_size=1, max_size=4),
     st.sampled_from([r"\bsk", r"k\b", r"\Bk", r"s\B", r"\b1\b", r"\B-", r"-\b", r"(?i)\bS"]),
 )
-def test_a_word_begins_and_ends_beside_other_texts_where_it_does_alone(
-    texts: list[str], pattern: str
-) -> None:
+def test_word_boundaries_are_same_in_joined_texts(texts: list[str], pattern: str) -> None:
     patterns = Patterns((pattern,))
     assert not patterns.are_anchored
     found = [word for text in texts for word in patterns.found_in(text)]
@@ -116,7 +114,7 @@ def test_a_word_begins_and_ends_beside_other_texts_where_it_does_alone(
 
 
 @pytest.mark.parametrize("pattern", BACKWARDS)
-def test_a_pattern_that_must_go_back_is_not_looked_for(pattern: str) -> None:
+def test_backtracking_pattern_is_refused_in_search(pattern: str) -> None:
     with pytest.raises(JournalError, match="JRN085"):
         finder(f"/{pattern}/")
 
@@ -125,21 +123,19 @@ def test_a_pattern_that_must_go_back_is_not_looked_for(pattern: str) -> None:
     "piece", ["a", "a.", "a-", "www.", "//a.", "://", "](", "![", "<a ", "[", "(", "@a."]
 )
 @pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
-def test_the_links_of_a_text_are_found_in_time_that_grows_with_it(
-    read: Callable[[str], object], piece: str
-) -> None:
-    assert grows_with_the_text(read, "<{0}://x {0}", piece)
+def test_links_are_found_in_linear_time(read: Callable[[str], object], piece: str) -> None:
+    assert takes_linear_time(read, "<{0}://x {0}", piece)
 
 
-def test_an_answer_is_judged_in_time_that_grows_with_its_values() -> None:
-    assert grows_with_the_text(an_answer_of_values, "{0}", "a")
+def test_answer_is_judged_in_linear_time() -> None:
+    assert takes_linear_time(answer_of_values, "{0}", "a")
 
 
-def test_what_stands_at_the_end_of_a_long_text_is_found() -> None:
+def test_match_at_end_of_long_text_is_found() -> None:
     assert Patterns((r"(a+)+$", "x")).found_in(LONG[:-1]) == [r"(a+)+$"]
 
 
-def test_a_plan_with_a_long_argument_is_held_against_them_all() -> None:
+def test_plan_with_long_argument_is_checked_against_all_patterns() -> None:
     text = f'S1: @WEB_SEARCH (query="{LONG}")'
     proof = verify(plan_of(text), Policy(forbidden=(*EXPLODING, "a!$")))
     assert any("a!$" in str(violation) for violation in proof.violations)
@@ -150,7 +146,7 @@ def test_a_plan_with_a_long_argument_is_held_against_them_all() -> None:
 
 
 @pytest.mark.parametrize("pattern", BACKWARDS)
-def test_a_pattern_that_must_go_back_is_refused_when_it_is_read(user, pattern: str) -> None:
+def test_backtracking_pattern_is_refused_in_policy(user, pattern: str) -> None:
     Path("policy.toml").write_text(f"schema = 1\n[secrets]\npatterns = ['{pattern}']\n")
     told = user("policy", "check", "policy.toml")
     assert told.exit_code != 0

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.api.agents import AgentRules
 from callsheet.api.compiling import offered
 from callsheet.api.requirements import spec_lookup, take_in
+from callsheet.apps.cli.main import main
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import McpPool
@@ -43,7 +45,7 @@ def changed(tool: Any, **fields: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def tools(changeling):
-    """The two tools as the server first declares them."""
+    """The two tools as first declared by the server."""
     return copy.deepcopy(changeling.state["tools"])
 
 
@@ -59,7 +61,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_tool_that_has_changed_since_the_last_run_is_not_called(user, changeling, tools, change):
+def test_tool_changed_since_last_run_is_not_called(user, changeling, tools, change):
     plan = user.plan(PLAN)
     first = user("run", plan)
     assert (first.exit_code, first.stdout) == (0, "ok\n")
@@ -79,7 +81,7 @@ def test_a_tool_that_has_changed_since_the_last_run_is_not_called(user, changeli
     assert user("check", plan).exit_code == 0
 
 
-def test_other_orders_of_keys_and_of_tools_alarm_nobody(user, changeling, tools):
+def test_reordered_keys_and_tools_are_no_changes(user, changeling, tools):
     assert user("run", user.plan(PLAN)).exit_code == 0
     look, send = tools
     turned = json.loads(json.dumps(look, sort_keys=True))
@@ -90,7 +92,7 @@ def test_other_orders_of_keys_and_of_tools_alarm_nobody(user, changeling, tools)
     assert (said.exit_code, "TOL02" in said.stderr) == (0, False)
 
 
-def test_a_tool_that_comes_later_waits_for_approval_and_the_others_do_not(user, changeling, tools):
+def test_added_tool_waits_for_approval_and_others_do_not(user, changeling, tools):
     assert user("run", user.plan(PLAN)).exit_code == 0
     changeling.declare(*tools, {"name": "wipe", "inputSchema": {"type": "object"}})
     wipe = user.plan("S1: @WIPE ()")
@@ -103,7 +105,7 @@ def test_a_tool_that_comes_later_waits_for_approval_and_the_others_do_not(user, 
     assert user("run", user.plan("S1: @WIPE ()")).exit_code == 0
 
 
-def test_a_server_that_calls_itself_something_else_is_not_called(user, changeling, tools):
+def test_renamed_server_is_not_called(user, changeling, tools):
     assert user("run", user.plan(PLAN)).exit_code == 0
     changeling.declare(*tools, name="impostor")
     said = user("run", user.plan(PLAN))
@@ -112,7 +114,7 @@ def test_a_server_that_calls_itself_something_else_is_not_called(user, changelin
     assert "~ reports the name impostor 1, was changeling 1" in user("trust", "diff").stdout
 
 
-def test_another_version_is_said_once_and_kept(user, changeling, tools):
+def test_new_version_is_reported_once_and_recorded(user, changeling, tools):
     assert user("run", user.plan(PLAN)).exit_code == 0
     changeling.declare(*tools, version="2\u200b")
     said = user("run", user.plan(PLAN))
@@ -122,7 +124,7 @@ def test_another_version_is_said_once_and_kept(user, changeling, tools):
     assert user.json("trust", "list")["servers"][0]["reported"]["version"] == "2\u200b"
 
 
-def test_another_version_with_another_tool_is_not_kept(user, changeling, tools):
+def test_new_version_with_changed_tool_is_not_recorded(user, changeling, tools):
     user("run", user.plan(PLAN))
     look, send = tools
     changeling.declare(changed(look, description="other"), send, version="2")
@@ -130,7 +132,7 @@ def test_another_version_with_another_tool_is_not_kept(user, changeling, tools):
     assert user.json("trust", "list")["servers"][0]["reported"]["version"] == "1"
 
 
-def test_under_pinned_another_version_is_said_until_somebody_approves(user, changeling, tools):
+def test_pinned_mode_reports_new_version_until_approved(user, changeling, tools):
     user("run", user.plan(PLAN))
     assert user("trust", "approve", "hall", "--yes").exit_code == 0
     changeling.declare(*tools, version="2")
@@ -141,7 +143,7 @@ def test_under_pinned_another_version_is_said_until_somebody_approves(user, chan
     assert "TOL025" not in user("run", "--pinned", user.plan(PLAN)).stderr
 
 
-def test_the_difference_is_told_to_people_with_all_that_cannot_be_seen(user, changeling, tools):
+def test_difference_shown_to_people_includes_invisible_characters(user, changeling, tools):
     user("run", user.plan(PLAN))
     look, send = tools
     changeling.declare(changed(look, description="Looks a thing up.\u200b\x1b[8m"), send)
@@ -155,7 +157,7 @@ def test_the_difference_is_told_to_people_with_all_that_cannot_be_seen(user, cha
     assert [(t["name"], t["state"]) for t in server["tools"]] == [("look", "changed"), ("send", "same")]
 
 
-def test_under_pinned_only_what_was_approved_is_called(user, changeling):
+def test_pinned_mode_calls_only_approved_tools(user, changeling):
     plan = user.plan(PLAN)
     said = user("run", "--pinned", plan)
     assert said.exit_code == 3
@@ -169,7 +171,7 @@ def test_under_pinned_only_what_was_approved_is_called(user, changeling):
     assert changeling.calls == ["look", "look"]
 
 
-def test_pinned_in_the_configuration_file_counts_for_every_command(user):
+def test_pinned_setting_applies_to_every_command(user):
     config = user.folder / "home" / "config" / "callsheet" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text('trust = "pinned"\n')
@@ -179,7 +181,7 @@ def test_pinned_in_the_configuration_file_counts_for_every_command(user):
     assert (rows["LOOK"]["refusal"], rows["CALC"]["refusal"]) == ("TOL021", None)
 
 
-def test_what_is_revoked_is_not_called_until_it_is_approved_again(user, changeling):
+def test_revoked_tool_is_not_called_until_approved(user, changeling):
     plan = user.plan(PLAN)
     assert user("run", plan).exit_code == 0
     assert user.json("trust", "revoke", "hall")["revoked"] == ["hall/look", "hall/send"]
@@ -190,7 +192,7 @@ def test_what_is_revoked_is_not_called_until_it_is_approved_again(user, changeli
     assert changeling.calls == ["look", "look"]
 
 
-def test_a_person_is_asked_and_may_say_no(user, monkeypatch):
+def test_person_is_asked_and_may_decline(user, monkeypatch):
     assert user("trust", "approve", "hall").exit_code == 2  # nobody sits there
     monkeypatch.setattr("sys.stdin", None, raising=False)
     monkeypatch.setattr("callsheet.apps.cli.trust.decide._is_interactive", lambda: True)
@@ -205,7 +207,7 @@ def test_a_person_is_asked_and_may_say_no(user, monkeypatch):
     assert "nothing to approve" in user("trust", "approve", "hall", "--yes").stderr
 
 
-def test_what_nobody_knows_is_said(user):
+def test_unknown_server_or_tool_is_reported(user):
     said = user("trust", "approve", "hal/look", "--yes")
     assert (said.exit_code, "did you mean hall?" in said.stderr) == (2, True)
     said = user("trust", "approve", "hall/lok", "--yes")
@@ -213,7 +215,16 @@ def test_what_nobody_knows_is_said(user):
     assert user("trust", "revoke", "hall").exit_code == 2
 
 
-def test_the_same_name_for_another_command_is_another_server(user):
+def test_trust_without_configuration_names_the_option(user):
+    (user.folder / "mcp.json").unlink()
+    for command in (("diff",), ("approve", "--yes")):
+        said = CliRunner().invoke(main, ["trust", command[0], "hall/look", *command[1:]])
+        assert said.exit_code == 2
+        assert "no MCP server is called 'hall'" in said.stderr
+        assert "--mcp-config FILE" in said.stderr
+
+
+def test_same_name_with_other_command_is_other_server(user):
     assert user("run", user.plan(PLAN)).exit_code == 0
     servers = json.loads((user.folder / "mcp.json").read_text())
     servers["mcpServers"]["hall"]["args"] = ["-B", *servers["mcpServers"]["hall"]["args"]]
@@ -223,7 +234,7 @@ def test_the_same_name_for_another_command_is_another_server(user):
     assert len(json.loads(user.pins.read_text())["servers"]) == 2
 
 
-def test_a_pin_file_holds_no_secret_of_the_configuration(user):
+def test_pin_file_contains_no_secret_of_configuration(user):
     servers = json.loads((user.folder / "mcp.json").read_text())
     servers["mcpServers"]["hall"]["env"] = {"TOKEN": "canary-1"}
     servers["mcpServers"]["hall"]["args"].append("--token=canary-2")
@@ -245,7 +256,7 @@ def test_a_pin_file_holds_no_secret_of_the_configuration(user):
         ('{"schema": NaN, "servers": []}', "NaN"),
     ],
 )
-def test_a_wrong_pin_file_trusts_nothing(user, changeling, text, why):
+def test_invalid_pin_file_trusts_nothing(user, changeling, text, why):
     user.pins.parent.mkdir(parents=True)
     user.pins.write_text(text)
     said = user("run", user.plan(PLAN))
@@ -255,20 +266,20 @@ def test_a_wrong_pin_file_trusts_nothing(user, changeling, text, why):
     assert changeling.calls == []
 
 
-def test_a_pin_that_is_not_that_of_its_declaration_is_found(user):
+def test_pin_not_matching_declaration_is_detected(user):
     user("run", user.plan(PLAN))
     user.pins.write_text(user.pins.read_text().replace("Looks a thing up.", "Looks a thing up!"))
     assert "is not that of its declaration" in user("run", user.plan(PLAN)).stderr
 
 
-def test_what_cannot_be_kept_is_said_and_the_run_goes_on(user, monkeypatch):
+def test_unwritable_pin_is_reported_and_run_continues(user, monkeypatch):
     (user.folder / "away").symlink_to("nowhere")
     monkeypatch.setenv("CALLSHEET_PINS", "away/pins.json")
     said = user("run", user.plan(PLAN))
     assert (said.exit_code, "TOL023" in said.stderr) == (0, True)
 
 
-def test_a_difference_names_each_value_and_shows_a_long_text_where_it_begins():
+def test_difference_names_values_and_shows_long_text_where_it_differs():
     long = "a" * 500
     old = {"inputSchema": {"properties": {"a": {"type": "string"}}, "n": 1}, "description": long}
     new = {
@@ -286,8 +297,8 @@ def test_a_difference_names_each_value_and_shows_a_long_text_where_it_begins():
     assert differences({"_meta": {}}, many)[-1] == "… and 60 more"
 
 
-async def test_a_refused_tool_is_refused_by_every_part_that_could_call_or_tell_of_it(changeling, tmp_path):
-    """The check before a run comes first; whoever comes past it is stopped all the same."""
+async def test_refused_tool_is_refused_by_every_component(changeling, tmp_path):
+    """The check before a run comes first; later components refuse too."""
     registry = Registry()
     async with McpPool([changeling.config()], pins=PinKeeper(PinFile(tmp_path / "p"), pinned=True)) as pool:
         await pool.connect()
@@ -303,8 +314,8 @@ async def test_a_refused_tool_is_refused_by_every_part_that_could_call_or_tell_o
     assert AgentRules().default(readable) == ()
 
 
-def test_two_processes_that_see_a_server_first_keep_one_record(changeling, tmp_path):
-    """The one that comes second is held against what the first has kept, also if it had looked before."""
+def test_concurrent_first_uses_store_one_record(changeling, tmp_path):
+    """The second is compared with the record of the first, even if it looked before."""
     file = PinFile(tmp_path / "pins.json")
     identity = identity_of(changeling.config())
     first = SeenServer(identity, Reported("s", "1"), {"look": {"name": "look", "description": "a"}})
@@ -335,7 +346,7 @@ SERVER = st.builds(
 
 
 @given(st.lists(SERVER, max_size=3))
-def test_whatever_is_kept_is_read_back(servers):
+def test_records_round_trip(servers):
     pins = Pins()
     for server in servers:
         pins = pins.having(server)
@@ -343,7 +354,7 @@ def test_whatever_is_kept_is_read_back(servers):
 
 
 @given(DECLARATION, DECLARATION)
-def test_declarations_differ_in_words_exactly_if_their_pins_do(old, new):
+def test_declarations_differ_iff_pins_differ(old, new):
     lines = differences(old, new)
     assert bool(lines) == bool(changed_fields(old, new)) == (pin_of(old) != pin_of(new))
     assert all(line.isprintable() for line in lines)

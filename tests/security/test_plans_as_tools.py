@@ -109,7 +109,7 @@ GRAPH = {
         ("OWN", "", "$a", '"hi"', ""),
     ],
 )
-async def test_untrusted_data_is_kept_out_by_control(tmp_path, source, plan_id, to, text, code):
+async def test_control_keeps_untrusted_data_out(tmp_path, source, plan_id, to, text, code):
     nested = Nested(tmp_path)
     steps = f"S1: @{source} () > $a", nested.executes(plan_id or f'"{nested.plan}"', to, text)
     if code:
@@ -127,7 +127,7 @@ async def test_untrusted_data_is_kept_out_by_control(tmp_path, source, plan_id, 
     ("source", "goal", "code"),
     [("PAGE", '"send it"', ""), ("PAGE", "$a", "POL104"), ("SALARIES", "about $a", "POL103")],
 )
-async def test_a_goal_is_public_and_trusted(tmp_path, source, goal, code):
+async def test_goal_is_public_and_trusted(tmp_path, source, goal, code):
     nested = Nested(tmp_path, json.dumps(GRAPH))
     quoted = goal if goal[0] in '"$' else f'"{goal}"'
     steps = f"S1: @{source} () > $a", f"S2: @PLAN_CREATE_AND_EXECUTE (goal={quoted}) > $r"
@@ -139,7 +139,7 @@ async def test_a_goal_is_public_and_trusted(tmp_path, source, goal, code):
     assert bool(nested.sent) is (not code)
 
 
-async def test_an_inner_run_is_held_to_its_own_policy(tmp_path):
+async def test_inner_run_is_subject_to_own_policy(tmp_path):
     denied = INNER.replace("schema = 1", 'schema = 1\n[defaults]\ndeny = ["@SEND"]')
     nested = Nested(tmp_path, inner=denied)
     result = await nested.run(nested.executes(f'"{nested.plan}"', '"ann@example.org"', '"hi"'))

@@ -23,7 +23,7 @@ CONTEXT = CallContext("run", "S1.0.1")
 
 
 class Service:
-    """A listener that notes its requests and answers each with one text, or sends it on by its path."""
+    """A listener that records its requests and returns one text, or redirects by path."""
 
     def __init__(self, address: str, port: int = 0, *, answers: dict[str, str] | None = None) -> None:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -64,7 +64,7 @@ def private() -> Iterator[Service]:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What names resolve to: for each a list, whose first address is taken out as long as there are more."""
+    """The addresses of names: for each a list, whose first address is removed while there are more."""
     table: dict[str, list[str]] = {}
     loop = asyncio.BaseEventLoop
     original = loop.getaddrinfo
@@ -100,7 +100,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize("host", SPELLINGS)
-async def test_no_spelling_reaches_a_private_service(private, tmp_path, host):
+async def test_no_spelling_reaches_private_service(private, tmp_path, host):
     with pytest.raises(ToolFailed, match="is refused:"):
         await fetch(f"http://{host}:{private.port}/", tmp_path)
     assert private.seen == []
@@ -109,7 +109,7 @@ async def test_no_spelling_reaches_a_private_service(private, tmp_path, host):
 @pytest.mark.parametrize("url", ["http://127.0.0.1#@example.com:{}/", "http://127.0.0.1:{}?@example.com/",
     "http:\\\\127.0.0.1:{}/", "http:/127.0.0.1:{}/", "http:127.0.0.1:{}", " http://127.0.0.1:{}/ ",
     "http://127.0.0.1\t:{}/", "HTTP://127.1:{}/"])  # fmt: skip
-async def test_no_trick_with_the_other_parts_of_an_address_does(private, tmp_path, url):
+async def test_other_url_parts_do_not_reach_private_service(private, tmp_path, url):
     with pytest.raises(ToolFailed, match="is refused:"):
         await fetch(url.format(private.port), tmp_path)
     assert private.seen == []
@@ -126,7 +126,7 @@ async def test_no_trick_with_the_other_parts_of_an_address_does(private, tmp_pat
         ("router.example", "192.168.0.1"),
     ],
 )
-async def test_no_name_of_a_private_address_is_fetched(private, names, tmp_path, name, address):
+async def test_name_resolving_to_private_address_is_not_fetched(private, names, tmp_path, name, address):
     names[name] = [address]
     with pytest.raises(ToolFailed, match="which is not a public address"):
         await fetch(f"http://{name}:{private.port}/", tmp_path)
@@ -141,7 +141,7 @@ def locations(port: int) -> list[str]:
 
 
 @pytest.mark.parametrize("hops", [1, 3])
-async def test_no_redirect_on_any_hop_leads_to_a_private_service(private, names, tmp_path, hops):
+async def test_redirects_reach_no_private_service_on_any_hop(private, names, tmp_path, hops):
     names |= {"site.example": ["127.0.0.1"], "in.example": ["127.0.0.1"]}
     for location in locations(private.port):
         site = Service("127.0.0.1")
@@ -156,8 +156,8 @@ async def test_no_redirect_on_any_hop_leads_to_a_private_service(private, names,
         assert private.seen == [], location
 
 
-async def test_the_address_that_was_checked_is_the_one_that_is_reached(names, tmp_path):
-    """The name leads to another service when it is asked for a second time; nobody asks."""
+async def test_checked_address_is_connected(names, tmp_path):
+    """The second resolution would lead to another service; it does not happen."""
     try:
         good = Service("127.0.0.2")
     except OSError:
@@ -179,7 +179,7 @@ async def test_the_address_that_was_checked_is_the_one_that_is_reached(names, tm
         bad.close()
 
 
-async def test_no_proxy_of_the_environment_is_asked(private, tmp_path, monkeypatch, names):
+async def test_environment_proxy_is_ignored(private, tmp_path, monkeypatch, names):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{private.port}")
     names["site.example"] = ["127.0.0.1"]

@@ -41,18 +41,12 @@ from callsheet.store.records import Start
 QUICK = Limits(retry_delay=0.0)
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Any:
-    with Journal.open(tmp_path / "journal.db") as opened:
-        yield opened
-
-
 def fail(args: dict[str, Any]) -> JSON:
     raise ValueError("no")
 
 
 async def refused(journal: Journal, text: str, limits: Limits = QUICK, **tools: Any) -> Refusal:
-    """The limit that a run ends at; what is left of it is whole, and a resume finds the same end."""
+    """The limit that ends a run; its journal is intact, and a resume finds the same end."""
     ports = Ports(route_to(tools))
     outcome = await start_run(plan_of(text), ports, Launch(FACTS, limits=limits), journal, "run")
     assert outcome.result is not None
@@ -64,7 +58,7 @@ async def refused(journal: Journal, text: str, limits: Limits = QUICK, **tools: 
 
 
 def simulated(text: str, answer: Callable[[CallTool], Event]) -> Refusal:
-    """The limit that a run ends at in virtual time, with the limits as they are."""
+    """The limit that ends a run in virtual time with default limits."""
 
     def respond(command: Command) -> tuple[float, Event]:
         assert isinstance(command, CallTool)
@@ -78,7 +72,7 @@ def simulated(text: str, answer: Callable[[CallTool], Event]) -> Refusal:
 CIRCLE = 'S1: @READ ("x") > $a\nS2: GOTO S1'
 
 
-async def test_a_circle_ends(journal: Journal) -> None:
+async def test_jump_cycle_ends(journal: Journal) -> None:
     found = await refused(journal, CIRCLE, replace(QUICK, max_steps=200), READ="x")
     assert (found.budget, found.limit) == ("max_steps", 200)
 
@@ -86,13 +80,13 @@ async def test_a_circle_ends(journal: Journal) -> None:
 @pytest.mark.parametrize(
     ("text", "limit"), [(CIRCLE, ("max_repeats", 1_000)), ("S1: GOTO S1", ("max_steps", 10_000))]
 )
-def test_a_circle_ends_also_with_the_limits_as_they_are(text: str, limit: tuple[str, int]) -> None:
+def test_jump_cycle_ends_with_default_limits(text: str, limit: tuple[str, int]) -> None:
     found = simulated(text, lambda command: Succeeded(command.key, "x"))
     assert (found.budget, found.limit) == limit
 
 
 @pytest.mark.parametrize("then", ["", " ON_FAIL GOTO S1"])
-async def test_a_loop_over_a_million_items_calls_nothing(journal: Journal, then: str) -> None:
+async def test_loop_over_million_items_makes_no_calls(journal: Journal, then: str) -> None:
     called: list[Any] = []
     million = f"[{','.join('1' * 1_000_000)}]"
     plan = f'S1: @READ ("all") > $all\nS2: ?FOREACH ($one IN $all) THEN @WRITE ($one) > $r{then}'
@@ -101,13 +95,13 @@ async def test_a_loop_over_a_million_items_calls_nothing(journal: Journal, then:
     assert called == []
 
 
-async def test_a_hundred_thousand_retries_end_at_the_calls(journal: Journal) -> None:
+async def test_hundred_thousand_retries_end_at_call_limit(journal: Journal) -> None:
     plan = 'S1: @READ ("x") > $a ON_FAIL @RETRY(100000)'
     found = await refused(journal, plan, replace(QUICK, max_calls=50), READ=fail)
     assert (found.budget, found.used) == ("max_calls", 50)
 
 
-def test_a_hundred_thousand_retries_wait_no_longer_than_an_hour_in_all() -> None:
+def test_hundred_thousand_retries_wait_at_most_one_hour() -> None:
     plan = 'S1: @READ ("x") > $a ON_FAIL @RETRY(100000)'
     found = simulated(plan, lambda command: Failed(command.key, "no"))
     assert (found.budget, found.limit) == ("max_waiting", 3600.0)
@@ -124,7 +118,7 @@ class Planner:
         return plan_of('S1: @READ ("again") > $a\nS2: RE-PLAN ("and again")'), FACTS
 
 
-async def test_plans_that_ask_for_plans_end_and_a_resume_asks_for_no_more(journal: Journal) -> None:
+async def test_recursive_replans_end_and_resume_grants_no_more(journal: Journal) -> None:
     planner = Planner()
     tools = {"READ": "x"}
     ports = Ports(route_to(tools), compiler=planner)
@@ -143,9 +137,7 @@ async def test_plans_that_ask_for_plans_end_and_a_resume_asks_for_no_more(journa
     assert planner.asked == 3
 
 
-async def test_pictures_that_a_server_sends_count_although_they_lie_beside_the_value(
-    changeling: Any, tmp_path: Path
-) -> None:
+async def test_images_of_server_count_against_byte_limit(changeling: Any, tmp_path: Path) -> None:
     picture = {"type": "image", "data": b64encode(bytes(600_000)).decode(), "mimeType": "image/png"}
     changeling.answer(look={"content": [picture]})
     runtime = Runtime(
@@ -163,7 +155,7 @@ async def test_pictures_that_a_server_sends_count_although_they_lie_beside_the_v
     assert (await runtime.resume(result.run_id)).usage.bytes == result.usage.bytes
 
 
-async def test_a_server_that_asks_without_end_fills_no_memory(changeling: Any, tmp_path: Path) -> None:
+async def test_endless_server_requests_use_bounded_memory(changeling: Any, tmp_path: Path) -> None:
     """The SDK keeps a task for each request of a server until its answer is written."""
     changeling.answer(look="flood")
     most = 0
@@ -182,7 +174,7 @@ async def test_a_server_that_asks_without_end_fills_no_memory(changeling: Any, t
     assert most < 250
 
 
-async def test_requests_wait_for_room_and_for_nothing_that_never_comes(
+async def test_requests_wait_only_for_bounded_queue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(backpressure, "_PATIENCE", 0.05)

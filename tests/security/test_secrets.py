@@ -26,7 +26,7 @@ def run(user: Any) -> Any:
     return user("run", "plan.ltp", "--run-id", "run", "--journal", "kept/journal.db")
 
 
-def test_a_server_sees_what_is_configured_for_it_and_no_more(told: Any) -> None:
+def test_server_sees_only_its_configured_environment(told: Any) -> None:
     told.changeling.answer(look="environment")
     seen = run(told).stdout.split()
     assert "SERVER_KEY" in seen
@@ -37,7 +37,7 @@ def test_a_server_sees_what_is_configured_for_it_and_no_more(told: Any) -> None:
 @pytest.mark.parametrize(
     "wrong", [{}, {"command": "no-such-program"}, {"args": ["-c", "raise SystemExit(3)"]}]
 )
-def test_no_secret_stands_in_any_output_or_any_file_that_is_written(told: Any, wrong: dict[str, Any]) -> None:
+def test_no_secret_is_in_output_or_written_files(told: Any, wrong: dict[str, Any]) -> None:
     table = json.loads(Path("mcp.json").read_text())
     table["mcpServers"]["hall"] |= wrong
     Path("mcp.json").write_text(json.dumps(table))
@@ -51,8 +51,8 @@ def test_no_secret_stands_in_any_output_or_any_file_that_is_written(told: Any, w
     assert [path for path in written if CANARY.encode() in path.read_bytes()] == []
 
 
-def test_a_journal_can_be_read_by_its_owner_only(told: Any) -> None:
-    """It holds what plans and tools said, as they said it."""
+def test_journal_is_readable_by_owner_only(told: Any) -> None:
+    """It contains the output of plans and tools."""
     run(told)
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in Path("kept").rglob("*")}
     assert Path("kept/journal.db") in modes

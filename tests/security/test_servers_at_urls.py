@@ -72,14 +72,14 @@ class Site:
         self._thread.start()
 
     def redirect(self, method: str) -> tuple[int, dict[str, str], bytes] | None:
-        """The answer that sends a request elsewhere, if this one is to be."""
+        """The redirect response for a request, if it is to be redirected."""
         if method not in self.redirects:
             return None
         status, location = self.redirects[method]
         return status, {"Location": location}, b""
 
     def reply(self, message: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        """The answer to a message of MCP."""
+        """The response to an MCP message."""
         method = message["method"]
         if method in self.bodies:
             return 200, *self.bodies[method]
@@ -104,7 +104,7 @@ class Site:
 
     @property
     def asked(self) -> list[str]:
-        """What was asked, in its order."""
+        """The requests, in order."""
         return [what for what, _ in self.seen]
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class Site:
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """The server that is configured."""
+    """The configured server."""
     made = Site()
     yield made
     made.close()
@@ -123,7 +123,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def other() -> Iterator[Site]:
-    """A service at another address of this machine, which nobody has configured."""
+    """A service at another address of this machine that is not configured."""
     made = Site()
     yield made
     made.close()
@@ -138,7 +138,7 @@ async def run(site: Site, tmp_path: Path, plan: str = PLAN, **more: Any) -> Any:
         return await runtime.run(plan, run_id="run", **more)
 
 
-async def test_what_is_configured_goes_with_every_request(site, other, tmp_path):
+async def test_configured_headers_are_sent_with_every_request(site, other, tmp_path):
     result = await run(site, tmp_path)
     assert result.response == "ok"
     assert {headers["Authorization"] for _, headers in site.seen} == {TOKEN}
@@ -148,9 +148,7 @@ async def test_what_is_configured_goes_with_every_request(site, other, tmp_path)
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("method", ["initialize", "tools/list"])
-async def test_a_server_that_sends_elsewhere_at_the_start_is_not_followed(
-    site, other, tmp_path, method, status
-):
+async def test_redirect_at_start_is_not_followed(site, other, tmp_path, method, status):
     site.redirects[method] = status, other.url
     with pytest.raises(CallsheetError) as caught:
         await run(site, tmp_path)
@@ -159,7 +157,7 @@ async def test_a_server_that_sends_elsewhere_at_the_start_is_not_followed(
 
 
 @pytest.mark.parametrize("status", [302, 307])
-async def test_a_call_that_is_sent_elsewhere_is_in_doubt(site, other, tmp_path, status):
+async def test_redirected_call_is_in_doubt(site, other, tmp_path, status):
     site.redirects["tools/call"] = status, other.url
     result = await run(site, tmp_path)
     assert other.seen == []
@@ -170,7 +168,7 @@ async def test_a_call_that_is_sent_elsewhere_is_in_doubt(site, other, tmp_path, 
 @pytest.mark.parametrize(
     "location", ["http://169.254.169.254/latest", "http://me:pw@{}/mcp", "file:///etc/passwd"]
 )
-async def test_no_other_place_is_asked_either(site, other, tmp_path, location):
+async def test_other_origins_are_not_contacted(site, other, tmp_path, location):
     site.redirects["tools/call"] = (
         307,
         location.format(other.url.removeprefix("http://").removesuffix("/mcp")),
@@ -180,14 +178,14 @@ async def test_no_other_place_is_asked_either(site, other, tmp_path, location):
     assert "root:" not in str(result.variables)
 
 
-async def test_a_path_of_the_same_server_is(site, other, tmp_path):
+async def test_same_origin_path_redirect_is_followed(site, other, tmp_path):
     site.redirects["tools/call"] = 307, "/elsewhere"
     await run(site, tmp_path)
     assert site.asked.count("tools/call") > 1
     assert other.seen == []
 
 
-async def test_a_server_of_the_older_transport_is_not_followed_either(site, other, tmp_path):
+async def test_redirect_of_sse_transport_is_not_followed(site, other, tmp_path):
     site.redirects["GET"] = 307, other.url
     with pytest.raises(CallsheetError):
         async with Runtime(mcp=[config(site, sse=True)], data=tmp_path) as runtime:
@@ -196,7 +194,7 @@ async def test_a_server_of_the_older_transport_is_not_followed_either(site, othe
     assert other.seen == []
 
 
-async def test_an_address_in_an_answer_is_not_fetched(site, other, tmp_path):
+async def test_url_in_answer_is_not_fetched(site, other, tmp_path):
     site.result = {
         "content": [
             {"type": "resource_link", "uri": other.url, "name": "x"},
@@ -222,7 +220,7 @@ EVENTS = {"Content-Type": "text/event-stream"}
     ],
     ids=["JSON", "an event", "an event of another server"],
 )
-async def test_an_answer_that_is_too_long_has_failed_for_good(site, tmp_path, monkeypatch, headers, body):
+async def test_oversized_answer_fails_permanently(site, tmp_path, monkeypatch, headers, body):
     monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)
     site.bodies["tools/call"] = headers, body
     result = await run(site, tmp_path, "S1: @LOOK () > $a ON_FAIL @RETRY(3) GOTO S2\nS2: @RESPOND ($a)")
@@ -233,7 +231,7 @@ async def test_an_answer_that_is_too_long_has_failed_for_good(site, tmp_path, mo
         assert journal.verify("run") is None
 
 
-async def test_a_large_answer_is_taken_as_an_event_too(site, tmp_path):
+async def test_large_answer_is_accepted_as_event(site, tmp_path):
     text = "x" * (3 << 20)
     said = {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": text}]}}
     site.bodies["tools/call"] = EVENTS, b"data: " + json.dumps(said).encode() + b"\n\n"
@@ -246,11 +244,9 @@ async def test_a_large_answer_is_taken_as_an_event_too(site, tmp_path):
         ({**JSON, "Content-Encoding": "gzip"}, gzip.compress(LONG), "compressed"),
         (EVENTS, b'data: {"method": "notifications/x", "params": "' + LONG, "an event is longer than 1 MiB"),
     ],
-    ids=["packed", "no answer"],
+    ids=["compressed", "no answer"],
 )
-async def test_what_may_be_no_answer_and_is_too_long_is_in_doubt(
-    site, tmp_path, monkeypatch, headers, body, why
-):
+async def test_oversized_ambiguous_response_is_in_doubt(site, tmp_path, monkeypatch, headers, body, why):
     monkeypatch.setattr(transport, "_MAX_MESSAGE", 1 << 20)
     site.bodies["tools/call"] = headers, body
     result = await run(site, tmp_path)
@@ -260,7 +256,7 @@ async def test_what_may_be_no_answer_and_is_too_long_is_in_doubt(
         assert journal.verify("run") is None
 
 
-async def test_the_token_stands_in_no_journal_and_no_error(site, other, tmp_path):
+async def test_token_is_in_no_journal_and_no_error(site, other, tmp_path):
     site.redirects["tools/call"] = 307, other.url
     result = await run(site, tmp_path)
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
@@ -311,8 +307,8 @@ class Modern(Site):
         ({"type": "string"}, "other headers"),
     ],
 )
-async def test_a_call_that_was_refused_for_its_headers_is_not_sent_again_with_others(tmp_path, schema, said):
-    """The SDK lists the tools again by itself, and puts arguments where the new declaration wants them."""
+async def test_call_refused_for_headers_is_not_retried_with_others(tmp_path, schema, said):
+    """The SDK lists the tools again by itself, and places arguments by the new declaration."""
     site = Modern(schema)
     try:
         result = await run(site, tmp_path, 'S1: @LOOK (q="herring") > $a\nS2: @RESPOND ($a)')
@@ -323,7 +319,7 @@ async def test_a_call_that_was_refused_for_its_headers_is_not_sent_again_with_ot
     assert not any("herring" in value for _, headers in site.seen for value in headers.values())
 
 
-async def test_the_end_of_a_session_is_told_to_the_server_and_not_waited_for(site, tmp_path):
+async def test_session_end_is_sent_and_not_awaited(site, tmp_path):
     site.session = {"Mcp-Session-Id": "s1"}
     site.ends.clear()
     begun = time.monotonic()

@@ -20,7 +20,7 @@ LOOKS = f'{WAITS}S2: @LOOK (thing="x") > $a\nS3: @RESPOND ($a)'
 
 
 class Servers:
-    """Two servers, `fs` and `other`, a policy on their tools, and one run that stops and goes on."""
+    """Two servers, `fs` and `other`, a policy on their tools, and one run that stops and is resumed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class Servers:
         )
 
     async def stop(self, plan: str, policy: Path | None) -> None:
-        """Begin a run that waits for a person."""
+        """Start a run that waits for a person."""
         async with self.runtime(policy) as runtime:
             assert (await runtime.run(plan, run_id="run")).status is RunStatus.WAITING
 
@@ -62,7 +62,7 @@ def servers(tmp_path: Path) -> Servers:
 
 
 @pytest.mark.parametrize("is_under_a_policy", [True, False])
-async def test_the_same_declaration_on_another_server_is_another_tool(servers, is_under_a_policy):
+async def test_same_declaration_on_other_server_is_other_tool(servers, is_under_a_policy):
     policy = servers.policy(f'[tools."mcp:fs/look"]\n{QUIET}') if is_under_a_policy else None
     await servers.stop(LOOKS, policy)
     servers.fs.declare(SEND)
@@ -74,7 +74,7 @@ async def test_the_same_declaration_on_another_server_is_another_tool(servers, i
 
 
 @pytest.mark.parametrize("is_under_a_policy", [True, False])
-async def test_a_server_does_not_take_the_calls_of_a_python_tool_that_is_gone(servers, is_under_a_policy):
+async def test_server_does_not_replace_missing_python_tool(servers, is_under_a_policy):
     def look(thing: str) -> str:
         return f"{thing} seen here"
 
@@ -90,7 +90,7 @@ async def test_a_server_does_not_take_the_calls_of_a_python_tool_that_is_gone(se
         assert (await runtime.resume("run")).response == "x seen here"
 
 
-async def test_a_run_goes_on_with_the_server_it_was_started_with_whatever_else_that_offers(servers):
+async def test_resumed_run_uses_its_original_server(servers):
     policy = servers.policy(f'[tools."mcp:fs/look"]\n{QUIET}')
     await servers.stop(LOOKS, policy)
     servers.fs.declare(SEND, LOOK)
@@ -98,7 +98,7 @@ async def test_a_run_goes_on_with_the_server_it_was_started_with_whatever_else_t
     assert servers.fs.calls == ["look"]
 
 
-async def test_who_accepts_changed_tools_does_not_change_the_pins_of_the_policy(servers):
+async def test_accepting_changed_tools_does_not_change_policy_pins(servers):
     pinned = f'[tools."mcp:fs/look"]\n{QUIET}pin = "{pin_of(LOOK)}"\n'
     policy = servers.policy(pinned)
     await servers.stop(LOOKS, policy)
@@ -111,7 +111,7 @@ async def test_who_accepts_changed_tools_does_not_change_the_pins_of_the_policy(
     assert (await servers.go_on(policy, **terms)).response == "ok"
 
 
-async def test_a_run_whose_policy_was_renewed_is_held_by_the_pins_of_the_new_one(servers):
+async def test_run_with_renewed_policy_uses_pins_of_new_policy(servers):
     pinned = f'[tools."mcp:fs/look"]\n{QUIET}pin = "{pin_of(LOOK)}"\n'
     plan = f'{WAITS}S2: @ASK_HUMAN ("and now?") > $more\nS3: @LOOK (thing="x") > $a\nS4: @RESPOND ($a)'
     policy = servers.policy(pinned)
@@ -124,7 +124,7 @@ async def test_a_run_whose_policy_was_renewed_is_held_by_the_pins_of_the_new_one
     assert (await servers.go_on(policy, accept_changed_tools=True)).response == "ok"
 
 
-async def test_a_new_plan_of_a_resumed_run_finds_the_tools_that_the_policy_describes(servers):
+async def test_new_plan_of_resumed_run_finds_tools_of_policy(servers):
     policy = servers.policy(f'[tools."mcp:fs/look"]\n{QUIET}[dynamic]\nreplan = {{ max = 1 }}\n')
     plan = f'{WAITS}S2: RE-PLAN ("look")'
 
@@ -152,7 +152,7 @@ async def test_a_new_plan_of_a_resumed_run_finds_the_tools_that_the_policy_descr
         (f'[tools."mcp:other/send"]\n{QUIET}', ""),
     ],
 )
-async def test_a_new_plan_is_held_by_what_the_policy_says_of_servers_tools(servers, text, says):
+async def test_new_plan_is_subject_to_policy_of_server_tools(servers, text, says):
     policy = servers.policy(f"{text}[dynamic]\nreplan = {{ max = 1 }}\n")
 
     def again(_: object) -> str:

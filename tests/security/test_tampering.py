@@ -18,7 +18,7 @@ OTHER = "(SELECT number << 32 FROM runs WHERE run_id = 'two')"
 
 @pytest.fixture
 def recorded(user: Any) -> Any:
-    """Two runs that have ended, whose heads stand in `heads.jsonl`."""
+    """Two ended runs whose heads are recorded in `heads.jsonl`."""
     plan = user.plan('S1: @LOOK (thing="x") > $a', "S2: @RESPOND ($a)")
     for run_id in ("one", "two"):
         assert user("run", plan, "--run-id", run_id, "--journal", "journal.db").exit_code == 0
@@ -27,7 +27,7 @@ def recorded(user: Any) -> Any:
 
 
 def change(*statements: str) -> None:
-    """Change the file, as somebody who can write it would."""
+    """Change the file like a person with write access."""
     database = sqlite3.connect("journal.db")
     for statement in statements:
         assert database.execute(statement.format(base=BASE, other=OTHER)).rowcount > 0
@@ -36,7 +36,7 @@ def change(*statements: str) -> None:
 
 
 def verified(user: Any) -> Any:
-    """What `runs verify` says of the runs and of the noted heads."""
+    """The output of `runs verify` for the runs and the recorded heads."""
     return user.json("runs", "verify", "--anchor", "heads.jsonl", "--journal", "journal.db")
 
 
@@ -44,7 +44,7 @@ def bad_events(said: Any) -> dict[str, int]:
     return {run["run_id"]: run["event"] for run in said["runs"] if not run["ok"]}
 
 
-def test_what_nobody_has_changed_is_whole(recorded: Any) -> None:
+def test_unmodified_journal_is_intact(recorded: Any) -> None:
     said = verified(recorded)
     assert (said["ok"], bad_events(said), [anchor["ok"] for anchor in said["anchors"]]) == (
         True,
@@ -77,15 +77,15 @@ def test_what_nobody_has_changed_is_whole(recorded: Any) -> None:
     ],
     ids=["edited", "another time", "deleted", "swapped", "from another run"],
 )
-def test_the_first_bad_event_is_named(recorded: Any, statements: list[str], event: int) -> None:
+def test_first_bad_event_is_named(recorded: Any, statements: list[str], event: int) -> None:
     change(*statements)
     said = verified(recorded)
     assert said["ok"] is False
     assert bad_events(said)["one"] == event
 
 
-def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -> None:
-    """The run's row is changed too: all that is left is a chain of its own, of a run that goes on."""
+def test_carefully_truncated_tail_is_detected_by_head(recorded: Any) -> None:
+    """The row of the run is changed too: the rest is a valid chain of an unended run."""
     last = "WHERE id >> 32 = {base} >> 32 ORDER BY id DESC LIMIT 1"
     change(
         f"DELETE FROM events WHERE id = (SELECT id FROM events {last})",
@@ -97,14 +97,14 @@ def test_a_tail_that_was_cut_off_with_care_is_found_by_its_head(recorded: Any) -
     assert [anchor["ok"] for anchor in said["anchors"]] == [False, True]
 
 
-def test_a_plan_that_was_changed_is_found_and_not_told(recorded: Any) -> None:
+def test_modified_plan_is_detected_and_not_shown(recorded: Any) -> None:
     change("UPDATE plans SET body = CAST(replace(CAST(body AS TEXT), '\"x\"', '\"y\"') AS BLOB)")
     assert bad_events(verified(recorded)) == {"one": 1, "two": 1}
     shown = recorded("show", "one", "--journal", "journal.db")
     assert (shown.exit_code, "is not what was written" in shown.stderr) == (1, True)
 
 
-def test_a_history_that_was_written_anew_is_found_by_its_head(recorded: Any) -> None:
+def test_rewritten_history_is_detected_by_head(recorded: Any) -> None:
     for file in Path().glob("journal.db*"):
         if file.is_file():
             file.unlink()

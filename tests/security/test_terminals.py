@@ -48,7 +48,7 @@ S3: @RESPOND ($a)"""
 
 
 def on_terminal(lines: list[list[str]]) -> list[str]:
-    """What each of the command lines writes to a terminal."""
+    """The terminal output of each of the command lines."""
     ours, theirs = pty.openpty()
     said: list[bytes] = []
 
@@ -74,7 +74,7 @@ def on_terminal(lines: list[list[str]]) -> list[str]:
 
 
 def written(user: Any) -> None:
-    """Files and runs that are as hostile as they can be made."""
+    """Files and runs with as hostile content as possible."""
     changeling = user.changeling
     changeling.declare(LOOK | {"description": HOSTILE, "title": HOSTILE}, SEND, name=HOSTILE, version=HOSTILE)
     changeling.answer(look=HOSTILE)
@@ -176,7 +176,7 @@ SHOWING: list[list[str]] = [
 ]
 
 
-def test_a_terminal_obeys_nothing_of_it_whatever_shows_it(user):
+def test_terminal_executes_no_control_sequence_in_any_output(user):
     written(user)
     told = dict(zip(map(" ".join, SHOWING), on_terminal(SHOWING), strict=True))
     assert {line: found for line, text in told.items() if (found := set(OBEYED) & set(text))} == {}

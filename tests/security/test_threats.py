@@ -37,7 +37,7 @@ TESTED = (
 
 
 def rows() -> dict[str, tuple[str, str]]:
-    """The table of threats: what is done, and the names of tests, by threat."""
+    """The table of threats: the defence and the names of tests, by threat."""
     table = PAGE.partition("\n## Threats and tests\n")[2].partition("\n## ")[0]
     cells = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("| ")]
     return {name.strip(): (done.strip(), tests) for name, done, tests in cells[1:]}
@@ -46,12 +46,12 @@ def rows() -> dict[str, tuple[str, str]]:
 ROWS = rows()
 
 
-def test_there_is_a_line_for_each_threat() -> None:
+def test_every_threat_has_row() -> None:
     assert set(ROWS) == set(TESTED)
 
 
 @pytest.mark.parametrize("threat", TESTED)
-def test_what_is_done_is_tested_by_tests_that_are_there(threat: str) -> None:
+def test_named_tests_exist(threat: str) -> None:
     done, named = ROWS[threat]
     tests = re.findall(r"`(tests/[^`]+)`", named)
     assert done
@@ -66,7 +66,7 @@ def test_what_is_done_is_tested_by_tests_that_are_there(threat: str) -> None:
         assert found, test
 
 
-def test_ports_are_opened_in_a_few_known_places_alone() -> None:
+def test_ports_are_opened_only_in_known_modules() -> None:
     opens = re.compile(
         r"\b(?:start_server|start_unix_server|create_server|HTTPServer|uvicorn|\.listen\(\d|\.bind\(\()"
     )
@@ -84,11 +84,11 @@ def test_ports_are_opened_in_a_few_known_places_alone() -> None:
     ]
 
 
-def test_the_other_places_that_the_page_names_are_there() -> None:
+def test_other_paths_named_by_page_exist() -> None:
     rest = PAGE.partition("\n## Threats and tests\n")[2]
     assert [name for name in re.findall(r"`(tests/[\w/.]+)", rest) if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("page", ["docs/policy.md", "docs/trust.md", "README.md"])
-def test_the_page_is_found_from_where_one_reads(page: str) -> None:
+def test_page_is_linked_from_overviews(page: str) -> None:
     assert "security.md)" in (ROOT / page).read_text("utf-8")

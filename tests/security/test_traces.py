@@ -39,7 +39,7 @@ async def run(path: Path) -> None:
     await runtime.resume("r")
 
 
-async def test_values_texts_of_errors_questions_and_names_of_people_stay_here(tmp_path: Path) -> None:
+async def test_values_error_texts_questions_and_person_names_are_not_exported(tmp_path: Path) -> None:
     await run(tmp_path / "j.db")
     with Journal.open_to_read(tmp_path / "j.db") as journal:
         assert MARK in repr(list(journal.events("r")))
@@ -51,9 +51,7 @@ async def test_values_texts_of_errors_questions_and_names_of_people_stay_here(tm
         assert MARK in json.dumps(provenance_of(journal, "r", content=True))
 
 
-async def test_the_key_of_a_collector_is_sent_and_never_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_collector_key_is_sent_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLLECTOR_AUTH", MARK)
     collector = Collector()
     try:

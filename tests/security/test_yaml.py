@@ -23,7 +23,7 @@ PLAN = """steps:
 
 
 def value_of(written: str) -> object:
-    """The value of an argument that is written so in YAML."""
+    """The value of an argument written so in YAML."""
     plan = parse_dag(PLAN.format(written), is_yaml=True).require()
     action = plan.steps[0].action
     assert isinstance(action, Call)
@@ -39,8 +39,8 @@ def codes(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("levels", [9, 200])
-def test_a_bomb_of_aliases_is_refused_at_once(levels):
-    """Written out, nine levels are 387 million values; two hundred are beyond counting."""
+def test_alias_bomb_is_refused_at_once(levels):
+    """Expanded, nine levels are 387 million values; two hundred are uncountable."""
     bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
     bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, levels))
     parse_dag("a: 1", is_yaml=True)  # the reader is imported
@@ -50,8 +50,8 @@ def test_a_bomb_of_aliases_is_refused_at_once(levels):
 
 
 @pytest.mark.parametrize("written", ["&x [1]\n    w: *x", "&x [1]", "&x 1", "*x", "{a: *x}"])
-def test_a_value_used_twice_by_an_alias_is_refused_however_small(written):
-    """A name for a value is refused where it is given as well as where it is used."""
+def test_aliases_are_refused_at_any_size(written):
+    """An anchor is refused at its definition as well as at its use."""
     assert codes(PLAN.format(written)) == {"DAG007"}
 
 
@@ -71,12 +71,12 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("written", [*TEXTS, "null_", "nan", "inf", "012", "007", "00"])
-def test_what_other_readers_make_something_of_stays_a_text(written):
+def test_implicit_types_stay_text(written):
     assert value_of(written) == written
 
 
 @pytest.mark.parametrize("written", ["0o14", "0x1F", "0b11", "1_000", "+1", ".5", ".inf", "-.INF", ".nan"])
-def test_a_number_that_readers_take_differently_is_refused_and_not_guessed(written):
+def test_ambiguous_number_is_refused(written):
     assert codes(PLAN.format(written)) == {"DAG008"}
     assert value_of(f'"{written}"') == written
 
@@ -94,7 +94,7 @@ def test_a_number_that_readers_take_differently_is_refused_and_not_guessed(writt
         "!!str 1",
     ],
 )
-def test_no_tag_makes_anything(written, tmp_path, monkeypatch):
+def test_tags_create_no_objects(written, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "DAG007" in codes(PLAN.format(written))
     assert list(tmp_path.iterdir()) == []
@@ -112,13 +112,13 @@ def test_no_tag_makes_anything(written, tmp_path, monkeypatch):
         ("{<<: {a: 1}}", "DAG007"),
     ],
 )
-def test_depth_and_size_are_bounded(written, code):
+def test_depth_and_size_are_limited(written, code):
     found = []
     assert seconds(lambda: found.append(codes(PLAN.format(written)))) < 2
     assert code in found[0]
 
 
-def test_a_file_is_read_alike(tmp_path: Path):
+def test_files_are_read_equally(tmp_path: Path):
     path = tmp_path / "plan.yaml"
     path.write_text("a: &a [1]\nb: *a\n" + PLAN.format("no"))
     with pytest.raises(CallsheetError, match="DAG007"):

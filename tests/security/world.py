@@ -56,7 +56,7 @@ POLICY = Policy(
 
 @dataclass
 class World:
-    """Where runs of these tests act. `sent` is what came to the outside, `paid` what was paid."""
+    """The world of the runs of these tests. `sent` is what left, `paid` what was paid."""
 
     folder: Path
     journal: Journal

@@ -8,7 +8,7 @@ from callsheet.store.commit_rate import ENOUGH, NEAR, CommitRate
 
 
 def _quick(*gaps: float) -> list[bool]:
-    """What is said of each commit, the first and those that come so many seconds after one another."""
+    """The verdict for each commit, with these seconds between them."""
     now = 100.0
 
     def clock() -> float:
@@ -22,14 +22,14 @@ def _quick(*gaps: float) -> list[bool]:
     return said
 
 
-def test_commits_count_as_quick_only_after_many_quick_ones() -> None:
+def test_rate_is_high_only_after_many_quick_commits() -> None:
     assert _quick(*repeat(NEAR / 2, ENOUGH + 3)) == [False] * ENOUGH + [True] * 4
 
 
-def test_a_late_commit_resets_the_rate() -> None:
+def test_late_commit_resets_rate() -> None:
     gaps = chain(repeat(0.0, ENOUGH), [2 * NEAR], repeat(0.0, ENOUGH))
     assert _quick(*gaps) == [False] * ENOUGH + [True] + [False] * ENOUGH + [True]
 
 
-def test_commits_far_apart_are_never_quick() -> None:
+def test_distant_commits_are_never_quick() -> None:
     assert not any(_quick(*repeat(2 * NEAR, 100)))

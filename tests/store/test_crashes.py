@@ -18,7 +18,7 @@ Spawn = Callable[[str], "subprocess.Popen[str]"]
 
 
 def _check(path: Path, told: int) -> None:
-    """The chain is whole, without gaps, has at least the `told` events, and can be carried on."""
+    """The chain is intact, without gaps, has at least the `told` events, and can be continued."""
     with Journal.open(path) as journal:
         seqs = [event.seq for event in journal.events("r")] if journal.runs() else []
         assert seqs == list(range(1, len(seqs) + 1))
@@ -35,12 +35,12 @@ def _check(path: Path, told: int) -> None:
 
 
 def _told(lines: list[str]) -> int:
-    """The highest number on a line that a full stop ends; the last line may have been cut short."""
+    """The highest number on a line that ends with a full stop; the last line may be truncated."""
     return max(int(line.strip()[:-1]) for line in lines if line.strip().endswith("."))
 
 
 @pytest.mark.parametrize("last", [1, 2, 3, 7])
-def test_killed_right_after_a_commit(path: Path, spawn: Spawn, last: int) -> None:
+def test_kill_right_after_commit_loses_nothing(path: Path, spawn: Spawn, last: int) -> None:
     child = spawn(f"""
 writer = Journal.open(PATH, Durability.OFF).create_run("r", PLAN, "", {{}})
 for n in range({last}):
@@ -57,7 +57,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_killed_at_any_moment(path: Path, spawn: Spawn, seed: int) -> None:
+def test_kill_at_any_moment_loses_nothing_durable(path: Path, spawn: Spawn, seed: int) -> None:
     child = spawn("""
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {})
@@ -79,7 +79,7 @@ while True:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_while_many_flush(path: Path, spawn: Spawn, seed: int) -> None:
+def test_kill_during_concurrent_flushes_loses_nothing_durable(path: Path, spawn: Spawn, seed: int) -> None:
     child = spawn("""
 import asyncio
 async def main():
@@ -102,7 +102,7 @@ asyncio.run(main())
     _check(path, _told(lines))
 
 
-def test_killed_while_the_journal_is_made(path: Path, spawn: Spawn) -> None:
+def test_kill_during_creation_leaves_usable_journal(path: Path, spawn: Spawn) -> None:
     for delay in (0.0, 0.002, 0.004, 0.008):
         child = spawn("""
 print("ready")
@@ -122,7 +122,7 @@ for n in range(1000):
                 break
 
 
-def test_reading_what_a_killed_writer_left_writes_nothing(path: Path, spawn: Spawn) -> None:
+def test_reading_after_kill_writes_nothing(path: Path, spawn: Spawn) -> None:
     child = spawn("""
 writer = Journal.open(PATH, Durability.NORMAL).create_run("r", PLAN, "", {})
 writer.commit()

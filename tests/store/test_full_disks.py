@@ -45,7 +45,7 @@ def _limit(writer: RunWriter, pages: int) -> None:
     cursor.execute(f"PRAGMA max_page_count = {pages}").fetchone()
 
 
-def test_a_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
+def test_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
     failed = _fill(small)
     assert "full" in failed.reason
     assert small.blocked is failed
@@ -62,7 +62,7 @@ def test_a_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
     _check_whole(journal, small.last_seq)
 
 
-async def test_a_flush_to_a_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
+async def test_flush_to_full_disk_loses_nothing(journal: Journal, small: RunWriter) -> None:
     _fill(small)
     small.append(EventType.END, body={"v": "x" * 70_000})
     with pytest.raises(JournalWriteFailed, match="full"):
@@ -74,7 +74,7 @@ async def test_a_flush_to_a_full_disk_loses_nothing(journal: Journal, small: Run
     _check_whole(journal, small.last_seq)
 
 
-def test_a_first_commit_that_fails_can_be_made_later(journal: Journal, plan: Plan, small: RunWriter) -> None:
+def test_failed_first_commit_can_be_repeated(journal: Journal, plan: Plan, small: RunWriter) -> None:
     _fill(small)
     with journal.create_run("new", plan, "", {"v": "x" * 50_000}) as writer:
         with pytest.raises(JournalWriteFailed):
@@ -87,9 +87,7 @@ def test_a_first_commit_that_fails_can_be_made_later(journal: Journal, plan: Pla
 
 
 @pytest.mark.parametrize("durability", list(Durability))
-def test_a_file_size_limit_of_the_system_loses_nothing(
-    path: Path, plan: Plan, spawn: Spawn, durability: Durability
-) -> None:
+def test_file_size_limit_loses_nothing(path: Path, plan: Plan, spawn: Spawn, durability: Durability) -> None:
     child = spawn(f"""
 import resource
 journal = Journal.open(PATH, Durability.{durability.name})
@@ -116,7 +114,7 @@ journal.close()
 
 
 @pytest.mark.crash
-def test_a_kill_on_a_full_disk_keeps_what_was_committed(path: Path, spawn: Spawn) -> None:
+def test_kill_on_full_disk_keeps_committed_events(path: Path, spawn: Spawn) -> None:
     child = spawn("""
 import resource
 journal = Journal.open(PATH, Durability.NORMAL)

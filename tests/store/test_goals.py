@@ -29,7 +29,7 @@ def keep(library: PlanLibrary, plan_id: str, goal: str, pins: dict[str, str | No
     library.save(parse(TEXT).require(), plan_id, goal=goal, params=params, tools=tools, replaces=True)
 
 
-def test_a_goal_asked_before_is_found_however_it_is_spaced_and_ended(library):
+def test_asked_goal_is_found_in_any_spacing_and_punctuation(library):
     keep(library, "mail", "Send the notes to Ada")
     for goal in ("Send the notes to Ada", "  send the  notes\nto Ada. ", "Send the notes to Ada!"):
         found = find_by_goal(library, goal, PINS.get)
@@ -50,7 +50,7 @@ def test_a_goal_asked_before_is_found_however_it_is_spaced_and_ended(library):
         ("", ""),
     ],
 )
-def test_a_goal_that_may_mean_something_else_is_not_the_same(library, saved, asked):
+def test_goal_with_possibly_other_meaning_is_different(library, saved, asked):
     keep(library, "p", saved or "x")
     assert find_by_goal(library, asked, PINS.get).exact is None
 
@@ -63,7 +63,7 @@ def test_a_goal_that_may_mean_something_else_is_not_the_same(library, saved, ask
         ({**PINS, "SEND": ""}, "@SEND is declared differently now"),
     ],
 )
-def test_with_other_tools_the_same_goal_is_no_hit_and_says_why(library, now, said):
+def test_same_goal_with_other_tools_is_no_match_and_reason_is_given(library, now, said):
     keep(library, "mail", "Send the notes to Ada")
     found = find_by_goal(library, "Send the notes to Ada", now.get)
     assert found.exact is None
@@ -73,14 +73,14 @@ def test_with_other_tools_the_same_goal_is_no_hit_and_says_why(library, now, sai
     assert said in str(near)
 
 
-def test_tools_that_nobody_knew_at_the_saving_make_no_hit(library):
+def test_plan_saved_without_tools_is_no_match(library):
     keep(library, "mail", "Send the notes to Ada", {"READ_FILE": "sha256:1", "SEND": None})
     found = find_by_goal(library, "Send the notes to Ada", PINS.get)
     assert found.exact is None
     assert found.near[0].differences == ("@SEND was not known when the plan was saved",)
 
 
-def test_the_newest_usable_plan_for_a_goal_is_taken(tmp_path):
+def test_newest_usable_plan_for_goal_is_taken(tmp_path):
     now = iter(range(1, 100))
     library = PlanLibrary(tmp_path / "plans", clock=lambda: float(next(now)))
     for plan_id in ("b", "c", "a"):
@@ -93,7 +93,7 @@ def test_the_newest_usable_plan_for_a_goal_is_taken(tmp_path):
     assert len(find_by_goal(library, "Send the notes to Ada", PINS.get, most=1).near) == 1
 
 
-def test_near_goals_come_nearest_first_with_their_parameters(library):
+def test_similar_goals_are_ordered_by_score_with_parameters(library):
     keep(library, "notes", "Send the notes of the meeting to Ada")
     keep(library, "bills", "Pay the bills of October")
     keep(library, "report", "Send the report of the meeting to the board")
@@ -105,7 +105,7 @@ def test_near_goals_come_nearest_first_with_their_parameters(library):
     assert "notes@1 (path): Send the notes" in str(found.near[0])
 
 
-def test_the_goal_of_the_newest_version_counts_and_a_title_stands_for_a_goal(library):
+def test_newest_goal_counts_and_title_is_fallback(library):
     keep(library, "mail", "Send the notes to Ada")
     keep(library, "mail", "Send the bill to Ada")
     assert find_by_goal(library, "Send the notes to Ada", PINS.get).exact is None
@@ -118,7 +118,7 @@ def test_the_goal_of_the_newest_version_counts_and_a_title_stands_for_a_goal(lib
     assert found.near[0].id == "by-hand"
 
 
-def test_a_plan_that_was_changed_by_hand_is_found_as_it_stands(library):
+def test_manually_changed_plan_is_found_as_changed(library):
     keep(library, "mail", "Send the notes to Ada")
     (library.folder / "mail.ltp").write_text(TEXT.replace("ada", "bo"))
     exact = find_by_goal(library, "Send the notes to Ada", PINS.get).exact
@@ -131,7 +131,7 @@ def test_a_plan_that_was_changed_by_hand_is_found_as_it_stands(library):
     assert found.near[0].differences == ("@POST was not known when the plan was saved",)
 
 
-def test_a_plan_that_has_errors_by_now_is_no_hit_and_one_that_cannot_be_read_is_passed_over(library):
+def test_invalid_plan_is_no_match_and_unreadable_one_is_skipped(library):
     keep(library, "mail", "Send the notes to Ada")
     keep(library, "other", "Send the notes to Ada")
     (library.folder / "other.ltp").write_text("S1: @@@\n")
@@ -144,13 +144,13 @@ def test_a_plan_that_has_errors_by_now_is_no_hit_and_one_that_cannot_be_read_is_
     assert [match.differences for match in found.near] == [("its text has errors",)]
 
 
-def test_an_empty_library_has_nothing(library):
+def test_empty_library_has_no_matches(library):
     found = find_by_goal(library, "anything", PINS.get)
     assert (found.exact, found.near) == (None, ())
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=5))
-def test_a_likeness_is_between_0_and_1_the_same_each_time_and_1_with_itself(goal, others):
+def test_similarity_is_between_0_and_1_deterministic_and_1_with_itself(goal, others):
     scores = similarities(goal, [*others, goal])
     assert scores == similarities(goal, [*others, goal])
     assert all(0 <= score <= 1 for score in scores)
@@ -159,7 +159,7 @@ def test_a_likeness_is_between_0_and_1_the_same_each_time_and_1_with_itself(goal
     assert normalised(normalised(goal)) == normalised(goal)
 
 
-def test_a_plan_is_found_among_hundreds_of_like_goals(library):
+def test_plan_is_found_among_hundreds_of_similar_goals(library):
     keep(library, "p0", "Do the thing number 0 with care")
     (record,) = library.versions("p0")
     for number in range(1, 300):

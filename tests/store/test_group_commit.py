@@ -31,7 +31,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-async def test_a_fan_out_of_1000_results_needs_few_syncs(
+async def test_fan_out_of_1000_results_needs_few_syncs(
     path: Path, plan: Plan, transactions: list[str]
 ) -> None:
     with Journal.open(path) as journal, journal.create_run("r", plan, "", {}) as writer:
@@ -51,7 +51,7 @@ async def test_a_fan_out_of_1000_results_needs_few_syncs(
         assert journal.verify("r") is None
 
 
-async def test_many_runs_share_transactions_and_keep_their_order(
+async def test_runs_share_transactions_and_keep_order(
     path: Path, plan: Plan, transactions: list[str]
 ) -> None:
     async def run(writer: RunWriter, seed: int) -> None:
@@ -78,7 +78,7 @@ async def test_many_runs_share_transactions_and_keep_their_order(
     assert transactions.count("callsheet-journal") < 20 * 20 / 2
 
 
-async def test_a_status_waits_for_the_events_before_it(
+async def test_status_is_written_after_earlier_events(
     path: Path, plan: Plan, transactions: list[str]
 ) -> None:
     with Journal.open(path) as journal, journal.create_run("r", plan, "", {}) as writer:
@@ -94,9 +94,7 @@ async def test_a_status_waits_for_the_events_before_it(
         assert journal.verify("r") is None
 
 
-async def test_a_flush_of_nothing_returns_at_once(
-    journal: Journal, plan: Plan, transactions: list[str]
-) -> None:
+async def test_empty_flush_returns_at_once(journal: Journal, plan: Plan, transactions: list[str]) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         await writer.flush()
         transactions.clear()
@@ -104,7 +102,7 @@ async def test_a_flush_of_nothing_returns_at_once(
         assert transactions == []
 
 
-async def test_a_cancelled_flush_leaves_nothing_half_done(journal: Journal, plan: Plan) -> None:
+async def test_cancelled_flush_leaves_nothing_partial(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         task = asyncio.ensure_future(writer.flush())
         await asyncio.sleep(0)
@@ -116,7 +114,7 @@ async def test_a_cancelled_flush_leaves_nothing_half_done(journal: Journal, plan
         assert [event.seq for event in journal.events("r")] == [1, 2]
 
 
-async def test_whatever_goes_wrong_those_who_wait_hear_of_it(
+async def test_every_failure_reaches_waiters(
     journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: object) -> None:
@@ -146,7 +144,7 @@ def test_several_event_loops_may_flush(journal: Journal, plan: Plan) -> None:
     assert [info.events for info in journal.runs()] == [21, 21, 21]
 
 
-def test_a_loop_that_is_gone_stops_nobody(journal: Journal, plan: Plan) -> None:
+def test_closed_loop_blocks_no_other(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         loop = asyncio.new_event_loop()
         held = threading.Event()
@@ -163,7 +161,7 @@ def test_a_loop_that_is_gone_stops_nobody(journal: Journal, plan: Plan) -> None:
         assert writer.durable_seq == 1
 
 
-async def test_a_commit_may_overtake_a_flush(journal: Journal, plan: Plan) -> None:
+async def test_commit_may_overtake_flush(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.append(EventType.OK, key="first")
         flush = asyncio.ensure_future(writer.flush())
@@ -182,7 +180,7 @@ async def test_a_commit_may_overtake_a_flush(journal: Journal, plan: Plan) -> No
     assert journal.verify("r") is None
 
 
-async def test_a_closed_journal_lets_nobody_wait(path: Path, plan: Plan) -> None:
+async def test_closed_journal_leaves_no_waiter(path: Path, plan: Plan) -> None:
     journal = Journal.open(path)
     with journal.create_run("r", plan, "", {}) as writer:
         await writer.flush()
@@ -197,7 +195,7 @@ async def test_a_closed_journal_lets_nobody_wait(path: Path, plan: Plan) -> None
             writer.commit()
 
 
-def test_a_request_for_what_is_durable_already_takes_nothing(journal: Journal, plan: Plan) -> None:
+def test_flush_of_durable_events_writes_nothing(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         for _ in range(9):
             writer.append(EventType.OK)

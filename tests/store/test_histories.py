@@ -45,7 +45,7 @@ _act = st.one_of(
 
 
 class _History:
-    """A run under test and what the journal must say of it."""
+    """A run under test and the expected content of the journal."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "journal.db"
@@ -100,7 +100,7 @@ class _History:
 
 @settings(max_examples=40, deadline=None)
 @given(acts=st.lists(_act, max_size=25))
-def test_what_was_committed_and_only_that_reads_back_equal(acts: list[Any]) -> None:
+def test_exactly_committed_events_are_read_back(acts: list[Any]) -> None:
     """For every history of appends, commits, losses and reopenings: events read = events committed."""
     with tempfile.TemporaryDirectory() as folder:
         history = _History(Path(folder))

@@ -8,7 +8,7 @@ from callsheet.store import JournalError, check_run_id, new_run_id
 
 
 @pytest.mark.parametrize("good", ["a", "0", "20261121-2301-k3f9", "a.b_c-d", "x" * 64])
-def test_an_id_of_the_pattern_is_taken(good: str) -> None:
+def test_valid_run_ids_are_accepted(good: str) -> None:
     assert check_run_id(good) == good
 
 
@@ -20,20 +20,20 @@ def test_invalid_run_ids_are_refused(bad: str) -> None:
         check_run_id(bad)
 
 
-def test_a_new_id_is_an_id() -> None:
+def test_new_id_is_valid() -> None:
     assert check_run_id(new_run_id())
 
 
-def test_new_ids_sort_by_their_time() -> None:
+def test_new_ids_sort_by_time() -> None:
     times = [1795302059.9999, 1795302060.0, 1795302060.001, 1795302119.999, 1795302120.0, 1795388520.0]
     ids = [new_run_id(lambda now=now: now, lambda n: n - 1) for now in times]
     assert ids == sorted(ids)
     assert len(set(ids)) == len(ids)
 
 
-def test_ids_of_one_moment_differ_by_chance() -> None:
+def test_simultaneous_ids_differ_randomly() -> None:
     assert len({new_run_id(lambda: 1795302119.5) for _ in range(50)}) > 25
 
 
-def test_the_documented_example_is_true() -> None:
+def test_documented_example_is_correct() -> None:
     assert new_run_id(lambda: 1795302119.5, lambda n: 7) == "20261121-2301-zqex07"

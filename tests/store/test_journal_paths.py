@@ -26,7 +26,7 @@ def mounts(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["/home/me/journal.db", "/mnt/my share/x/journal.db"])
-def test_a_network_file_system_is_refused(path: str, mounts: Path) -> None:
+def test_network_file_system_is_refused(path: str, mounts: Path) -> None:
     with pytest.raises(JournalError, match="JRN011"):
         refuse_network_file_system(Path(path), mounts)
 
@@ -38,7 +38,7 @@ def test_a_network_file_system_is_refused(path: str, mounts: Path) -> None:
         *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
     ],
 )
-def test_each_kind_of_network_file_system_is_refused_by_its_name(kind: str, tmp_path: Path) -> None:
+def test_each_network_file_system_type_is_refused_by_name(kind: str, tmp_path: Path) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/data /data {kind} rw 0 0\n")
     with pytest.raises(JournalError, match=f"JRN011.*[(]{kind}[)]"):
@@ -47,31 +47,27 @@ def test_each_kind_of_network_file_system_is_refused_by_its_name(kind: str, tmp_
 
 
 @pytest.mark.parametrize("path", ["/var/journal.db", "/home/local/journal.db", "/homes/journal.db"])
-def test_a_local_file_system_is_taken(path: str, mounts: Path) -> None:
+def test_local_file_system_is_accepted(path: str, mounts: Path) -> None:
     refuse_network_file_system(Path(path), mounts)
 
 
-def test_where_mounts_cannot_be_told_nothing_is_refused(tmp_path: Path) -> None:
+def test_nothing_is_refused_where_mounts_are_unknown(tmp_path: Path) -> None:
     refuse_network_file_system(Path("/home/me/journal.db"), tmp_path / "nothing")
 
 
-def test_the_environment_names_the_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_environment_names_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CALLSHEET_JOURNAL", str(tmp_path / "mine.db"))
     assert default_journal_path() == tmp_path / "mine.db"
 
 
-def test_without_it_the_journal_is_in_the_users_data_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_default_journal_is_in_user_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CALLSHEET_JOURNAL", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_journal_path().name == "journal.db"
     assert default_journal_path().parent.name == "callsheet"
 
 
-def test_a_relative_path_is_meant_from_where_it_was_opened(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_relative_path_is_resolved_at_opening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with Journal.open(Path("j #1?.db")) as journal:
         monkeypatch.chdir("/")

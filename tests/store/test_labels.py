@@ -17,7 +17,7 @@ from callsheet.store.labels import LabelStore
 PUBLIC, PRIVATE, SECRET = read_label("U/pub"), read_label("U/priv"), read_label("T/secret")
 
 
-def test_labels_persist_for_the_next_process(tmp_path: Path) -> None:
+def test_labels_persist_for_next_process(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as store:
         store.add("/srv", ["a.txt"], SECRET)
@@ -27,9 +27,7 @@ def test_labels_persist_for_the_next_process(tmp_path: Path) -> None:
         assert store.of("/srv", ["b.txt"]) is None
 
 
-def test_a_label_is_synced_to_the_disk_before_its_write_leaves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_label_is_synced_before_write_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[sqlite3.Connection] = []
     connect = sqlite3.connect
 
@@ -43,7 +41,7 @@ def test_a_label_is_synced_to_the_disk_before_its_write_leaves(
         assert [c.execute("PRAGMA synchronous").fetchone() for c in opened] == [(full,)]
 
 
-def test_a_write_is_noted_before_it_leaves_and_lowers_nothing_until_it_is_done() -> None:
+def test_pending_write_raises_label_and_lowers_nothing_until_done() -> None:
     with LabelStore.in_memory() as store:
         store.add("", ["a"], SECRET)
         writing = store.begin("", "a", PUBLIC)
@@ -52,14 +50,14 @@ def test_a_write_is_noted_before_it_leaves_and_lowers_nothing_until_it_is_done()
         assert store.of("", ["a"]) == PUBLIC
 
 
-def test_a_write_that_put_nothing_in_the_place_of_what_was_there_adds_to_it() -> None:
+def test_write_without_replacement_adds_to_label() -> None:
     with LabelStore.in_memory() as store:
         store.add("", ["a"], SECRET)
         store.end(store.begin("", "a", PUBLIC), replaced=False)
         assert store.of("", ["a"]) == SECRET.join(PUBLIC)
 
 
-def test_two_writes_at_once_lower_nothing_whichever_ends_first() -> None:
+def test_concurrent_writes_lower_nothing_in_any_order() -> None:
     for first in (0, 1):
         with LabelStore.in_memory() as store:
             both = [store.begin("", "a", SECRET), store.begin("", "a", PUBLIC)]
@@ -68,8 +66,8 @@ def test_two_writes_at_once_lower_nothing_whichever_ends_first() -> None:
             assert store.of("", ["a"]) == SECRET.join(PUBLIC)
 
 
-def test_workspaces_above_and_below_are_looked_for_once_until_there_are_others(tmp_path: Path) -> None:
-    """However many there are, a call that reads a file does not go through all of them."""
+def test_related_workspaces_are_looked_up_once_until_changed(tmp_path: Path) -> None:
+    """A call that reads a file does not go through all of them."""
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as store, LabelStore.beside(journal) as other:
         for number in range(20):
@@ -85,7 +83,7 @@ def test_workspaces_above_and_below_are_looked_for_once_until_there_are_others(t
 
 
 class Asked:
-    """A database, and what it was asked."""
+    """A database, and the queries it received."""
 
     def __init__(self, database: Any, asked: list[str]) -> None:
         self._database, self._asked = database, asked
@@ -98,7 +96,7 @@ class Asked:
         return self._database.execute(statement, *values)
 
 
-def test_a_process_that_died_while_it_wrote_leaves_the_higher_label_for_good(tmp_path: Path) -> None:
+def test_process_that_died_writing_leaves_higher_label(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     child = os.fork()
     if not child:
@@ -110,7 +108,7 @@ def test_a_process_that_died_while_it_wrote_leaves_the_higher_label_for_good(tmp
         assert store.of("", ["a"]) == SECRET.join(PUBLIC)
 
 
-def test_a_folder_has_the_labels_of_all_that_is_in_it() -> None:
+def test_folder_has_labels_of_its_contents() -> None:
     with LabelStore.in_memory() as store:
         store.add("", ["docs/a/b.txt"], PRIVATE)
         store.add("", ["docs.txt"], SECRET)
@@ -119,7 +117,7 @@ def test_a_folder_has_the_labels_of_all_that_is_in_it() -> None:
         assert store.below("", "other") is None
 
 
-def test_a_concurrent_writer_is_waited_for(tmp_path: Path) -> None:
+def test_concurrent_writer_is_waited_for(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
     with LabelStore.beside(journal) as one, LabelStore.beside(journal) as other:
         for number in range(20):
@@ -127,7 +125,7 @@ def test_a_concurrent_writer_is_waited_for(tmp_path: Path) -> None:
         assert one.of("", [f"f{n}" for n in range(20)]) == PRIVATE
 
 
-def test_a_file_that_is_no_store_is_told_at_once(tmp_path: Path) -> None:
+def test_non_store_file_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "journal.db-labels").write_text("no database at all, but a text that is long enough" * 20)
     with pytest.raises(sqlite3.DatabaseError):
         LabelStore.beside(tmp_path / "journal.db")
@@ -137,8 +135,8 @@ _LABELS = st.sampled_from([PUBLIC, PRIVATE, SECRET])
 
 
 @given(st.lists(st.tuples(_LABELS, st.booleans(), st.booleans()), min_size=1, max_size=8))
-def test_a_label_is_never_below_what_may_be_in_the_place(writes: list[tuple[Label, bool, bool]]) -> None:
-    """Writes one after another: each lands or not (a failure), and replaces or adds."""
+def test_label_is_never_below_possible_content(writes: list[tuple[Label, bool, bool]]) -> None:
+    """Sequential writes: each succeeds or fails, and replaces or adds."""
     with LabelStore.in_memory() as store:
         inside: set[Label] = set()
         for label, replaces, lands in writes:
@@ -151,7 +149,7 @@ def test_a_label_is_never_below_what_may_be_in_the_place(writes: list[tuple[Labe
             assert all(held.flows_to(known) for held in inside)
 
 
-def test_a_write_under_another_spelling_takes_no_label_away() -> None:
+def test_write_under_other_spelling_removes_no_label() -> None:
     with LabelStore.in_memory() as store:
         store.end(store.begin("/w", "a.md", SECRET, spelling="A.md"), replaced=True)
         store.end(store.begin("/w", "a.md", PUBLIC, spelling="a.md"), replaced=True)

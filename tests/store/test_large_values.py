@@ -32,7 +32,7 @@ def _files(journal: Journal) -> list[Path]:
     ("size", "blobs", "files"),
     [(64 * 1024, 0, 0), (64 * 1024 + 1, 1, 0), (256 * 1024, 1, 0), (256 * 1024 + 1, 1, 1)],
 )
-def test_a_value_goes_where_its_size_says_and_comes_back(
+def test_value_is_stored_by_size_and_returned(
     journal: Journal, plan: Plan, size: int, blobs: int, files: int
 ) -> None:
     body = {"v": "x" * (size - _FRAME)}
@@ -57,7 +57,7 @@ def test_equal_values_are_stored_once(journal: Journal, plan: Plan, size: int) -
     assert journal.verify("a") is journal.verify("b") is None
 
 
-def test_a_file_is_named_by_its_hash_and_private(journal: Journal, plan: Plan) -> None:
+def test_file_is_named_by_hash_and_private(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {"v": "x" * 2 * ROW_LIMIT}) as writer:
         writer.commit()
     ((name, _, _),) = _blobs(journal)
@@ -66,9 +66,7 @@ def test_a_file_is_named_by_its_hash_and_private(journal: Journal, plan: Plan) -
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_is_on_the_disk_before_its_event(
-    path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_on_disk_before_its_event(path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 
     def noted(name: str, call: Callable[..., object]) -> Callable[..., object]:
@@ -94,7 +92,7 @@ def test_a_file_is_on_the_disk_before_its_event(
                 assert done == expected
 
 
-def test_the_names_of_folders_are_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_names_are_synced_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs: list[int] = []
     sync = os.fsync
 
@@ -112,7 +110,7 @@ def test_the_names_of_folders_are_synced_once(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("durability", Durability)
 def test_large_values_are_written_once(path: Path, plan: Plan, durability: Durability) -> None:
-    """Few bytes are written besides, also where SQLite brings its log into its file."""
+    """Few other bytes are written, also when SQLite checkpoints its log."""
     count, size = 20, 1_000_000
     with Journal.open(path, durability) as journal, journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
@@ -129,7 +127,7 @@ def _written() -> int:
     return int(told["wchar"])
 
 
-def test_a_damaged_file_is_written_anew(journal: Journal, plan: Plan) -> None:
+def test_damaged_file_is_rewritten(journal: Journal, plan: Plan) -> None:
     body = {"v": "x" * 2 * ROW_LIMIT}
     with journal.create_run("a", plan, "", body) as writer:
         writer.commit()
@@ -142,7 +140,7 @@ def test_a_damaged_file_is_written_anew(journal: Journal, plan: Plan) -> None:
     assert journal.verify("a") is journal.verify("b") is None
 
 
-def test_a_file_that_is_gone_is_found_by_verify(journal: Journal, plan: Plan) -> None:
+def test_missing_file_is_found_by_verify(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {"v": "x" * 2 * ROW_LIMIT}) as writer:
         writer.commit()
     (file,) = _files(journal)
@@ -153,7 +151,7 @@ def test_a_file_that_is_gone_is_found_by_verify(journal: Journal, plan: Plan) ->
     assert "cannot be read" in bad.why
 
 
-def test_a_file_that_cannot_be_written_blocks_and_loses_nothing(journal: Journal, plan: Plan) -> None:
+def test_unwritable_file_blocks_and_loses_nothing(journal: Journal, plan: Plan) -> None:
     folder = journal.path.with_name("journal.db.blobs")
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()

@@ -50,7 +50,7 @@ def graph():
     return parse_dag(json.dumps(GRAPH)).require()
 
 
-def test_a_graph_comes_back_with_its_id_and_its_dependencies(library):
+def test_graph_keeps_id_and_dependencies(library):
     saved = library.save(graph())
     assert saved.id == "refactor-auth-001"
     assert Path(saved.place).name == "refactor-auth-001.json"
@@ -59,7 +59,7 @@ def test_a_graph_comes_back_with_its_id_and_its_dependencies(library):
     assert again.step("3").depends_on == ("1", "2")
 
 
-def test_a_text_is_kept_with_its_comments(library):
+def test_text_is_stored_with_comments(library):
     plan = parse(LTP).require()
     library.save(plan, "greet", text=LTP, syntax=Syntax.LTP)
     stored = library.load("greet")
@@ -70,7 +70,7 @@ def test_a_text_is_kept_with_its_comments(library):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=dag_plans(3))
-def test_whatever_graph_is_saved_is_loaded(plan):
+def test_saved_graphs_round_trip(plan):
     with tempfile.TemporaryDirectory() as folder:
         library = PlanLibrary(folder)
         saved = library.save(plan, "p")
@@ -79,7 +79,7 @@ def test_whatever_graph_is_saved_is_loaded(plan):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_an_id_that_could_lead_elsewhere_is_refused_before_a_path_is_made(library, name, monkeypatch):
+def test_unsafe_id_is_refused_before_path_is_built(library, name, monkeypatch):
     library.save(graph())
     touched: list[object] = []
     monkeypatch.setattr(os, "open", lambda *a, **k: touched.append(a))
@@ -97,7 +97,7 @@ def test_an_id_that_could_lead_elsewhere_is_refused_before_a_path_is_made(librar
 
 
 @pytest.mark.parametrize("name", [n for n in HOSTILE if n])
-def test_no_plan_is_saved_or_deleted_under_such_an_id(library, name):
+def test_no_plan_is_saved_or_deleted_under_unsafe_id(library, name):
     library.save(graph())
     before = sorted(library.folder.parent.rglob("*"))
     for refused in (lambda: library.save(graph(), name), lambda: library.delete(name)):
@@ -108,11 +108,11 @@ def test_no_plan_is_saved_or_deleted_under_such_an_id(library, name):
 
 
 @given(st.text(max_size=70))
-def test_every_title_gives_an_id(title):
+def test_every_title_gives_id(title):
     assert check_plan_id(new_plan_id(title, {new_plan_id(title)})) != new_plan_id(title)
 
 
-def test_a_beginning_that_one_plan_has_is_enough_and_one_that_two_have_is_not(library):
+def test_unique_id_prefix_suffices_and_ambiguous_one_does_not(library):
     for name in ("report-daily", "report-weekly", "report"):
         library.save(graph(), name)
     assert library.find("report-w") == "report-weekly"
@@ -125,7 +125,7 @@ def test_a_beginning_that_one_plan_has_is_enough_and_one_that_two_have_is_not(li
     assert "did you mean report" in str(error.value.diagnostics[0].help)
 
 
-def test_a_plan_is_not_written_over_another_unasked(library):
+def test_plan_is_not_overwritten_by_default(library):
     library.save(graph(), "p")
     with pytest.raises(CallsheetError) as error:
         library.save(parse(LTP).require(), "p")
@@ -134,12 +134,12 @@ def test_a_plan_is_not_written_over_another_unasked(library):
     assert [file.name for file in library.folder.iterdir() if file.is_file()] == ["p.ltp"]
 
 
-def test_a_plan_without_an_id_gets_one_of_its_title(library):
+def test_plan_without_id_gets_id_from_title(library):
     nameless = replace(graph(), id=None, title="Tidy the notes")
     assert [library.save(nameless).id for _ in range(2)] == ["tidy-the-notes", "tidy-the-notes-2"]
 
 
-def test_renaming_changes_the_id_in_the_text_too(library):
+def test_renaming_changes_id_in_text(library):
     library.save(graph())
     renamed = library.rename("refactor", "other")
     assert (renamed.id, json.loads(renamed.text)["id"]) == ("other", "other")
@@ -160,7 +160,7 @@ def test_deleting_removes_one_plan(library):
         library.delete("a1")
 
 
-def test_what_is_no_plan_of_ours_is_left_alone(library):
+def test_foreign_files_are_ignored(library):
     library.save(graph(), "p")
     (library.folder / "README.md").write_text("x")
     (library.folder / "Upper.json").write_text("{}")
@@ -174,7 +174,7 @@ def test_what_is_no_plan_of_ours_is_left_alone(library):
     assert code(error) == "PLN002"
 
 
-def test_a_text_with_errors_is_listed_and_says_what_is_wrong_when_it_is_wanted(library):
+def test_invalid_text_is_listed_and_reported_on_load(library):
     library.save(graph(), "good")
     (library.folder / "bad.json").write_text('{"title": "Bad", "steps": [{"index": "1"}]}')
     assert [(p.id, p.steps) for p in library.list()] == [("bad", None), ("good", 3)]
@@ -183,7 +183,7 @@ def test_a_text_with_errors_is_listed_and_says_what_is_wrong_when_it_is_wanted(l
     assert code(error) == "DAG010"
 
 
-def test_two_files_of_one_id_are_told_and_not_chosen_from(library):
+def test_two_files_of_one_id_are_reported(library):
     library.save(graph(), "p")
     (library.folder / "p.ltp").write_text(LTP)
     with pytest.raises(CallsheetError) as error:
@@ -192,19 +192,19 @@ def test_two_files_of_one_id_are_told_and_not_chosen_from(library):
     assert [p.steps for p in library.list()] == [None]
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_folder_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CallsheetError) as error:
         PlanLibrary(tmp_path / "file").save(graph())
     assert code(error) == "PLN004"
 
 
-def test_a_library_that_is_not_there_is_empty(tmp_path):
+def test_missing_library_is_empty(tmp_path):
     assert PlanLibrary(tmp_path / "none").list() == []
     assert not (tmp_path / "none").exists()
 
 
-def test_a_write_that_is_killed_leaves_the_plan_that_was_there(library):
+def test_killed_write_keeps_previous_plan(library):
     library.save(graph(), "p")
     before = library.load("p").text
     code_ = (
@@ -222,7 +222,7 @@ def test_a_write_that_is_killed_leaves_the_plan_that_was_there(library):
     assert library.ids() == ("p",)
 
 
-def test_writers_that_meet_lose_no_plan(library):
+def test_concurrent_writers_lose_no_plan(library):
     code_ = (
         "import sys\n"
         "from callsheet.store.library import PlanLibrary\n"

@@ -17,7 +17,7 @@ from callsheet.store.journal_paths import place_of
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_writing
 
 
-def test_a_new_journal_says_whose_it_is(journal: Journal) -> None:
+def test_new_journal_names_its_format(journal: Journal) -> None:
     connection = sqlite3.connect(journal.path)
     try:
         assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
@@ -27,25 +27,25 @@ def test_a_new_journal_says_whose_it_is(journal: Journal) -> None:
         connection.close()
 
 
-def test_only_the_owner_can_read_the_journal(journal: Journal) -> None:
+def test_journal_is_readable_by_owner_only(journal: Journal) -> None:
     assert stat.S_IMODE(journal.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
 
 
-def test_an_empty_file_becomes_a_journal(tmp_path: Path) -> None:
+def test_empty_file_becomes_journal(tmp_path: Path) -> None:
     (tmp_path / "j.db").touch()
     with Journal.open(tmp_path / "j.db") as journal:
         assert journal.runs() == []
 
 
-def test_what_a_crash_left_of_a_creation_is_replaced(tmp_path: Path) -> None:
+def test_leftovers_of_crashed_creation_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "j.db.new").write_bytes(b"half a journal")
     with Journal.open(tmp_path / "j.db") as journal:
         assert journal.runs() == []
 
 
 @pytest.mark.parametrize(("durability", "level"), [("FULL", 2), ("NORMAL", 1), ("OFF", 0)])
-def test_durability_is_sqlites_synchronous(journal: Journal, durability: str, level: int) -> None:
+def test_durability_sets_sqlite_synchronous(journal: Journal, durability: str, level: int) -> None:
     connection = connect_writing(journal.path, Durability[durability])
     try:
         assert connection.execute("PRAGMA synchronous").fetchone() == (level,)
@@ -54,7 +54,7 @@ def test_durability_is_sqlites_synchronous(journal: Journal, durability: str, le
         connection.close()
 
 
-def test_a_newer_format_is_refused(path: Path) -> None:
+def test_newer_format_is_refused(path: Path) -> None:
     Journal.open(path).close()
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
@@ -63,7 +63,7 @@ def test_a_newer_format_is_refused(path: Path) -> None:
         Journal.open(path)
 
 
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_database_of_other_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "theirs.db"
     connection = sqlite3.connect(file)
     connection.execute("CREATE TABLE t (x)")
@@ -76,7 +76,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["theirs.db"]
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_non_database_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "photo.jpg"
     file.write_bytes(b"\xff\xd8 a picture" * 100)
     with pytest.raises(JournalError, match="JRN008"):
@@ -84,8 +84,8 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) ->
     assert file.read_bytes() == b"\xff\xd8 a picture" * 100
 
 
-@pytest.mark.parametrize("opened", [Journal.open, Journal.open_to_read], ids=["to write", "to look"])
-def test_a_journal_that_was_cut_off_is_damaged_and_left_alone(
+@pytest.mark.parametrize("opened", [Journal.open, Journal.open_to_read], ids=["to write", "to read"])
+def test_truncated_journal_is_damaged_and_unchanged(
     journal: Journal, opened: Callable[[Path], Journal]
 ) -> None:
     path = journal.path
@@ -98,9 +98,7 @@ def test_a_journal_that_was_cut_off_is_damaged_and_left_alone(
     assert path.read_bytes() == half
 
 
-def test_a_full_disk_is_named_where_a_journal_would_be_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_named_at_creation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_room(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -110,18 +108,18 @@ def test_a_full_disk_is_named_where_a_journal_would_be_made(
     assert (raised.value.diagnostics[0].help or "").startswith("free space")
 
 
-def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
+def test_folder_at_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="JRN010"):
         Journal.open(tmp_path)
 
 
-def test_a_file_in_the_place_of_its_folder_is_refused(tmp_path: Path) -> None:
+def test_file_in_place_of_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").touch()
     with pytest.raises(JournalError, match="JRN010"):
         Journal.open(tmp_path / "data" / "journal.db")
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_unwritable_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     if os.access(folder, os.W_OK):  # permissions do not bind root, but the kernel's own folders do
@@ -130,7 +128,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         Journal.open(folder / "journal.db")
 
 
-def test_reading_alone_makes_no_writing_connection(journal: Journal) -> None:
+def test_reading_opens_no_writing_connection(journal: Journal) -> None:
     assert journal.runs() == []
     assert not place_of(journal.path).run_locks.exists()
     assert not journal.path.with_name("journal.db-wal").exists() or (
@@ -138,7 +136,7 @@ def test_reading_alone_makes_no_writing_connection(journal: Journal) -> None:
     )
 
 
-def test_a_reader_never_checkpoints(path: Path, plan: Plan) -> None:
+def test_reader_never_checkpoints(path: Path, plan: Plan) -> None:
     with Journal.open(path, Durability.NORMAL) as writing:
         with writing.create_run("r", plan, "", {}) as writer:
             writer.commit()
@@ -150,7 +148,7 @@ def test_a_reader_never_checkpoints(path: Path, plan: Plan) -> None:
         assert wal.stat().st_size == size > 0
 
 
-def test_a_closed_journal_is_one_file(path: Path, plan: Plan) -> None:
+def test_closed_journal_is_one_file(path: Path, plan: Plan) -> None:
     with Journal.open(path, Durability.NORMAL) as journal, journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         assert path.with_name("journal.db-wal").exists()

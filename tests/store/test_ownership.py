@@ -33,7 +33,7 @@ def _begin(journal: Journal, plan: Plan) -> None:
         writer.commit()
 
 
-def test_a_claim_begins_the_next_epoch_where_the_chain_ended(journal: Journal, plan: Plan) -> None:
+def test_claim_starts_next_epoch_at_end_of_chain(journal: Journal, plan: Plan) -> None:
     _begin(journal, plan)
     for epoch in (2, 3):
         with journal.claim("r") as writer:
@@ -44,7 +44,7 @@ def test_a_claim_begins_the_next_epoch_where_the_chain_ended(journal: Journal, p
     assert journal.verify("r") is None
 
 
-def test_a_run_that_is_owned_cannot_be_claimed(journal: Journal, plan: Plan) -> None:
+def test_owned_run_cannot_be_claimed(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         with pytest.raises(
@@ -73,7 +73,7 @@ def test_lock_files_are_reused_and_removed(journal: Journal, plan: Plan) -> None
     assert list(locks.iterdir()) == []
 
 
-def test_a_lock_says_since_when_each_run_is_owned(tmp_path: Path, plan: Plan) -> None:
+def test_lock_has_ownership_start_of_each_run(tmp_path: Path, plan: Plan) -> None:
     moments = {"a": 0.0, "b": 0.9, "c": 61.5, "d": 0.0}
     now = 0.0
     with Journal.open(tmp_path / "journal.db", clock=lambda: now) as journal:
@@ -86,7 +86,7 @@ def test_a_lock_says_since_when_each_run_is_owned(tmp_path: Path, plan: Plan) ->
     assert said == [f"process {os.getpid()} since 1970-01-01 {line} UTC\n" for line in lines]
 
 
-def test_runs_that_are_owned_together_have_a_lock_each(journal: Journal, plan: Plan) -> None:
+def test_runs_owned_together_have_separate_locks(journal: Journal, plan: Plan) -> None:
     writers = [journal.create_run(f"r{n}", plan, "", {}) for n in range(8)]
     locks = place_of(journal.path).run_locks
     assert len({path.stat().st_ino for path in locks.glob("*.lock")}) == 8
@@ -96,9 +96,7 @@ def test_runs_that_are_owned_together_have_a_lock_each(journal: Journal, plan: P
 
 
 @pytest.mark.crash
-def test_the_lock_of_a_killed_owner_is_free_and_what_it_left_is_tidied(
-    journal: Journal, plan: Plan, spawn: Spawn
-) -> None:
+def test_lock_of_killed_owner_is_released_and_cleaned_up(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     child = spawn("""
 journal = Journal.open(PATH)
 with journal.create_run("a", PLAN, "", {}) as writer:
@@ -118,12 +116,12 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert spare.name.startswith(f"{os.getpid()}-")
 
 
-def test_a_run_that_is_being_begun_cannot_be_begun(journal: Journal, plan: Plan) -> None:
+def test_run_being_started_cannot_be_started(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}), pytest.raises(JournalError, match="JRN004"):
         journal.create_run("r", plan, "", {})
 
 
-def test_a_run_has_one_owner_until_that_process_dies(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_run_has_one_owner_until_process_dies(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     _begin(journal, plan)
     child = spawn("""
 writer = Journal.open(PATH).claim("r")
@@ -140,7 +138,7 @@ sys.stdin.read()
         assert writer.epoch == 3
 
 
-def test_one_of_many_concurrent_claims_succeeds(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_one_of_concurrent_claims_succeeds(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     _begin(journal, plan)
     children = [
         spawn("""
@@ -170,7 +168,7 @@ sys.stdin.readline()
     assert sorted(answers) == ["JRN004", "JRN004", "won"]
 
 
-def test_an_owner_that_was_overtaken_is_fenced_off(journal: Journal, plan: Plan) -> None:
+def test_superseded_owner_is_fenced(journal: Journal, plan: Plan) -> None:
     _begin(journal, plan)
     stale = journal.claim("r")
     (place_of(journal.path).run_locks / "r.lock").unlink()  # somebody tidied up
@@ -188,7 +186,7 @@ def test_an_owner_that_was_overtaken_is_fenced_off(journal: Journal, plan: Plan)
     assert journal.verify("r") is None
 
 
-def test_an_owner_that_was_overtaken_ends_no_run(journal: Journal, plan: Plan) -> None:
+def test_superseded_owner_ends_no_run(journal: Journal, plan: Plan) -> None:
     _begin(journal, plan)
     stale = journal.claim("r")
     (place_of(journal.path).run_locks / "r.lock").unlink()
@@ -202,7 +200,7 @@ def test_an_owner_that_was_overtaken_ends_no_run(journal: Journal, plan: Plan) -
     assert (run.status, run.events, run.epoch) == (RunStatus.RUNNING, 1, 3)
 
 
-async def test_a_flush_is_fenced_off_and_the_others_are_not(journal: Journal, plan: Plan) -> None:
+async def test_flush_of_superseded_owner_is_fenced_and_others_succeed(journal: Journal, plan: Plan) -> None:
     _begin(journal, plan)
     stale = journal.claim("r")
     (place_of(journal.path).run_locks / "r.lock").unlink()
@@ -221,7 +219,7 @@ async def test_a_flush_is_fenced_off_and_the_others_are_not(journal: Journal, pl
     assert journal.find_run("r").events == 1
 
 
-def test_closing_removes_no_lock_of_another_owner(journal: Journal, plan: Plan) -> None:
+def test_closing_removes_no_lock_of_other_owner(journal: Journal, plan: Plan) -> None:
     _begin(journal, plan)
     stale = journal.claim("r")
     (place_of(journal.path).run_locks / "r.lock").unlink()
@@ -232,7 +230,7 @@ def test_closing_removes_no_lock_of_another_owner(journal: Journal, plan: Plan) 
 
 
 def _in_fork(act: Callable[[], object]) -> str:
-    """What `act` raises in a forked child, by class name."""
+    """The class name of the exception that `act` raises in a forked child."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -250,7 +248,7 @@ def _in_fork(act: Callable[[], object]) -> str:
     return said
 
 
-def test_a_forked_process_cannot_write(journal: Journal, plan: Plan) -> None:
+def test_forked_process_cannot_write(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         for act in (
@@ -269,7 +267,7 @@ def test_a_forked_process_cannot_write(journal: Journal, plan: Plan) -> None:
     assert journal.verify("r") is None
 
 
-def test_a_forked_process_keeps_no_lock_alive(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_forked_process_keeps_no_lock(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     _begin(journal, plan)
     child = spawn("""
 writer = Journal.open(PATH).claim("r")
@@ -289,7 +287,7 @@ signal.pause()
     journal.claim("r").close()
 
 
-def test_processes_take_turns_in_writing(journal: Journal, plan: Plan, spawn: Spawn) -> None:
+def test_processes_alternate_writes(journal: Journal, plan: Plan, spawn: Spawn) -> None:
     children = [
         spawn(f"""
 journal = Journal.open(PATH, Durability.NORMAL)
@@ -314,7 +312,7 @@ print("done")
         assert journal.verify(info.run_id) is None
 
 
-def test_a_writer_that_never_ends_is_not_waited_for_without_end(
+def test_wait_for_stuck_writer_is_bounded(
     journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch, spawn: Spawn
 ) -> None:
     monkeypatch.setattr("callsheet.store.lock._WAIT_SECONDS", 0.05)
@@ -338,7 +336,7 @@ sys.stdin.read()
     assert [event.key for event in journal.events("r")] == [None, "k"]
 
 
-def test_a_writer_waits_for_its_turn(journal: Journal, plan: Plan) -> None:
+def test_writer_waits_for_lock(journal: Journal, plan: Plan) -> None:
     import fcntl
 
     with journal.create_run("r", plan, "", {}) as writer:
@@ -353,7 +351,7 @@ def test_a_writer_waits_for_its_turn(journal: Journal, plan: Plan) -> None:
     assert journal.find_run("r").events == 2
 
 
-def test_a_lock_that_cannot_be_made_is_refused(journal: Journal, plan: Plan) -> None:
+def test_uncreatable_lock_is_refused(journal: Journal, plan: Plan) -> None:
     place_of(journal.path).run_locks.write_text("in the way")
     with pytest.raises(JournalError, match="JRN010"):
         journal.create_run("r", plan, "", {})

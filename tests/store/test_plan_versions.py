@@ -43,7 +43,7 @@ def refused(code: str):
 # ---------------------------------------------------------------- versions
 
 
-def test_each_save_makes_a_version_and_keeps_the_old_ones(library):
+def test_save_makes_version_and_keeps_old_ones(library):
     for number, word in enumerate(("one", "two", "three"), start=1):
         stored = save(library, word)
         assert (stored.version, stored.name, stored.is_edited) == (number, f"p@{number}", False)
@@ -52,7 +52,7 @@ def test_each_save_makes_a_version_and_keeps_the_old_ones(library):
     assert [record.version for record in library.versions("p")] == [1, 2, 3]
 
 
-def test_saving_the_same_again_makes_no_version(library):
+def test_saving_same_text_makes_no_version(library):
     save(library, "one")
     assert save(library, "one").version == 1
     assert save(library, "one", goal="Tell them").version == 2
@@ -60,7 +60,7 @@ def test_saving_the_same_again_makes_no_version(library):
     assert save(library, "one", tools={"SEND": "sha256:1"}).version == 3
 
 
-def test_a_version_that_there_is_not_is_told(library):
+def test_missing_version_is_reported(library):
     save(library, "one")
     (library.folder / "q.ltp").write_text(text_of("one"))
     for named in ("p@2", "p@0", "p@x", "p@", "p@-1", "p@1@1", "q@1"):
@@ -70,7 +70,7 @@ def test_a_version_that_there_is_not_is_told(library):
         library.load("../p@1")
 
 
-def test_what_was_changed_by_hand_is_used_and_is_a_version_before_it_is_replaced(library):
+def test_manual_edit_is_used_and_versioned_before_replacement(library):
     save(library, "one", goal="Tell them", params=read_params(["who", "note"]))
     (library.folder / "p.ltp").write_text(text_of("by hand"))
     edited = library.load("p")
@@ -82,7 +82,7 @@ def test_what_was_changed_by_hand_is_used_and_is_a_version_before_it_is_replaced
     assert (hand.text, hand.goal) == (text_of("by hand"), "Tell them")
 
 
-def test_a_file_that_was_put_there_by_hand_gets_its_first_version_when_it_is_replaced(library):
+def test_manually_added_file_is_versioned_on_replacement(library):
     library.folder.mkdir()
     (library.folder / "p.ltp").write_text(text_of("by hand"))
     assert library.load("p").version is None
@@ -90,7 +90,7 @@ def test_a_file_that_was_put_there_by_hand_gets_its_first_version_when_it_is_rep
     assert library.load("p@1").text == text_of("by hand")
 
 
-def test_renaming_takes_the_versions_along_and_deleting_removes_them(library):
+def test_renaming_moves_versions_and_deleting_removes_them(library):
     save(library, "one")
     save(library, "two")
     library.rename("p", "q")
@@ -101,7 +101,7 @@ def test_renaming_takes_the_versions_along_and_deleting_removes_them(library):
     assert save(library, "three", "p").version == 1
 
 
-def test_a_graph_that_is_renamed_is_another_version_under_its_new_id(library):
+def test_renamed_graph_is_new_version_under_new_id(library):
     graph = {
         "id": "g",
         "title": "T",
@@ -115,7 +115,7 @@ def test_a_graph_that_is_renamed_is_another_version_under_its_new_id(library):
     assert library.load("h@1").require().id == "h"
 
 
-def test_a_version_that_was_changed_is_told_and_not_used(library):
+def test_modified_version_is_reported_and_not_used(library):
     save(library, "one")
     path = library.folder / ".versions" / "p" / "1.json"
     path.write_text(path.read_text().replace("one", "two"))
@@ -126,8 +126,8 @@ def test_a_version_that_was_changed_is_told_and_not_used(library):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plans=st.lists(dag_plans(3), min_size=1, max_size=4), data=st.data())
-def test_whatever_is_saved_in_whatever_order_every_version_comes_back_and_so_does_the_export(plans, data):
-    """The law of versions: they count up, none changes, an export holds all, an import gives the same."""
+def test_versions_and_export_round_trip_for_any_history(plans, data):
+    """Versions are numbered consecutively, none changes, an export contains all, an import restores them."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
         library, told = PlanLibrary(folder), {}
         for plan in plans:
@@ -164,7 +164,7 @@ for number in range(8):
 """
 
 
-def test_two_that_save_at_once_lose_no_version(library):
+def test_concurrent_saves_lose_no_version(library):
     savers = [
         subprocess.Popen([sys.executable, "-c", SAVER, str(library.folder), name]) for name in ("ada", "bo")
     ]
@@ -176,7 +176,7 @@ def test_two_that_save_at_once_lose_no_version(library):
     assert not library.load("p").is_edited
 
 
-def test_a_save_that_is_killed_leaves_a_plan_that_can_be_used(library):
+def test_killed_save_leaves_usable_plan(library):
     """Killed between the file and its version: the text counts, and the next save makes a version of it."""
     save(library, "one")
     code = SAVER.replace(
@@ -203,7 +203,7 @@ def exported(library: PlanLibrary) -> str:
     return export_plans(library, ["p"])
 
 
-def test_an_import_brings_everything_along(library, tmp_path):
+def test_import_includes_versions_and_parameters(library, tmp_path):
     other = PlanLibrary(tmp_path / "other")
     assert import_plans(other, exported(library)) == [("p", 2, 2)]
     assert other.versions("p") == library.versions("p")
@@ -213,7 +213,7 @@ def test_an_import_brings_everything_along(library, tmp_path):
     assert other.load("p@1").tools == {"SEND": "sha256:1"}
 
 
-def test_a_renamed_plan_is_exported_under_its_new_id(library, tmp_path):
+def test_renamed_plan_is_exported_under_new_id(library, tmp_path):
     exported(library)
     library.rename("p", "q")
     assert {record.id for record in library.versions("q")} == {"q"}
@@ -221,7 +221,7 @@ def test_a_renamed_plan_is_exported_under_its_new_id(library, tmp_path):
     assert import_plans(other, export_plans(library, ["q"])) == [("q", 2, 2)]
 
 
-def test_an_import_adds_what_is_missing_and_writes_over_nothing(library, tmp_path):
+def test_import_adds_missing_versions_and_overwrites_nothing(library, tmp_path):
     text = exported(library)
     other = PlanLibrary(tmp_path / "other")
     import_plans(other, text)
@@ -239,7 +239,7 @@ def test_an_import_adds_what_is_missing_and_writes_over_nothing(library, tmp_pat
     assert import_plans(other, export_plans(library, ["p"]), as_id="q") == [("q", 4, 4)]
 
 
-def test_a_text_that_was_changed_by_hand_is_not_written_over(library, tmp_path):
+def test_manually_changed_text_is_not_overwritten(library, tmp_path):
     other = PlanLibrary(tmp_path / "other")
     import_plans(other, exported(library))
     (other.folder / "p.ltp").write_text(text_of("by hand"))
@@ -253,7 +253,7 @@ def test_a_text_that_was_changed_by_hand_is_not_written_over(library, tmp_path):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_no_changed_byte_of_an_export_is_taken_in(data):
+def test_modified_export_is_refused(data):
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
         text = exported(PlanLibrary(folder, clock=lambda: 1.5))
         at = data.draw(st.integers(0, len(text) - 2))
@@ -271,7 +271,7 @@ def test_no_changed_byte_of_an_export_is_taken_in(data):
         assert library.ids() == ()
 
 
-def test_hostile_exports_write_nothing_anywhere(library, tmp_path):
+def test_hostile_exports_write_nothing(library, tmp_path):
     from callsheet.store.library.record import digest
 
     exported(library)
@@ -298,27 +298,27 @@ def test_hostile_exports_write_nothing_anywhere(library, tmp_path):
         ("", "is not a parameter"),
     ],
 )
-def test_a_parameter_that_is_none_is_told(spec, said):
+def test_invalid_parameter_is_reported(spec, said):
     with pytest.raises(CallsheetError, match=said) as error:
         read_params([spec])
     assert error.value.diagnostics[0].code == "PLN022"
 
 
-def test_a_parameter_that_no_step_reads_is_told_with_what_is_meant(library):
+def test_unused_parameter_is_reported_with_suggestion(library):
     with refused("no step of the plan reads .whom") as error:
         save(library, "one", params=read_params(["whom"]))
     assert error.value.diagnostics[0].help == "did you mean who?"
     assert library.ids() == ()
 
 
-def test_what_a_plan_reads_and_nothing_sets_is_known():
+def test_unset_variables_of_plan_are_listed():
     plan = parse(
         "S1: @A (x=$a) > $b\nS2: ?FOREACH ($i IN $b) THEN @B ($i, $c) > $d\nS3: @RESPOND ($d)"
     ).partial
     assert free_variables(plan) == ("a", "c")
 
 
-def test_a_bare_word_of_micro_that_is_a_parameter_stays_one(library):
+def test_bare_parameter_in_micro_stays_parameter(library):
     text = "search topic > hits\nrespond hits\n"
     plan = parse_micro(text, variables=["topic"]).require()
     stored = library.save(plan, "p", text=text, syntax=Syntax.MICRO, params=read_params(["topic"]))
@@ -328,14 +328,14 @@ def test_a_bare_word_of_micro_that_is_a_parameter_stays_one(library):
     assert other.load("p@1").require().steps == plan.steps
 
 
-def test_parameters_that_a_new_version_still_reads_are_kept(library):
+def test_parameters_still_read_by_new_version_are_kept(library):
     save(library, "one", params=read_params(["who", "note"]))
     text = "PLAN_START\nS1: @SEND (to=$who)\nPLAN_END\n"
     stored = library.save(parse(text).require(), "p", text=text, syntax=Syntax.LTP, replaces=True)
     assert stored.params == (Param("who"),)
 
 
-def test_values_are_bound_by_kind_and_defaults_fill_in():
+def test_values_are_bound_by_type_and_defaults_apply():
     params = read_params(['repo:text,count:int=5,tags:list=["a"],loud:bool=false,ratio:number=1'])
     assert bind("p", params, {"repo": 17, "x": 1}, {"repo": "17"}) == {
         "repo": "17", "count": 5, "tags": ["a"], "loud": False, "ratio": 1, "x": 1
@@ -357,7 +357,7 @@ _JSON = st.recursive(
 @given(
     st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True), st.sampled_from(ParamKind), _JSON, st.booleans()
 )
-def test_a_parameter_is_read_back_as_it_was_written(name, kind, default, has_default):
+def test_parameters_round_trip(name, kind, default, has_default):
     param = Param(name, kind, default if has_default else None, has_default)
     assert Param.from_json(json.loads(json.dumps(param.to_json()))) == param
     if not has_default or param.takes(default):

@@ -23,7 +23,7 @@ def _run(journal: Journal, plan: Plan, run_id: str, events: int = 1) -> None:
         writer.commit()
 
 
-def test_events_come_in_order_through_all_pages(journal: Journal, plan: Plan) -> None:
+def test_events_are_in_order_across_pages(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "a", 1203)
     _run(journal, plan, "b", 3)
     assert [event.seq for event in journal.events("a")] == list(range(1, 1204))
@@ -32,7 +32,7 @@ def test_events_come_in_order_through_all_pages(journal: Journal, plan: Plan) ->
     assert [event.run_id for event in journal.events("b")] == ["b"] * 3
 
 
-def test_a_reader_that_pauses_sees_what_came_meanwhile(journal: Journal, plan: Plan) -> None:
+def test_paused_reader_sees_later_events(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         events = journal.events("r")
@@ -50,7 +50,7 @@ def test_runs_are_listed_newest_first(journal: Journal, plan: Plan) -> None:
     assert journal.runs(limit=0) == []
 
 
-def test_runs_of_a_status(journal: Journal, plan: Plan) -> None:
+def test_runs_are_filtered_by_status(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "a")
     with journal.create_run("b", plan, "", {}) as writer:
         writer.append(EventType.END)
@@ -62,7 +62,7 @@ def test_runs_of_a_status(journal: Journal, plan: Plan) -> None:
     assert not RunStatus.IN_DOUBT.is_final
 
 
-def test_a_list_shows_the_events_and_the_last_change(journal: Journal, plan: Plan) -> None:
+def test_list_has_event_count_and_last_change(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "r", 5)
     (info,) = journal.runs()
     *_, last = journal.events("r")
@@ -73,7 +73,7 @@ def test_a_list_shows_the_events_and_the_last_change(journal: Journal, plan: Pla
 @pytest.mark.parametrize(
     ("text", "found"), [("alpha", "alpha"), ("alphabet", "alphabet"), ("be", "beta"), ("last", "gamma.1")]
 )
-def test_a_run_is_found(journal: Journal, plan: Plan, text: str, found: str) -> None:
+def test_run_is_found(journal: Journal, plan: Plan, text: str, found: str) -> None:
     for run_id in ("alpha", "alphabet", "beta", "gamma.1"):
         _run(journal, plan, run_id)
     assert journal.find_run(text).run_id == found
@@ -91,16 +91,14 @@ def test_a_run_is_found(journal: Journal, plan: Plan, text: str, found: str) -> 
         ("b%", "no run"),
     ],
 )
-def test_a_run_that_is_not_there_or_not_alone_is_refused(
-    journal: Journal, plan: Plan, text: str, says: str
-) -> None:
+def test_missing_or_ambiguous_run_is_refused(journal: Journal, plan: Plan, text: str, says: str) -> None:
     for run_id in ("alpha", "alphabet", "beta"):
         _run(journal, plan, run_id)
     with pytest.raises(JournalError, match=f"JRN002: .*{says}"):
         journal.find_run(text)
 
 
-def test_a_near_id_is_proposed(journal: Journal, plan: Plan) -> None:
+def test_nearest_id_is_suggested(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "nightly")
     for ask in (journal.find_run, journal.claim, journal.verify, lambda text: list(journal.events(text))):
         with pytest.raises(JournalError) as refused:
@@ -108,12 +106,12 @@ def test_a_near_id_is_proposed(journal: Journal, plan: Plan) -> None:
         assert refused.value.diagnostics[0].help == "did you mean nightly?"
 
 
-def test_last_of_an_empty_journal_is_no_run(journal: Journal) -> None:
+def test_last_of_empty_journal_is_no_run(journal: Journal) -> None:
     with pytest.raises(JournalError, match="JRN002"):
         journal.find_run("last")
 
 
-def test_an_unknown_plan_is_refused(journal: Journal) -> None:
+def test_unknown_plan_is_refused(journal: Journal) -> None:
     with pytest.raises(JournalError, match="JRN014"):
         journal.plan("0" * 64)
 
@@ -125,7 +123,7 @@ def _change(journal: Journal, statement: str) -> None:
     connection.close()
 
 
-def test_a_plan_that_was_changed_is_refused(journal: Journal, plan: Plan) -> None:
+def test_modified_plan_is_refused(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "r")
     _change(journal, "UPDATE plans SET body = replace(body, 'done', 'dome')")
     with pytest.raises(JournalError, match="JRN012"):
@@ -133,7 +131,7 @@ def test_a_plan_that_was_changed_is_refused(journal: Journal, plan: Plan) -> Non
 
 
 @pytest.mark.parametrize("change", ["body = x'7b'", "body = x'ff'", "type = 'party'", "blob = 'gone'"])
-def test_an_event_that_cannot_be_read_is_named(journal: Journal, plan: Plan, change: str) -> None:
+def test_unreadable_event_is_named(journal: Journal, plan: Plan, change: str) -> None:
     _run(journal, plan, "r", 4)
     _change(journal, f"UPDATE events SET {change} WHERE key = 'k3'")
     events = journal.events("r")
@@ -142,7 +140,7 @@ def test_an_event_that_cannot_be_read_is_named(journal: Journal, plan: Plan, cha
         next(events)
 
 
-def test_a_malformed_database_is_said_to_be_damaged(journal: Journal, plan: Plan) -> None:
+def test_corrupt_database_is_reported_damaged(journal: Journal, plan: Plan) -> None:
     _run(journal, plan, "r", 400)
     path = journal.path
     journal.close()
@@ -165,8 +163,8 @@ def test_a_malformed_database_is_said_to_be_damaged(journal: Journal, plan: Plan
     ),
     st.booleans(),
 )
-def test_a_body_reads_back_as_it_was_written(value: Any, has_more: bool) -> None:
-    """Texts that need no escape, and those that look like the end of one, too."""
+def test_bodies_round_trip(value: Any, has_more: bool) -> None:
+    """Including texts without escapes, and those that look like the end of one."""
     body = {"value": value, "remarks": "r"} if has_more else {"value": value}
     assert decode_body(encode_body("ok", body)) == body
 
@@ -174,10 +172,8 @@ def test_a_body_reads_back_as_it_was_written(value: Any, has_more: bool) -> None
 @pytest.mark.parametrize(
     ("told", "rule"), [({}, ""), ({"forbidden": True}, "flow"), ({"forbidden": "path"}, "path")]
 )
-def test_a_call_that_was_forbidden_says_by_which_rule_also_in_older_journals(
-    told: dict[str, Any], rule: str
-) -> None:
-    """Journals of before rules were named say only that the flow of data forbade it."""
+def test_refused_call_names_rule_even_in_older_journals(told: dict[str, Any], rule: str) -> None:
+    """Journals written before rules had names only record that data flow was refused."""
     event = event_of(EventType.ERR, "S1.0.1", {"error": "no", **told}, pytest.fail)
     assert isinstance(event, Failed)
     assert event.forbidden == rule

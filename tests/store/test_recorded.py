@@ -32,11 +32,13 @@ def test_at_least_five_recorded_journals_are_tested() -> None:
 
 
 @pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
-def test_recorded_events_lead_where_they_led(file: Path, tmp_path: Path) -> None:
+def test_recorded_events_replay_to_recorded_state(file: Path, tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
         with file.open("rb") as lines:
             import_runs(journal.parts, lines)
-        for info in journal.runs():
+        runs = journal.runs()
+        assert runs
+        for info in runs:
             plan = journal.plan_of(info.plan_hash)
             rows = list(journal.events(info.run_id))
             assert info.core_version == MACHINE_VERSION
@@ -63,7 +65,7 @@ def test_recorded_events_lead_where_they_led(file: Path, tmp_path: Path) -> None
                 assert whole.waiting
 
 
-async def test_a_run_of_another_version_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_run_of_other_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:
         plan = plan_of('S1: @ASK_HUMAN ("go on?") > $a')

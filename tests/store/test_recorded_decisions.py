@@ -31,7 +31,7 @@ _seal = Sealer.sealed
 
 
 def seal_outcomes(sealer: Sealer, kind: str, body: Any, data: bytes, secret: Any = None) -> Any:
-    """Every result and every error is secret as a whole."""
+    """Every result and every error is sealed completely."""
     every: Any = {("value",): LABEL, ("error",): LABEL} if kind in (EventType.OK, EventType.ERR) else secret
     return _seal(sealer, kind, body, data, every)
 
@@ -61,7 +61,7 @@ def told(journal: Journal, run_id: str, *, opened: bool) -> tuple[Folded, list[N
 
 
 def check_way(journal: Journal, run_id: str) -> None:
-    """Looked at, the run goes as it went: the same steps, skipped, failed and repeated, to the same end."""
+    """The inspected run follows its path: the same steps skipped, failed and repeated, to the same end."""
     (there, before), (seen, notes) = (told(journal, run_id, opened=opened) for opened in (True, False))
     assert [(n.kind, n.step, n.var) for n in notes] == [(n.kind, n.step, n.var) for n in before]
     assert not seen.is_astray
@@ -78,7 +78,7 @@ def check_way(journal: Journal, run_id: str) -> None:
 
 @given(plan_texts(), SEEDS, st.sampled_from(["sequential", "auto"]))
 @SAME
-def test_a_run_of_which_all_is_sealed_is_told_as_it_went(
+def test_fully_sealed_run_is_explained_along_its_path(
     journal: Journal, text: str, world: int, schedule: Any
 ) -> None:
     run_id = ran(journal, plan_of(text), world, schedule)
@@ -87,5 +87,5 @@ def test_a_run_of_which_all_is_sealed_is_told_as_it_went(
 
 @given(graphs(), SEEDS)
 @SAME
-def test_a_graph_of_which_all_is_sealed_is_told_as_it_went(journal: Journal, graph: Plan, world: int) -> None:
+def test_fully_sealed_graph_is_explained_along_its_path(journal: Journal, graph: Plan, world: int) -> None:
     check_way(journal, ran(journal, graph, world))

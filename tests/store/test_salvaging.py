@@ -16,7 +16,7 @@ from callsheet.store.salvage import lists_all, opened, run_ids, salvage
 
 @pytest.fixture
 def whole(path: Path, plan: Plan) -> bytes:
-    """The file of a journal with twenty runs of ten events, which has no log beside it."""
+    """The file of a journal with twenty runs of ten events, without a log beside it."""
     start = Start({}, {}, Limits(), {}, {}).to_json()
     with Journal.open(path) as journal:
         for number in range(20):
@@ -27,7 +27,7 @@ def whole(path: Path, plan: Plan) -> bytes:
     return path.read_bytes()
 
 
-def test_the_readable_runs_of_a_truncated_file_are_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
+def test_readable_runs_of_truncated_file_are_saved(whole: bytes, path: Path, tmp_path: Path) -> None:
     counts: list[int] = []
     codes: set[str] = set()
     for left in range(len(whole) - 1, 1_000, -3_000):
@@ -60,7 +60,7 @@ def test_the_readable_runs_of_a_truncated_file_are_saved(whole: bytes, path: Pat
     assert len(set(counts)) > 5
 
 
-def test_where_the_list_of_runs_is_gone_that_is_said(whole: bytes, path: Path) -> None:
+def test_missing_run_list_is_reported(whole: bytes, path: Path) -> None:
     path.write_bytes(whole[:3_000])
     with (
         pytest.raises(JournalError, match=r"cut off after 3000 bytes, before its list of runs"),
@@ -69,7 +69,7 @@ def test_where_the_list_of_runs_is_gone_that_is_said(whole: bytes, path: Path) -
         pass
 
 
-def test_a_sound_journal_is_read_where_it_is(whole: bytes, path: Path) -> None:
+def test_intact_journal_is_read_in_place(whole: bytes, path: Path) -> None:
     with opened(path) as journal:
         assert journal.path == path
         assert {salvage(journal.parts, run).lost for run in run_ids(journal.parts.reader)} == {None}

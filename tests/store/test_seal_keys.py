@@ -14,7 +14,7 @@ from callsheet.store import JournalError
 from callsheet.store.seal_keys import FILE_VARIABLE, VARIABLE, KeyStore
 
 
-def test_a_key_is_made_with_the_first_secret_and_stays(tmp_path: Path) -> None:
+def test_key_is_created_with_first_secret_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "config" / "seal.key"
     made = KeyStore(path, {}).sealing().sealing
     assert path.stat().st_mode & 0o777 == 0o600
@@ -22,7 +22,7 @@ def test_a_key_is_made_with_the_first_secret_and_stays(tmp_path: Path) -> None:
     assert [child.name for child in path.parent.iterdir()] == ["seal.key"]
 
 
-def test_processes_that_make_it_at_once_have_the_same(tmp_path: Path) -> None:
+def test_concurrent_creators_share_key(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from callsheet.store.seal_keys import Vault;"
         "sys.stdin.read(1); print(Vault(Path(sys.argv[1]), {}).sealing().sealing.name)"
@@ -40,7 +40,7 @@ def test_processes_that_make_it_at_once_have_the_same(tmp_path: Path) -> None:
     assert len(names) == 1
 
 
-def test_the_environment_has_the_key_or_names_its_file(tmp_path: Path) -> None:
+def test_environment_has_key_or_names_file(tmp_path: Path) -> None:
     by_hand = KeyStore(None, {VARIABLE: "5e" * 32})
     (tmp_path / "k").write_text(f"# ours\n{'5e' * 32}\n")
     (tmp_path / "k").chmod(0o600)
@@ -58,9 +58,7 @@ def test_the_environment_has_the_key_or_names_its_file(tmp_path: Path) -> None:
         ("", 0o600, "no key in it"),
     ],
 )
-def test_a_file_that_is_no_safe_file_of_keys_is_refused(
-    tmp_path: Path, text: str, mode: int, said: str
-) -> None:
+def test_unsafe_key_file_is_refused(tmp_path: Path, text: str, mode: int, said: str) -> None:
     path = tmp_path / "seal.key"
     path.write_text(text)
     path.chmod(mode)
@@ -69,24 +67,22 @@ def test_a_file_that_is_no_safe_file_of_keys_is_refused(
     assert refused.value.diagnostics[0].code == "SEC003"
 
 
-def test_without_a_key_nothing_is_opened_and_none_is_made(tmp_path: Path) -> None:
+def test_nothing_is_opened_and_no_key_is_created_without_key(tmp_path: Path) -> None:
     with pytest.raises(JournalError) as refused:
         KeyStore(tmp_path / "seal.key", {}).opening()
     assert refused.value.diagnostics[0].code == "SEC001"
     assert not (tmp_path / "seal.key").exists()
 
 
-def test_a_key_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_key_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError) as refused:
         KeyStore(tmp_path / "file" / "seal.key", {}).sealing()
     assert refused.value.diagnostics[0].code == "SEC003"
 
 
-def test_a_key_lasts_before_anything_is_sealed_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is synced before it has its name, and then the folders that name it and one another."""
+def test_key_is_durable_before_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is synced before it has its name, and then the folders above it."""
     done: list[str] = []
 
     def synced(fd: int, sync: Callable[[int], None] = os.fsync) -> None:

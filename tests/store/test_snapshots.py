@@ -43,7 +43,7 @@ LONG = "a value that is long enough not to be written again and again, " * 4
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots wherever there can be one."""
+    """Snapshots at every possible point."""
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=1, event_bytes=1 << 60))
 
 
@@ -54,7 +54,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 def facts_of(folded: Folded) -> dict[str, Any]:
-    """All that a fold says, to compare."""
+    """The complete result of a fold, for comparison."""
     book, machine = folded.side_record, folded.machine
     keys = folded.waiting.keys()
     return {
@@ -74,15 +74,15 @@ def facts_of(folded: Folded) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=[0, 1_000], ids=["made when come to", "made at once"])
+@pytest.fixture(params=[0, 1_000], ids=["on demand", "in advance"])
 def programs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs whose steps are made ready when they are come to, as those of long plans, or before."""
+    """Programs whose steps are compiled on demand, as in long plans, or in advance."""
     monkeypatch.setattr(on_demand, "_WORTH", request.param)
 
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
+def test_any_snapshot_plus_later_events_equals_full_replay(
     always: None, journal: Journal, programs: None, text: str, world: int
 ) -> None:
     """For every snapshot and every later event: the same state, open calls, times and doubts."""
@@ -157,10 +157,10 @@ GRAPH = {
 @pytest.mark.parametrize(
     "plan", [plan_of(ASKING), parse_dag(json.dumps(GRAPH)).require()], ids=["text", "graph"]
 )
-async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
+async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch, plan: Plan
 ) -> None:
-    """Answer by answer and decision by decision, each in a process of its own: no event before it is read."""
+    """Each answer and decision in a separate process: no earlier event is read."""
     lost: set[str] = set()
 
     def route(name: str) -> Route:
@@ -215,8 +215,8 @@ S5: @RESPOND ("$a $b $d")
 """
 
 
-async def interrupted_at_the_write(journal: Journal, run_id: str = "r") -> Plan:
-    """A run whose process goes while its write is under way."""
+async def interrupted_at_write(journal: Journal, run_id: str = "r") -> Plan:
+    """A run whose process ends during its write."""
     plan = plan_of(TEXT)
     under_way = asyncio.Event()
 
@@ -241,17 +241,17 @@ def snapshots(journal: Journal, run_id: str = "r") -> list[Any]:
     return [event for event in journal.events(run_id) if event.type is EventType.SNAPSHOT]
 
 
-async def test_a_value_stands_in_the_journal_once(always: None, journal: Journal) -> None:
-    await interrupted_at_the_write(journal)
+async def test_value_is_stored_once(always: None, journal: Journal) -> None:
+    await interrupted_at_write(journal)
     *_, last = snapshots(journal)
     assert LONG not in json.dumps(last.body)
     assert last.size < 1_500
 
 
-async def test_the_run_goes_on_from_its_last_snapshot(
+async def test_run_resumes_from_last_snapshot(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     whole = fold(plan, journal.events("r"), journal.plan_of)
     read: list[int] = []
     last = snapshots(journal)[-1].seq
@@ -274,9 +274,9 @@ def change(journal: Journal, statement: str, *values: object) -> None:
     connection.close()
 
 
-async def test_a_value_that_changed_is_never_taken(always: None, journal: Journal) -> None:
-    """The snapshot names the event of the value; where that is another now, the first bad event is told."""
-    plan = await interrupted_at_the_write(journal)
+async def test_modified_value_is_never_used(always: None, journal: Journal) -> None:
+    """The snapshot refers to the event of the value; if that was changed, the first bad event is reported."""
+    plan = await interrupted_at_write(journal)
     change(
         journal,
         "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'again', 'AGAIN') AS BLOB)"
@@ -287,8 +287,8 @@ async def test_a_value_that_changed_is_never_taken(always: None, journal: Journa
     assert bad == journal.verify("r")
 
 
-async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> None:
-    plan = await interrupted_at_the_write(journal)
+async def test_edited_snapshot_is_detected(always: None, journal: Journal) -> None:
+    plan = await interrupted_at_write(journal)
     last = snapshots(journal)[-1]
     change(
         journal,
@@ -302,10 +302,10 @@ async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> No
 
 
 @pytest.mark.parametrize("fault", ["format", "state", "values", "seqs"])
-async def test_a_snapshot_that_does_not_fit_is_passed_over(
+async def test_mismatched_snapshot_is_skipped(
     always: None, journal: Journal, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is what another version wrote, say: all events tell the same."""
+    """For example one of another version: a full replay gives the same."""
     body_of = recording.body_of
 
     def other(*given: Any) -> dict[str, Any] | None:
@@ -317,7 +317,7 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
         )
 
     monkeypatch.setattr(recording, "body_of", other)
-    plan = await interrupted_at_the_write(journal)
+    plan = await interrupted_at_write(journal)
     assert snapshots(journal)
     start = start_from("start", next(journal.events("r")).body)
     body = snapshots(journal)[-1].body
@@ -329,23 +329,23 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     assert facts_of(stands) == facts_of(whole)
 
 
-def test_snapshots_stay_a_fraction_of_the_journal() -> None:
-    """The larger one is, the longer until the next: together at most a byte for 25 events' worth of one."""
+def test_snapshots_stay_fraction_of_journal() -> None:
+    """The larger a snapshot, the longer until the next: together at most a byte for 25 bytes of events."""
     policy = Policy()
     assert policy.next_after(0, 0) == 8_000
     assert policy.next_after(8_001, 500) == 9_001
     assert policy.next_after(8_001, 1_000_000) == 48_001
 
 
-async def test_a_short_run_has_none(journal: Journal) -> None:
-    await interrupted_at_the_write(journal)
+async def test_short_run_has_no_snapshot(journal: Journal) -> None:
+    await interrupted_at_write(journal)
     assert snapshots(journal) == []
 
 
-async def test_values_that_nothing_needs_any_more_are_let_go(
+async def test_unneeded_values_are_dropped(
     always: None, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A loop that goes over one variable keeps no more of its results in memory than that one."""
+    """A loop that updates one variable keeps only its last result in memory."""
     from callsheet.store import snapshots as module
 
     monkeypatch.setattr(module, "_PRUNE_BYTES", 10_000)
@@ -376,7 +376,7 @@ def written_bytes() -> int:
     return int(fields["wchar"])
 
 
-async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
+async def test_run_writes_less_than_two_and_half_times_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log, database, plan and snapshots together, with a snapshot every hundred events."""
@@ -396,10 +396,10 @@ async def test_a_run_writes_less_than_two_and_a_half_times_its_results(
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_state_at_each_event_is_that_of_a_replay_of_the_events_up_to_it(
+def test_state_at_each_event_equals_replay_up_to_it(
     journal: Journal, always: None, text: str, world: int
 ) -> None:
-    """Whatever snapshots there are, before the event and after it."""
+    """With any snapshots before and after the event."""
     run_id, plan = f"run-{len(journal.runs())}", plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id))

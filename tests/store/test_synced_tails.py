@@ -24,7 +24,7 @@ Spawn = Callable[[str], "subprocess.Popen[str]"]
 
 
 class Clock:
-    """A clock that goes on only when it is told to."""
+    """A clock that only advances when told to."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -46,7 +46,7 @@ def journal(path: Path, clock: Clock) -> Iterator[Journal]:
 
 @pytest.fixture
 def writer(journal: Journal, plan: Plan) -> Iterator[RunWriter]:
-    """Of a run that is in the journal."""
+    """The writer of a run in the journal."""
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         yield writer
@@ -71,13 +71,13 @@ def _commit_many(writer: RunWriter, count: int) -> None:
         _commit(writer, n)
 
 
-def test_a_few_commits_go_into_the_database(writer: RunWriter, path: Path) -> None:
+def test_few_commits_go_into_database(writer: RunWriter, path: Path) -> None:
     _commit_many(writer, ENOUGH - 1)
     assert not writer.has_tail
     assert (_rows(path), _tails(path)) == (ENOUGH, [])
 
 
-def test_many_one_right_after_the_other_wait_in_a_tail(writer: RunWriter, path: Path) -> None:
+def test_many_quick_commits_wait_in_tail(writer: RunWriter, path: Path) -> None:
     _commit_many(writer, ENOUGH + 20)
     assert writer.has_tail
     assert (_rows(path), writer.durable_seq) == (ENOUGH, ENOUGH + 21)
@@ -86,7 +86,7 @@ def test_many_one_right_after_the_other_wait_in_a_tail(writer: RunWriter, path: 
     assert (_rows(path), writer.has_tail) == (ENOUGH + 21, False)
 
 
-def test_commits_far_apart_are_written_at_once(writer: RunWriter, path: Path, clock: Clock) -> None:
+def test_distant_commits_are_written_at_once(writer: RunWriter, path: Path, clock: Clock) -> None:
     for n in range(2 * ENOUGH):
         clock.now += 2 * NEAR
         _commit(writer, n)
@@ -94,7 +94,7 @@ def test_commits_far_apart_are_written_at_once(writer: RunWriter, path: Path, cl
     assert _tails(path) == []
 
 
-def test_a_late_commit_flushes_the_tail(writer: RunWriter, path: Path, clock: Clock) -> None:
+def test_late_commit_flushes_tail(writer: RunWriter, path: Path, clock: Clock) -> None:
     _commit_many(writer, ENOUGH + 5)
     clock.now += 2 * NEAR
     _commit(writer, "late")
@@ -102,17 +102,17 @@ def test_a_late_commit_flushes_the_tail(writer: RunWriter, path: Path, clock: Cl
     assert _rows(path) == writer.durable_seq
 
 
-def test_nothing_is_left_of_a_tail_behind_a_close(writer: RunWriter, journal: Journal, path: Path) -> None:
+def test_close_leaves_no_tail(writer: RunWriter, journal: Journal, path: Path) -> None:
     _commit_many(writer, ENOUGH + 5)
     writer.close()
     journal.close()
     assert (_rows(path), _tails(path)) == (ENOUGH + 6, [])
 
 
-def test_a_loss_of_power_behind_any_commit_takes_none_of_the_events(
+def test_power_loss_after_any_commit_loses_no_event(
     writer: RunWriter, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a tail is there what it held at its last sync; of the database all: transactions are synced."""
+    """The tail keeps the content of its last sync, the database everything: transactions are synced."""
     synced: dict[str, bytes] = {}
     fdatasync = os.fdatasync
 
@@ -143,7 +143,7 @@ def test_a_loss_of_power_behind_any_commit_takes_none_of_the_events(
     assert waits > 100
 
 
-def test_a_tail_and_its_name_are_on_the_disk_before_anything_is_put_into_it(
+def test_tail_and_its_name_are_on_disk_before_use(
     writer: RunWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[tuple[Path, bytes]] = []
@@ -161,7 +161,7 @@ def test_a_tail_and_its_name_are_on_the_disk_before_anything_is_put_into_it(
 
 
 @pytest.mark.crash
-def test_the_tail_of_a_killed_process_is_brought_in_by_whoever_looks(path: Path, spawn: Spawn) -> None:
+def test_tail_of_killed_process_is_imported_by_any_reader(path: Path, spawn: Spawn) -> None:
     child = spawn("""
 journal = Journal.open(PATH, Durability.FULL, monotonic=lambda: 0.0)
 writer = journal.create_run("r", PLAN, "", {})
@@ -181,10 +181,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("durability", ["FULL", "NORMAL"])
-def test_taking_over_a_run_after_its_lock_is_lost_keeps_all_commits(
+def test_taking_over_run_after_its_lock_is_lost_keeps_all_commits(
     path: Path, spawn: Spawn, durability: str
 ) -> None:
-    """Else it would make calls again that its owner has made; the owner is fenced off."""
+    """Otherwise it would repeat calls of its owner; the owner is fenced."""
     child = spawn(f"""
 journal = Journal.open(PATH, Durability.{durability}, monotonic=lambda: 0.0)
 writer = journal.create_run("r", PLAN, "", {{}})
@@ -214,10 +214,10 @@ except Fenced:
         assert journal.verify("r") is None
 
 
-def test_a_lock_that_is_gone_once_a_tail_is_synced_leads_into_the_database(
+def test_lost_lock_after_tail_sync_writes_to_database(
     writer: RunWriter, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has taken the run over has read the tail before that."""
+    """Whoever has taken over the run has read the tail before that."""
     _commit_many(writer, ENOUGH + 5)
     fdatasync = os.fdatasync
 
@@ -238,7 +238,7 @@ def _refused(*_: object) -> int:
 @pytest.mark.parametrize(
     ("call", "given"), [("fdatasync", _refused), ("pwrite", _refused), ("pwrite", lambda *_: 1)]
 )
-def test_what_the_disk_did_not_take_goes_into_the_database_and_so_does_all_that_follows(
+def test_commits_refused_by_disk_and_later_ones_go_into_database(
     writer: RunWriter,
     journal: Journal,
     path: Path,
@@ -259,7 +259,7 @@ def test_what_the_disk_did_not_take_goes_into_the_database_and_so_does_all_that_
 
 
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])
-def test_a_tail_that_cannot_be_made_leaves_no_file(
+def test_uncreatable_tail_leaves_no_file(
     writer: RunWriter, path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     _commit_many(writer, ENOUGH - 1)

@@ -34,7 +34,7 @@ def _tails(path: Path) -> list[Path]:
 
 
 def _killed(path: Path, spawn: Spawn, events: int) -> None:
-    """Leave a run whose writer was killed after so many commits."""
+    """Leave a run whose writer was killed after this many commits."""
     child = spawn(f"""
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {{}})
@@ -48,7 +48,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert child.wait(timeout=60) == -9
 
 
-def test_a_small_commit_waits_in_the_tail_until_somebody_looks(journal: Journal, plan: Plan) -> None:
+def test_small_commit_waits_in_tail_until_read(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         for n in range(20):
@@ -62,7 +62,7 @@ def test_a_small_commit_waits_in_the_tail_until_somebody_looks(journal: Journal,
     assert journal.verify("r") is None
 
 
-def test_a_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
+def test_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         writer.append(EventType.OK, key="a", body={"value": 1})
@@ -73,7 +73,7 @@ def test_a_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
         assert _rows(journal.path) == 3
 
 
-def test_a_tail_never_grows_long(journal: Journal, plan: Plan) -> None:
+def test_tail_length_is_bounded(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         for n in range(1_000):
@@ -82,7 +82,7 @@ def test_a_tail_never_grows_long(journal: Journal, plan: Plan) -> None:
             assert writer.last_seq - _rows(journal.path) < 256
 
 
-def test_nothing_waits_after_the_end_or_a_close(journal: Journal, plan: Plan) -> None:
+def test_nothing_is_pending_after_end_or_close(journal: Journal, plan: Plan) -> None:
     for name, status in (("ended", RunStatus.DONE), ("closed", None)):
         with journal.create_run(name, plan, "", {}) as writer:
             writer.commit()
@@ -98,7 +98,7 @@ def test_nothing_waits_after_the_end_or_a_close(journal: Journal, plan: Plan) ->
 
 
 @pytest.mark.crash
-def test_the_tail_of_a_killed_process_is_brought_in_by_whoever_looks(path: Path, spawn: Spawn) -> None:
+def test_tail_of_killed_process_is_imported_by_any_reader(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 30)
     assert _rows(path) == 1
     with Journal.open_to_read(path) as journal:
@@ -111,9 +111,7 @@ def test_the_tail_of_a_killed_process_is_brought_in_by_whoever_looks(path: Path,
 
 
 @pytest.mark.crash
-def test_what_is_in_the_database_already_may_stand_in_a_tail_before_what_is_not(
-    path: Path, spawn: Spawn
-) -> None:
+def test_tail_may_repeat_events_of_database(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 200)
     assert 1 < _rows(path) < 201
     with Journal.open_to_read(path) as journal:
@@ -121,9 +119,7 @@ def test_what_is_in_the_database_already_may_stand_in_a_tail_before_what_is_not(
         assert journal.verify("r") is None
 
 
-def test_a_tail_may_tell_of_a_run_that_is_gone_and_whose_number_another_has(
-    journal: Journal, plan: Plan
-) -> None:
+def test_tail_may_name_deleted_run_with_reused_number(journal: Journal, plan: Plan) -> None:
     copied = journal.path.with_name("copied")
     copied.mkdir()
     for name in ("gone", "new"):
@@ -143,9 +139,7 @@ def test_a_tail_may_tell_of_a_run_that_is_gone_and_whose_number_another_has(
         assert left_behind.verify("new") is None
 
 
-def test_a_tail_keeps_its_length_and_what_has_no_room_in_it_goes_into_the_database(
-    journal: Journal, plan: Plan
-) -> None:
+def test_tail_keeps_its_size_and_overflow_goes_into_database(journal: Journal, plan: Plan) -> None:
     with ExitStack() as opened:
         writers = [opened.enter_context(journal.create_run(f"r{run}", plan, "", {})) for run in range(8)]
         for writer in writers:
@@ -162,7 +156,7 @@ def test_a_tail_keeps_its_length_and_what_has_no_room_in_it_goes_into_the_databa
 
 
 @pytest.mark.crash
-def test_resuming_a_killed_run_continues_after_its_tail(path: Path, spawn: Spawn) -> None:
+def test_resuming_killed_run_continues_after_tail(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 10)
     with Journal.open(path, Durability.NORMAL) as journal:
         with journal.claim("r") as writer:
@@ -174,7 +168,7 @@ def test_resuming_a_killed_run_continues_after_its_tail(path: Path, spawn: Spawn
 
 
 @pytest.mark.crash
-def test_a_tail_that_is_in_the_database_already_changes_nothing(path: Path, spawn: Spawn) -> None:
+def test_already_imported_tail_changes_nothing(path: Path, spawn: Spawn) -> None:
     _killed(path, spawn, 5)
     (tail,) = _tails(path)
     copy = tail.with_name("copy")
@@ -191,7 +185,7 @@ def test_a_tail_that_is_in_the_database_already_changes_nothing(path: Path, spaw
 @pytest.mark.crash
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
-def test_a_torn_or_flipped_tail_gives_the_events_before_the_damage(
+def test_torn_or_flipped_tail_yields_events_before_damage(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("torn")
@@ -217,7 +211,7 @@ def test_a_torn_or_flipped_tail_gives_the_events_before_the_damage(
 
 
 def _left_behind(path: Path) -> list[bytes]:
-    """A journal as a process leaves it that dies with eight events in its tail; their hashes."""
+    """A journal whose process died with eight events in its tail; returns their hashes."""
     copied = path.with_name("source") / "journal.db"
     with (
         Journal.open(copied, Durability.NORMAL) as journal,
@@ -234,8 +228,8 @@ def _left_behind(path: Path) -> list[bytes]:
 
 
 @pytest.mark.crash
-def test_what_does_not_follow_from_the_database_is_left_out(path: Path, spawn: Spawn) -> None:
-    """As after a loss of power that took the end of the database and left the tail."""
+def test_events_not_following_database_are_dropped(path: Path, spawn: Spawn) -> None:
+    """Like a power loss that truncated the database and kept the tail."""
     _killed(path, spawn, 10)
     (tail,) = _tails(path)
     content = tail.read_bytes()
@@ -246,7 +240,7 @@ def test_what_does_not_follow_from_the_database_is_left_out(path: Path, spawn: S
         assert journal.verify("r") is None
 
 
-def test_the_tail_of_a_process_that_lives_is_left_alone(path: Path, plan: Plan, spawn: Spawn) -> None:
+def test_tail_of_live_process_is_unchanged(path: Path, plan: Plan, spawn: Spawn) -> None:
     child = spawn("""
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {})
@@ -271,7 +265,7 @@ journal.close()
 
 
 @pytest.mark.crash
-def test_a_tail_is_read_by_one_who_may_not_write(
+def test_tail_is_readable_without_write_permission(
     path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _killed(path, spawn, 10)
@@ -283,7 +277,7 @@ def test_a_tail_is_read_by_one_who_may_not_write(
     assert len(_tails(path)) == 1
 
 
-def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, plan: Plan) -> None:
+def test_run_with_unimportable_tail_stays_owned(journal: Journal, plan: Plan) -> None:
     writer = journal.create_run("r", plan, "", {})
     writer.commit()
     for n in range(20):
@@ -305,9 +299,7 @@ def test_a_run_whose_tail_cannot_be_brought_in_stays_owned(journal: Journal, pla
 
 
 @pytest.mark.crash
-def test_a_tail_that_cannot_be_brought_in_yet_keeps_no_other_from_trying(
-    path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unimportable_tail_blocks_no_other(path: Path, spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
     _killed(path, spawn, 5)
     with Journal.open(path, Durability.NORMAL) as journal:
         with monkeypatch.context() as patched:
@@ -322,7 +314,7 @@ def _full(*_: object) -> None:
     raise sqlite3.OperationalError("database or disk is full")
 
 
-def test_without_room_for_a_tail_nothing_waits(
+def test_nothing_is_buffered_without_space_for_tail(
     journal: Journal, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -345,10 +337,8 @@ def test_without_room_for_a_tail_nothing_waits(
 
 @pytest.mark.crash
 @pytest.mark.parametrize("pages", [0, 1, 6])
-def test_where_the_disk_fails_under_a_tail_all_that_was_committed_is_there(
-    path: Path, spawn: Spawn, pages: int
-) -> None:
-    """Who writes to memory that has lost its disk is ended by the kernel, in the middle of an entry."""
+def test_disk_failure_under_tail_loses_no_committed_event(path: Path, spawn: Spawn, pages: int) -> None:
+    """The kernel kills a process that writes to a mapping whose disk fails, within an entry."""
     child = spawn(f"""
 import mmap, resource
 from callsheet.store import tail
@@ -381,7 +371,7 @@ for n in range(60):
 
 
 @pytest.mark.crash
-def test_old_entries_behind_the_last_one_are_not_taken_for_new_ones(path: Path, spawn: Spawn) -> None:
+def test_old_entries_after_last_one_are_ignored(path: Path, spawn: Spawn) -> None:
     child = spawn("""
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {})
@@ -405,7 +395,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert journal.verify("r") is None
 
 
-def test_a_forked_process_keeps_no_tail_alive(journal: Journal, plan: Plan) -> None:
+def test_forked_process_keeps_no_tail(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         writer.append(EventType.OK, key="k", body={"value": 1})

@@ -14,7 +14,7 @@ _BASE = "(SELECT number << 32 FROM runs WHERE run_id = 'r')"
 
 @pytest.fixture
 def ended(journal: Journal, plan: Plan) -> Journal:
-    """Another run, and the run `r` of 6 events, the fourth one large, the last its end."""
+    """Another run, and the run `r` of 6 events; the fourth is large, the last is its end."""
     for run_id in ("other", "r"):
         with journal.create_run(run_id, plan, "", {"inputs": {"a": 1}}) as writer:
             writer.append(EventType.INTENT, key="S1.0.1", step="S1", index=0, attempt=1)
@@ -35,7 +35,7 @@ def _change(journal: Journal, *statements: str) -> None:
     connection.close()
 
 
-def test_a_whole_chain_is_whole(ended: Journal) -> None:
+def test_intact_chain_is_verified(ended: Journal) -> None:
     assert ended.verify("r") is None
 
 
@@ -63,7 +63,7 @@ def test_a_whole_chain_is_whole(ended: Journal) -> None:
         "blob = (SELECT hash FROM blobs LIMIT 1), body = NULL",
     ],
 )
-def test_an_edited_field_is_found(ended: Journal, change: str) -> None:
+def test_edited_field_is_detected(ended: Journal, change: str) -> None:
     _change(ended, f"UPDATE events SET {change} WHERE id = :r + 3")
     bad = ended.verify("r")
     assert bad is not None
@@ -72,7 +72,7 @@ def test_an_edited_field_is_found(ended: Journal, change: str) -> None:
 
 
 @pytest.mark.parametrize("seq", [1, 2, 6])
-def test_a_deleted_event_is_found(ended: Journal, seq: int) -> None:
+def test_deleted_event_is_detected(ended: Journal, seq: int) -> None:
     _change(ended, f"DELETE FROM events WHERE id = :r + {seq}")
     bad = ended.verify("r")
     assert bad is not None
@@ -80,7 +80,7 @@ def test_a_deleted_event_is_found(ended: Journal, seq: int) -> None:
     assert "missing" in bad.why
 
 
-def test_swapped_events_are_found(ended: Journal) -> None:
+def test_swapped_events_are_detected(ended: Journal) -> None:
     _change(
         ended,
         "UPDATE events SET id = :r + 99 WHERE id = :r + 2",
@@ -92,7 +92,7 @@ def test_swapped_events_are_found(ended: Journal) -> None:
     assert bad.seq == 2
 
 
-def test_an_event_of_another_run_does_not_fit(ended: Journal) -> None:
+def test_event_of_other_run_is_detected(ended: Journal) -> None:
     _change(
         ended,
         "DELETE FROM events WHERE id = :r + 2",
@@ -104,29 +104,29 @@ def test_an_event_of_another_run_does_not_fit(ended: Journal) -> None:
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM blobs", "UPDATE blobs SET data = zeroblob(70000)"])
-def test_a_changed_large_value_is_found(ended: Journal, change: str) -> None:
+def test_changed_large_value_is_detected(ended: Journal, change: str) -> None:
     _change(ended, change)
     bad = ended.verify("r")
     assert bad is not None
     assert bad.seq == 4
 
 
-def test_a_small_value_beside_a_large_one_is_found(ended: Journal) -> None:
-    """Readers of many events would take the small one, and the hash is that of the large one."""
+def test_small_value_beside_large_one_is_detected(ended: Journal) -> None:
+    """Readers of many events would use the small one, and the hash is that of the large one."""
     _change(ended, 'UPDATE events SET body = CAST(\'{"value":"forged"}\' AS BLOB) WHERE id = :r + 4')
     bad = ended.verify("r")
     assert bad is not None
     assert bad.seq == 4
 
 
-def test_a_head_that_is_not_on_the_chain_is_found(ended: Journal) -> None:
+def test_head_outside_chain_is_detected(ended: Journal) -> None:
     _change(ended, "UPDATE runs SET head_hash = zeroblob(32) WHERE run_id = 'r'")
     bad = ended.verify("r")
     assert bad is not None
     assert bad.seq == 6
 
 
-def test_an_end_status_needs_an_end_event(journal: Journal, plan: Plan) -> None:
+def test_end_status_needs_end_event(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.set_status(RunStatus.DONE)
         writer.commit()
@@ -136,7 +136,7 @@ def test_an_end_status_needs_an_end_event(journal: Journal, plan: Plan) -> None:
     assert "end event" in bad.why
 
 
-def test_a_tail_that_is_cut_off_a_run_that_has_not_ended_is_found(journal: Journal, plan: Plan) -> None:
+def test_truncated_tail_of_unended_run_is_detected(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.append(EventType.INTENT, key="S1.0.1")
         writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
@@ -149,7 +149,7 @@ def test_a_tail_that_is_cut_off_a_run_that_has_not_ended_is_found(journal: Journ
     assert (bad.seq, bad.why) == (3, "it is missing: the run noted 3 events")
 
 
-def test_an_unknown_status_is_found(ended: Journal) -> None:
+def test_unknown_status_is_detected(ended: Journal) -> None:
     _change(ended, "UPDATE runs SET status = 'fine' WHERE run_id = 'r'")
     bad = ended.verify("r")
     assert bad is not None
@@ -157,7 +157,7 @@ def test_an_unknown_status_is_found(ended: Journal) -> None:
     assert ended.find_run("r").status is RunStatus.CORRUPT
 
 
-def test_every_flipped_bit_of_a_row_is_found(journal: Journal, plan: Plan) -> None:
+def test_every_flipped_bit_of_row_is_detected(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {"a": "bcd"}) as writer:
         writer.commit()
     (event,) = journal.events("r")
@@ -193,7 +193,7 @@ def launching(journal: Journal, plan: Plan) -> Journal:
     return journal
 
 
-def test_intents_stand_beside_the_event_that_led_to_them(launching: Journal) -> None:
+def test_intents_are_stored_beside_causing_event(launching: Journal) -> None:
     assert launching.verify("r") is None
     events = list(launching.events("r"))
     assert [(e.seq, e.type.value, e.key) for e in events] == [
@@ -222,14 +222,14 @@ def test_intents_stand_beside_the_event_that_led_to_them(launching: Journal) -> 
         "covers = 0",
     ],
 )
-def test_an_edited_intent_is_found(launching: Journal, change: str) -> None:
+def test_edited_intent_is_detected(launching: Journal, change: str) -> None:
     _change(launching, f"UPDATE events SET {change} WHERE id = :r + 3")
     bad = launching.verify("r")
     assert bad is not None
     assert bad.seq == 3
 
 
-def test_a_head_inside_an_entry_is_found(launching: Journal) -> None:
+def test_head_inside_entry_is_detected(launching: Journal) -> None:
     _change(launching, "UPDATE runs SET head_seq = 5, head_hash = zeroblob(32) WHERE run_id = 'r'")
     bad = launching.verify("r")
     assert bad is not None

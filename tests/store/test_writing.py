@@ -18,7 +18,7 @@ from callsheet.store import (
 )
 
 
-def test_a_run_is_in_the_journal_with_its_first_commit(journal: Journal, plan: Plan) -> None:
+def test_run_is_in_journal_after_first_commit(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "S1: ...", {"inputs": {"a": 1}}) as writer:
         assert journal.runs() == []
         writer.commit()
@@ -29,7 +29,7 @@ def test_a_run_is_in_the_journal_with_its_first_commit(journal: Journal, plan: P
     assert (start.seq, start.type, start.body) == (1, EventType.START, {"inputs": {"a": 1}})
 
 
-def test_what_was_not_committed_is_dropped(journal: Journal, plan: Plan) -> None:
+def test_uncommitted_events_are_dropped(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         writer.append(EventType.INTENT, key="S1.0.1")
@@ -37,7 +37,7 @@ def test_what_was_not_committed_is_dropped(journal: Journal, plan: Plan) -> None
         assert writer.last_seq == 1
 
 
-def test_every_field_comes_back(path: Path, plan: Plan) -> None:
+def test_fields_round_trip(path: Path, plan: Plan) -> None:
     with (
         Journal.open(path, Durability.OFF, clock=lambda: 1795302119.25, monotonic=lambda: 7) as journal,
         journal.create_run("r", plan, "", {}) as writer,
@@ -63,7 +63,7 @@ def test_every_field_comes_back(path: Path, plan: Plan) -> None:
         {"v": "é\u2028𝄞"},
     ],
 )
-def test_odd_values_come_back_as_they_were(journal: Journal, plan: Plan, body: dict[str, object]) -> None:
+def test_unusual_values_round_trip(journal: Journal, plan: Plan, body: dict[str, object]) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.append(EventType.OK, body=body)
         writer.commit()
@@ -90,7 +90,7 @@ def _nested(depth: int) -> dict[str, object]:
     ],
     ids=["nan", "infinity", "object", "bytes", "too deep"],
 )
-def test_what_json_cannot_say_is_refused_and_changes_nothing(
+def test_non_json_value_is_refused_and_changes_nothing(
     journal: Journal, plan: Plan, body: dict[str, object]
 ) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
@@ -105,7 +105,7 @@ def test_what_json_cannot_say_is_refused_and_changes_nothing(
     assert journal.verify("r") is None
 
 
-def test_a_key_that_is_not_unicode_text_is_refused(journal: Journal, plan: Plan) -> None:
+def test_non_unicode_key_is_refused(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         with pytest.raises(NotStorable):
             writer.append(EventType.OK, key="\ud800")
@@ -113,14 +113,14 @@ def test_a_key_that_is_not_unicode_text_is_refused(journal: Journal, plan: Plan)
         assert writer.last_seq == 1
 
 
-def test_a_start_that_cannot_be_stored_leaves_no_lock(journal: Journal, plan: Plan) -> None:
+def test_unstorable_start_leaves_no_lock(journal: Journal, plan: Plan) -> None:
     with pytest.raises(NotStorable):
         journal.create_run("r", plan, "", {"v": float("nan")})
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
 
 
-def test_the_status_changes_with_the_commit(journal: Journal, plan: Plan) -> None:
+def test_status_changes_with_commit(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         writer.set_status(RunStatus.WAITING, wake_at=99.5)
@@ -132,7 +132,7 @@ def test_the_status_changes_with_the_commit(journal: Journal, plan: Plan) -> Non
         assert (journal.runs()[0].status, journal.runs()[0].wake_at) == (RunStatus.RUNNING, None)
 
 
-def test_an_empty_commit_is_none(journal: Journal, plan: Plan) -> None:
+def test_empty_commit_is_skipped(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         wal = journal.path.with_name("journal.db-wal")
@@ -141,21 +141,21 @@ def test_an_empty_commit_is_none(journal: Journal, plan: Plan) -> None:
         assert wal.stat().st_size == size
 
 
-def test_a_second_run_of_an_id_is_refused(journal: Journal, plan: Plan) -> None:
+def test_second_run_of_id_is_refused(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
     with pytest.raises(JournalError, match="JRN003"):
         journal.create_run("r", plan, "", {})
 
 
-def test_a_bad_id_meets_no_path(journal: Journal, plan: Plan) -> None:
+def test_invalid_id_reaches_no_path(journal: Journal, plan: Plan) -> None:
     for refused in (lambda: journal.create_run("../r", plan, "", {}), lambda: journal.claim("../r")):
         with pytest.raises(JournalError, match="JRN001"):
             refused()
     assert not journal.path.with_name("journal.db.runs").exists()
 
 
-def test_a_closed_writer_refuses(journal: Journal, plan: Plan) -> None:
+def test_closed_writer_refuses(journal: Journal, plan: Plan) -> None:
     writer = journal.create_run("r", plan, "", {})
     writer.close()
     writer.close()
@@ -180,7 +180,7 @@ def test_plans_are_stored_once_with_their_source(journal: Journal, plan: Plan) -
     assert journal.plan(plan_hash(other)) == (other, "lone \ud800")
 
 
-def test_the_head_is_recorded_now_and_then(journal: Journal, plan: Plan) -> None:
+def test_head_is_recorded_periodically(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         for _ in range(600):
             writer.append(EventType.OK, key="k", body={})
@@ -194,7 +194,7 @@ def test_the_head_is_recorded_now_and_then(journal: Journal, plan: Plan) -> None
     assert journal.verify("r") is None
 
 
-def test_the_log_view_shows_run_ids_and_sequence_numbers(journal: Journal, plan: Plan) -> None:
+def test_log_view_shows_run_ids_and_sequence_numbers(journal: Journal, plan: Plan) -> None:
     for run_id in ("a", "b"):
         with journal.create_run(run_id, plan, "", {"inputs": {}}) as writer:
             writer.append(EventType.END)

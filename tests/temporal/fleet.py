@@ -49,7 +49,7 @@ _IN_TURN = 100
 
 @dataclass(slots=True)
 class Switchboard:
-    """The ports of many runs as those of one worker: a call goes to the ports of its own run."""
+    """The ports of many runs as those of one worker: a call is routed to the ports of its run."""
 
     by_run: dict[str, Ports] = field(default_factory=dict[str, Ports])
     arrived: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -84,7 +84,7 @@ class Switchboard:
         return await port(command, context)
 
     async def _in_turn(self, context: CallContext) -> None:
-        """Let calls that come together begin in the order of their keys, as a script is written for it."""
+        """Let concurrent calls start in the order of their keys, as scripts expect."""
         waiting = self.arrived.setdefault(context.run_id, [])
         waiting.append(context.key)
         count = self.begun[context.run_id] = self.begun.get(context.run_id, 0) + 1
@@ -95,13 +95,13 @@ class Switchboard:
 
 
 def _order_of(key: str) -> list[int]:
-    """Where a call stands among those that leave together: by the numbers in its key."""
+    """The position of a call among those that leave together, from the numbers in its key."""
     return [int(number) for number in re.findall(r"\d+", key)]
 
 
 @dataclass(slots=True)
 class Ended:
-    """How a run ended, what happened in it, and how long its waits were, in seconds."""
+    """The end of a run, its events, and the lengths of its waits in seconds."""
 
     run_id: str
     result: Result
@@ -114,7 +114,7 @@ class Ended:
 
 
 class LookedBack(NamedTuple):
-    """A machine that has seen what happened: as the journal has it, and as events."""
+    """A machine after all events, and the events, from the journal."""
 
     machine: Machine
     rows: list[JournalEvent]
@@ -122,7 +122,7 @@ class LookedBack(NamedTuple):
 
 
 class Fleet:
-    """A server, a worker and a journal, for runs that anyone may start from another thread."""
+    """A server, a worker and a journal, for runs that any thread may start."""
 
     def __init__(
         self, reached: TemporalConnection, journal: Journal, loop: asyncio.AbstractEventLoop
@@ -134,11 +134,11 @@ class Fleet:
         self._worker: asyncio.Task[None] | None = None
 
     def there(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """What comes of work on the loop of the fleet, for another thread."""
+        """The result of work on the loop of the fleet, for another thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
 
     async def employ(self) -> None:
-        """Let a worker work, if none does; returns when it does."""
+        """Start a worker if there is none; returns when it is working."""
         if self._worker is not None and not self._worker.done():
             return
         up = asyncio.Event()
@@ -151,7 +151,7 @@ class Fleet:
             await self._worker
 
     async def dismiss(self) -> None:
-        """Let the worker leave what it has under way."""
+        """Let the worker abandon its calls in flight."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -184,7 +184,7 @@ class Fleet:
         return await self.ended(await self.start(plan, ports, launch))
 
     def stand_in(self, waited: list[float]) -> Callable[..., Awaitable[Result]]:
-        """What runs plans here instead of `run_unrecorded`; the seconds of waits are added to `waited`."""
+        """Replaces `run_unrecorded` here; the seconds of waits are added to `waited`."""
 
         async def carried(plan: Plan, ports: Ports, launch: Launch, watch: Watch, *more: object) -> Result:
             del more  # an id, and who answers questions: runs here have their own
@@ -198,7 +198,7 @@ class Fleet:
         return carried
 
     async def looked_back(self, plan: Plan, run_id: str, observer: Observer) -> LookedBack:
-        """A run folded from its journal, while an observer hears of it; on the loop of the fleet."""
+        """A run folded from its journal, with an observer; on the loop of the fleet."""
 
         def plan_of(name: str) -> Plan:
             return self.journal.plan_of(name)
@@ -214,7 +214,7 @@ async def _short(seconds: float, **more: Any) -> None:
 
 @contextmanager
 def fleet(server: str | None = None) -> Generator[Fleet]:
-    """A fleet on a server, by default of its own, in a thread of its own; waits of plans are cut short."""
+    """A fleet on a server, by default its own, in its own thread; waits of plans are shortened."""
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         address = server or stack.enter_context(serving(Path(made)))
         loop = asyncio.new_event_loop()

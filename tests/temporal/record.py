@@ -55,7 +55,7 @@ async def _recorded(fleet: Fleet, text: str, limits: Limits) -> dict[str, Any]:
 
 
 def _nameless(told: Any) -> Any:
-    """A history without the names of those who had a part in it."""
+    """A history without the names of its participants."""
     if isinstance(told, list):
         return [_nameless(item) for item in told]
     if isinstance(told, dict):
@@ -64,7 +64,7 @@ def _nameless(told: Any) -> Any:
 
 
 def main(folder: Path) -> None:
-    """Record what is not there."""
+    """Record missing histories."""
     folder.mkdir(exist_ok=True)
     with fleet() as carried:
         for name, text in PLANS.items():

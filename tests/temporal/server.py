@@ -15,6 +15,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.service import RPCError
+from tests.network import free_port
 
 PATIENCE = 60
 _TRIES = 3
@@ -30,14 +31,6 @@ def program() -> str | None:
     """The program that is the server; None where it is not installed."""
     beside = Path(sys.executable).with_name("temporal")
     return str(beside) if beside.exists() else shutil.which("temporal")
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -71,7 +64,7 @@ def _begun(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[bytes], 
 
 
 def _is_up(child: subprocess.Popen[bytes], port: int) -> bool:
-    """Wait until a server listens and is healthy; False where it has ended instead."""
+    """Wait until a server listens and is healthy; False if it has ended instead."""
     deadline = time.monotonic() + PATIENCE
     with ThreadPoolExecutor(1) as elsewhere:  # whoever waits here may have a loop
         while child.poll() is None:

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True, slots=True)
 class Papers:
-    """Files of an authority, and of the certificate and the key of a server and of a client."""
+    """The files of an authority, and the certificates and keys of a server and a client."""
 
     authority: Path
     server: Path
@@ -74,7 +74,7 @@ def _certificate(
 
 @asynccontextmanager
 async def in_front_of(address: str, held: Papers) -> AsyncGenerator[str]:
-    """The address of a TLS listener that passes on what clients with a certificate say to a server."""
+    """The address of a TLS listener that forwards the traffic of clients with a certificate to a server."""
     host, _, port = address.rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(held.server, held.server_key)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright
+from tests.apps.http.conftest import TOOLS, Api, running
 from tests.viewer.runs import Runs
 
 LONGEST = 60_000
@@ -42,34 +43,34 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Runs of a journal, and their pages, made when they are first asked for."""
+    """Runs of a journal, and their pages, created on first use."""
     return Runs(tmp_path_factory.mktemp("runs"))
 
 
 @dataclass(slots=True)
 class Opened:
-    """A page that was opened from disk, with all that it has said and asked for."""
+    """A page opened from disk, with its console messages and requests."""
 
     page: Page
     said: list[str] = field(default_factory=list[str])
     asked: list[str] = field(default_factory=list[str])
 
     async def drawn(self) -> None:
-        """Wait until what was done last has been drawn."""
+        """Wait until the last change is drawn."""
         for _ in range(3):
             await self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     async def text(self, selector: str) -> str:
-        """The text of the first element, its spaces as one."""
+        """The text of the first element with normalized whitespace."""
         await self.drawn()
         return " ".join((await self.page.inner_text(selector)).split())
 
     async def at(self, part: str) -> None:
-        """Wait until the address, which is brought up to date a moment later, has this in it."""
+        """Wait until the address, which is updated a moment later, contains this."""
         await self.page.wait_for_function("(part) => location.hash.includes(part)", arg=part)
 
     async def complains(self, words: str) -> None:
-        """Wait until the browser has said something."""
+        """Wait until the browser has logged a message."""
         for _ in range(1_200):
             if any(words in line for line in self.said):
                 return
@@ -112,7 +113,7 @@ class Opener:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def open_report(browser: Browser, runs: Runs) -> AsyncIterator[Opener]:
-    """Opens reports; whatever was opened has nothing to complain of and has asked nobody."""
+    """Opens reports; an opened report has no console message and makes no request."""
     opener = Opener(browser, runs)
     yield opener
     for opened in opener.opened:
@@ -121,3 +122,17 @@ async def open_report(browser: Browser, runs: Runs) -> AsyncIterator[Opener]:
     assert said == []
     asked = [url for opened in opener.opened for url in opened.asked]
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.fixture
+def folder(own_home: Path) -> Path:
+    """The folder of a user with a file of tools."""
+    (own_home / "tools.py").write_text(TOOLS)
+    return own_home
+
+
+@pytest.fixture
+def api(folder: Path) -> Iterator[Api]:
+    """A server with the usual options."""
+    with running(folder) as made:
+        yield made

@@ -53,7 +53,7 @@ S7: @RESPOND ("$ok $found")
 
 
 def _doubting(task: AgentTask) -> AgentAnswer:
-    """An agent that takes up what it is handed, and is not sure of what it found."""
+    """An agent that takes over the block it receives, and is unsure of its findings."""
     got = receive(task.lctl)
     work = Work(
         agent=got.document.chain.target or "",
@@ -104,7 +104,7 @@ def work(x: int) -> dict[str, object]:
 
 
 class Runs:
-    """Runs in a journal of their own, by name, and the pages of their reports."""
+    """Runs in a separate journal, by name, and the pages of their reports."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -134,14 +134,14 @@ class Runs:
             await runtime.run(TRIAGE, {"city": city}, run_id=run)
 
     async def _long(self, journal: Journal) -> None:
-        """20,000 events and more of one step."""
+        """More than 20,000 events of one step."""
         plan = 'S1: ?FOREACH ($i IN $items) THEN @WORK (x=$i) > $done\nS2: @RESPOND ("$done.0.label")'
         limits = Limits(max_items=20_000, max_calls=20_000)
         async with Runtime([work], journal=journal, limits=limits) as runtime:
             await runtime.run(plan, {"items": list(range(10_000))}, run_id="long")
 
     async def _waits(self, journal: Journal) -> None:
-        """A run that an agent has taken part in, and that waits for a person."""
+        """A run with an agent that waits for a person."""
         async with Runtime(_tools(), agent=_doubting, agent_blocks="flag", journal=journal) as runtime:
             await runtime.run(WAITS, run_id="waits")
 

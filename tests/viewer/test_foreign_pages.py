@@ -10,13 +10,12 @@ import http.server
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, Api, plan_of, running
+from tests.apps.http.conftest import Api, plan_of
 from tests.viewer.web import Web, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -76,18 +75,8 @@ FORM = """
 
 
 @pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """The address of a page of somebody else."""
+    """The address of a page of another site."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
@@ -123,7 +112,7 @@ def untouched(api: Api) -> bool:
     return runs == ["r"] and not (api.folder / "notes.txt").exists()
 
 
-async def test_scripts_of_another_page_start_nothing_and_read_nothing(web: Web, api: Api, elsewhere: str):
+async def test_scripts_of_other_page_start_and_read_nothing(web: Web, api: Api, elsewhere: str):
     api.start("S1: @ADD (a=41) > $x", run_id="r")
     api.ended("r")
     page = await web.page.context.new_page()
@@ -138,7 +127,7 @@ async def test_scripts_of_another_page_start_nothing_and_read_nothing(web: Web, 
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-async def test_a_form_of_another_page_starts_nothing(web: Web, api: Api, elsewhere: str, kind: str):
+async def test_form_of_other_page_starts_nothing(web: Web, api: Api, elsewhere: str, kind: str):
     api.start("S1: @ADD (a=41) > $x", run_id="r")
     page = await web.page.context.new_page()
     await page.goto(elsewhere)
@@ -148,7 +137,7 @@ async def test_a_form_of_another_page_starts_nothing(web: Web, api: Api, elsewhe
     assert untouched(api)
 
 
-async def test_a_name_that_was_turned_to_this_machine_is_no_way_in(web: Web, api: Api):
+async def test_rebound_name_gives_no_access(web: Web, api: Api):
     port = api.host.rpartition(":")[2]
     page = await web.page.context.new_page()
     answer = await page.goto(f"http://evil.localhost:{port}/")
@@ -157,7 +146,7 @@ async def test_a_name_that_was_turned_to_this_machine_is_no_way_in(web: Web, api
     assert "API002" in await page.inner_text("body")
 
 
-async def test_the_signed_in_page_itself_is_let_in(web: Web, api: Api):
+async def test_signed_in_page_has_access(web: Web, api: Api):
     read = await web.page.evaluate("async () => (await fetch('/v1/runs')).status")
     assert read == 200
     made = await web.page.evaluate(

@@ -18,7 +18,6 @@ from tests.views.report.test_document import run_of
 
 from callsheet.ir import JSON
 from callsheet.runtime.reporting import recorded, report_document
-from callsheet.store import Durability, Journal
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.slices import Flow, Node, flows_from, flows_into, items_in
 
@@ -36,7 +35,7 @@ console.log(JSON.stringify(made.writes.map((write) => ({
 
 
 def node() -> str:
-    """A program that runs JavaScript: the system's, or the one that the browser's driver comes with."""
+    """A JavaScript runtime: that of the system, or that of the browser driver."""
     driver = Path(playwright.__file__).parent / "driver" / "node"
     found = shutil.which("node") or (str(driver) if driver.exists() else None)
     if found is None:
@@ -45,14 +44,8 @@ def node() -> str:
 
 
 @pytest.fixture
-def journal(tmp_path: Path):
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
-
-
-@pytest.fixture
 def ask(tmp_path: Path):
-    """Ask the viewer's model about every write of a document."""
+    """Query the model of the viewer about every write of a document."""
     program = node()
     (tmp_path / "model.mjs").write_text((files("callsheet.views") / "viewer" / "model.js").read_text())
     (tmp_path / "ask.mjs").write_text(ASK)

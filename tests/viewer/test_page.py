@@ -17,7 +17,7 @@ MAIN = ("dag", "waterfall", "log", "plan")
 BELOW = ("facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff")
 
 
-async def test_a_report_opens_from_disk_and_says_how_the_run_ended(open_report: Opener):
+async def test_report_opens_from_disk_and_shows_outcome(open_report: Opener):
     opened = await open_report("triage")
     assert await opened.text("h1 .words") == "Failed at S9"
     assert "likely cause S7" in await opened.text("h1")
@@ -25,7 +25,7 @@ async def test_a_report_opens_from_disk_and_says_how_the_run_ended(open_report: 
     assert len(opened.asked) <= 2  # the file, and its empty icon
 
 
-async def test_every_part_is_drawn_and_none_complains(open_report: Opener):
+async def test_all_parts_are_drawn_without_console_errors(open_report: Opener):
     opened = await open_report("triage")
     for name in MAIN:
         await opened.page.click(f"#main-tab-{name}")
@@ -35,7 +35,7 @@ async def test_every_part_is_drawn_and_none_complains(open_report: Opener):
         assert await opened.text("#below-panel")
 
 
-async def test_whatever_a_text_says_it_stays_a_text(open_report: Opener):
+async def test_tool_text_is_never_markup(open_report: Opener):
     opened = await open_report("triage", "#var=tickets&below=lineage")
     page = opened.page
     for name in (*MAIN, *BELOW):
@@ -50,7 +50,7 @@ async def test_whatever_a_text_says_it_stays_a_text(open_report: Opener):
     assert await page.locator("#callsheet script, #callsheet iframe").count() == 0
 
 
-async def test_no_script_but_its_own_can_run(open_report: Opener):
+async def test_only_own_script_runs(open_report: Opener):
     opened = await open_report("triage")
     for attempt in (
         "const s = document.createElement('script'); s.text = 'window.bad = 1'; document.body.append(s)",
@@ -64,7 +64,7 @@ async def test_no_script_but_its_own_can_run(open_report: Opener):
     opened.asked.clear()
 
 
-async def test_the_keyboard_goes_through_steps_and_events(open_report: Opener):
+async def test_keyboard_navigates_steps_and_events(open_report: Opener):
     opened = await open_report("triage", "#seq=10&step=S1")
     press = opened.page.keyboard.press
     await press("j")
@@ -87,7 +87,7 @@ async def test_the_keyboard_goes_through_steps_and_events(open_report: Opener):
     await opened.page.locator("dialog").wait_for(state="detached")
 
 
-async def test_steps_of_the_graph_are_reached_by_tab_and_chosen_by_a_key(open_report: Opener):
+async def test_graph_steps_are_focusable_and_selectable_by_key(open_report: Opener):
     opened = await open_report("triage", "#seq=10&step=S1")
     press = opened.page.keyboard.press
     await opened.page.locator(".dag").focus()
@@ -108,7 +108,7 @@ async def test_steps_of_the_graph_are_reached_by_tab_and_chosen_by_a_key(open_re
     await opened.page.locator(".now", has_text="event 10/").wait_for(state="detached")
 
 
-async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
+async def test_scrubber_shows_earlier_state(open_report: Opener):
     opened = await open_report("triage", "#step=S9&below=facts")
     assert "✗" in await opened.text(".steps .step:has-text('S9')")
     scrubber = opened.page.locator("input[type=range]")
@@ -122,7 +122,7 @@ async def test_the_scrubber_shows_the_run_as_it_was(open_report: Opener):
     assert "$tickets" in await opened.text("#below-panel")
 
 
-async def test_playback_goes_to_the_end_and_stops(open_report: Opener):
+async def test_playback_stops_at_end(open_report: Opener):
     opened = await open_report("triage", "#seq=26")
     await opened.page.click(".play")
     await opened.page.wait_for_selector(".play[aria-pressed=false]", timeout=120_000)
@@ -130,7 +130,7 @@ async def test_playback_goes_to_the_end_and_stops(open_report: Opener):
     assert f"{now}/{now.removeprefix('event ')}" in await opened.text(".now")
 
 
-async def test_a_link_restores_what_was_looked_at(open_report: Opener):
+async def test_link_restores_view(open_report: Opener):
     wanted = "#seq=21&step=S5&var=customers.1.name&tab=waterfall&below=lineage"
     opened = await open_report("triage", wanted)
     await opened.at(wanted)
@@ -144,12 +144,12 @@ async def test_a_link_restores_what_was_looked_at(open_report: Opener):
 @pytest.mark.parametrize(
     "address", ["#seq=99999&step=nope&var=nope.x", "#seq=-3", "#seq=x&tab=__proto__&below=constructor", "#%"]
 )
-async def test_a_link_that_says_what_is_not_there_harms_nothing(open_report: Opener, address: str):
+async def test_link_to_missing_item_is_harmless(open_report: Opener, address: str):
     opened = await open_report("triage", address)
     assert await opened.page.locator(".steps .step").count() == 10
 
 
-async def test_lineage_follows_the_item_of_a_loop_back_to_its_source(open_report: Opener):
+async def test_lineage_leads_from_loop_item_to_source(open_report: Opener):
     opened = await open_report("triage", "#var=customers.2.name&below=lineage")
     made_of = await opened.text("section[aria-label=Sources]")
     assert "$tickets.2.id 2" in made_of
@@ -160,12 +160,12 @@ async def test_lineage_follows_the_item_of_a_loop_back_to_its_source(open_report
     assert "S9 @PAY" in await opened.text("section[aria-label=Uses]")
 
 
-async def test_large_numbers_keep_their_digits(open_report: Opener):
+async def test_large_numbers_keep_digits(open_report: Opener):
     opened = await open_report("triage", "#var=rates&below=lineage")
     assert "12345678901234567890" in await opened.text(".lineage")
 
 
-async def test_search_finds_values_and_goes_there(open_report: Opener):
+async def test_search_finds_values_and_navigates(open_report: Opener):
     opened = await open_report("triage")
     await opened.page.keyboard.press("/")
     await opened.page.keyboard.type("grace")
@@ -174,7 +174,7 @@ async def test_search_finds_values_and_goes_there(open_report: Opener):
     await opened.at("var=customers")
 
 
-async def test_a_report_beside_another_run_shows_where_they_part(open_report: Opener, runs: Runs):
+async def test_compared_report_shows_divergence(open_report: Opener, runs: Runs):
     opened = await open_report.file(await runs.page("triage", "other"), "#below=diff")
     first = await opened.text(".pair:has-text('first')")
     assert "S2" in first
@@ -185,7 +185,7 @@ async def test_a_report_beside_another_run_shows_where_they_part(open_report: Op
     assert "differs at city" in sides
 
 
-async def test_times_are_compared_apart_from_what_differs_and_beyond_a_noise(open_report: Opener, runs: Runs):
+async def test_times_are_compared_separately_and_above_noise(open_report: Opener, runs: Runs):
     opened = await open_report.file(await runs.page("triage", "other"), "#below=diff")
     told = await opened.page.evaluate("JSON.parse(document.getElementById('callsheet-data').textContent)")
     apart = [abs(a - b) / max(a, b) for _, _, a, b in told["diff"]["times"]]
@@ -195,7 +195,7 @@ async def test_times_are_compared_apart_from_what_differs_and_beyond_a_noise(ope
         assert await shown.count() == min(20, sum(each > part for each in apart))
 
 
-async def test_the_prompt_of_a_model_is_told_as_text(open_report: Opener):
+async def test_model_prompt_is_shown_as_text(open_report: Opener):
     opened = await open_report("triage", "#step=S6")
     await opened.page.click("#call-tab-prompt")
     said = await opened.text(".prompt")
@@ -219,7 +219,7 @@ async def test_spans_and_provenance_can_be_saved(open_report: Opener):
         assert set(told[0]) & {"wasDerivedFrom", "resourceSpans"}
 
 
-async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
+async def test_loop_visits_are_distinguished(open_report: Opener):
     opened = await open_report("loop", "#step=S2@250")
     assert "250" in await opened.text(".visits .chosen")
     await opened.page.evaluate("location.hash = '#seq=20&step=S2'")
@@ -227,7 +227,7 @@ async def test_visits_of_a_loop_can_be_told_apart(open_report: Opener):
     assert int("".join(filter(str.isdigit, await opened.text(".visits .chosen")))) < 15
 
 
-async def test_twenty_thousand_events_are_scrolled_with_few_elements(open_report: Opener):
+async def test_twenty_thousand_events_scroll_with_few_elements(open_report: Opener):
     opened = await open_report("long", "#tab=log&seq=1")
     page = opened.page
     assert await page.evaluate("document.querySelectorAll('.event').length") < 80
@@ -256,7 +256,7 @@ async def test_twenty_thousand_events_are_scrolled_with_few_elements(open_report
     assert int(told["last"]) > 20_000
 
 
-async def test_the_parts_of_a_long_run_draw_only_what_is_seen(open_report: Opener):
+async def test_long_run_draws_only_visible_parts(open_report: Opener):
     opened = await open_report("loop", "#tab=waterfall&below=confidence")
     for name in (*MAIN, *BELOW):
         await opened.page.click(f"#{'main' if name in MAIN else 'below'}-tab-{name}")
@@ -264,7 +264,7 @@ async def test_the_parts_of_a_long_run_draw_only_what_is_seen(open_report: Opene
 
 
 @pytest.mark.parametrize("width", [400, 800, 1440])
-async def test_nothing_is_wider_than_the_window(open_report: Opener, width: int):
+async def test_nothing_is_wider_than_window(open_report: Opener, width: int):
     opened = await open_report("triage", size=(width, 800))
     for name in (*MAIN, *BELOW):
         await opened.page.click(f"#{'main' if name in MAIN else 'below'}-tab-{name}")
@@ -272,7 +272,7 @@ async def test_nothing_is_wider_than_the_window(open_report: Opener, width: int)
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 400)])
-async def test_axe_finds_nothing_serious(open_report: Opener, scheme: str, width: int):
+async def test_axe_reports_nothing_serious(open_report: Opener, scheme: str, width: int):
     spec = importlib.util.find_spec("axe_playwright_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe is not installed: pip install axe-playwright-python")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class Server(ThreadingHTTPServer):
-    """Gives one run at /run.json, and tells at /events when it has grown."""
+    """Serves one run at /run.json, and reports growth at /events."""
 
     daemon_threads = True
     document: dict[str, Any]
@@ -75,7 +75,7 @@ def serving(document: dict[str, Any]) -> Iterator[Server]:
             thread.join()
 
 
-async def test_a_run_that_grows_is_shown_as_it_grows(browser: Browser, tmp_path: Path):
+async def test_growing_run_is_updated(browser: Browser, tmp_path: Path):
     waiting = threading.Event()
 
     called = asyncio.Event()
@@ -114,7 +114,7 @@ async def test_a_run_that_grows_is_shown_as_it_grows(browser: Browser, tmp_path:
                 assert said == []
 
 
-async def test_without_data_it_says_so(browser: Browser):
+async def test_missing_data_is_reported(browser: Browser):
     with serving({"format": 99}) as server:
         page = await browser.new_page()
         await page.goto(f"http://127.0.0.1:{server.server_port}/")

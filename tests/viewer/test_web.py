@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOKEN, TOOLS, Api, running
+from tests.apps.http.conftest import TOKEN, Api
 from tests.viewer.web import Web, browse
 
 from callsheet.apps.operations.reading import plan_text
@@ -22,16 +21,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 Browse = Callable[..., Awaitable[Web]]
 
 
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
     made = await browse(browser, api)
@@ -41,7 +30,7 @@ async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
     assert said == []
 
 
-async def test_from_nothing_to_a_finished_run_in_two_clicks(web: Web):
+async def test_finished_run_takes_two_clicks(web: Web):
     await web.sign_in()
     await web.page.click("text=Open the example plan")
     await web.page.click("button:has-text('Run')")
@@ -50,7 +39,20 @@ async def test_from_nothing_to_a_finished_run_in_two_clicks(web: Web):
     assert "#run=" in web.page.url
 
 
-async def test_the_code_of_the_address_is_good_once_and_leaves_it(browser: Browser, api: Api):
+async def test_styles_of_pages_leave_waterfall_of_run_unchanged(web: Web):
+    web.api.start("S1: @ADD (a=1) > $x\nS2: @RESPOND ($x)", run_id="r")
+    web.api.ended("r")
+    await web.sign_in("run=r")
+    await web.page.click("#main-tab-waterfall")
+    await web.page.wait_for_selector(".legend .key")
+    widths = await web.page.evaluate(
+        "[...document.querySelectorAll('.legend .key')].map((key) => key.getBoundingClientRect().width)"
+    )
+    assert len(widths) == 5
+    assert max(widths) < 150, widths
+
+
+async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api: Api):
     first = await browse(browser, api)
     await first.sign_in()
     assert "code" not in first.page.url
@@ -72,7 +74,7 @@ async def test_the_code_of_the_address_is_good_once_and_leaves_it(browser: Brows
         await each.page.context.close()
 
 
-async def test_a_run_is_shown_as_it_goes_and_can_be_cancelled(web: Web):
+async def test_run_is_shown_live_and_can_be_cancelled(web: Web):
     await web.sign_in()
     run = web.api.start('S1: @HOLD (name="gate") > $a', 'S2: @HOLD (name="never") > $b')
     await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
@@ -85,7 +87,7 @@ async def test_a_run_is_shown_as_it_goes_and_can_be_cancelled(web: Web):
     assert await web.page.locator(".live").count() == 0
 
 
-async def test_what_comes_up_in_a_run_that_is_watched_is_shown(web: Web):
+async def test_events_of_watched_run_appear(web: Web):
     await web.sign_in()
     run = web.api.start(
         'S1: @HOLD (name="gate") > $a', 'S2: @ASK_HUMAN (prompt="On?") > $b', "S3: @ADD (a=$b) > $c"
@@ -99,7 +101,7 @@ async def test_what_comes_up_in_a_run_that_is_watched_is_shown(web: Web):
     assert (await web.text(".pane h2")).startswith("S3")  # nobody had chosen another
 
 
-async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
+async def test_list_shows_status_and_is_filtered(web: Web):
     await web.sign_in()
     done = web.api.start("S1: @ADD (a=1) > $a", name="sums")
     web.api.ended(done)
@@ -127,7 +129,7 @@ async def test_the_list_tells_how_runs_stand_and_is_filtered(web: Web):
     await web.page.wait_for_selector(".runs")
 
 
-async def test_older_runs_are_shown_when_they_are_asked_for(web: Web):
+async def test_older_runs_are_loaded_on_request(web: Web):
     plan = plan_text("S1: @RESPOND (1)").require()
     with Journal.open(web.api.folder / "journal.db", durability=Durability.OFF) as journal:
         for n in range(103):
@@ -145,7 +147,7 @@ async def test_older_runs_are_shown_when_they_are_asked_for(web: Web):
     assert await web.page.locator(".run").count() == 1
 
 
-async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
+async def test_question_of_run_is_answered_on_page(web: Web):
     await web.sign_in()
     run = web.api.start(
         'S1: @ASK_HUMAN (prompt="Which colour?", options=["red", "blue"]) > $colour',
@@ -164,7 +166,7 @@ async def test_what_a_run_asks_is_answered_on_its_page(web: Web):
     assert (web.api.folder / "notes.txt").read_text() == "blue\n"
 
 
-async def test_who_approves_a_call_sees_all_of_it_or_cannot_approve_it_there(web: Web):
+async def test_approver_sees_whole_call_or_cannot_approve(web: Web):
     await web.sign_in()
     plans = {
         "long": "x" * 20_000 + " and then \u200bevil\U000e0041",
@@ -187,7 +189,7 @@ async def test_who_approves_a_call_sees_all_of_it_or_cannot_approve_it_there(web
     assert not (web.api.folder / "notes.txt").exists()
 
 
-async def test_a_link_to_a_run_shows_another_the_same(web: Web):
+async def test_link_to_run_shows_same_view(web: Web):
     run = web.api.start("S1: @ADD (a=1) > $a", "S2: @ADD (a=$a) > $b")
     web.api.ended(run)
     await web.sign_in(f"run={run}&seq=3&step=S2&tab=waterfall&below=lineage&var=a")
@@ -199,7 +201,7 @@ async def test_a_link_to_a_run_shows_another_the_same(web: Web):
     assert f"run={run}" in web.page.url
 
 
-async def test_a_run_is_compared_with_another_one(web: Web):
+async def test_run_is_compared_with_another(web: Web):
     runs = [web.api.start(f"S1: @ADD (a={n}) > $a", name=f"n{n}") for n in (1, 2)]
     for run in runs:
         web.api.ended(run)
@@ -211,7 +213,7 @@ async def test_a_run_is_compared_with_another_one(web: Web):
     assert f"other={runs[1]}" in web.page.url
 
 
-async def test_a_run_that_is_not_there_says_so(web: Web):
+async def test_missing_run_is_reported(web: Web):
     await web.sign_in("run=nothing-here")
     await web.page.wait_for_selector(".nothing h1")
     assert "nothing-here" in await web.text(".nothing")
@@ -219,7 +221,7 @@ async def test_a_run_that_is_not_there_says_so(web: Web):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
-async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(
+async def test_axe_reports_nothing_serious_and_nothing_is_wider_than_window(
     browser: Browser, api: Api, scheme: str, width: int
 ):
     run = api.start('S1: @ASK_HUMAN (prompt="Which colour?") > $colour', name="a name that is quite long" * 3)
@@ -246,7 +248,7 @@ async def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(
     await web.page.context.close()
 
 
-async def test_a_key_shows_the_keys(web: Web):
+async def test_help_key_shows_keys(web: Web):
     await web.sign_in()
     await web.page.keyboard.press("?")
     assert "saved plans" in await web.text("dialog")

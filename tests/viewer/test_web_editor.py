@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOOLS, Api, running, setup_of
+from tests.apps.http.conftest import Api, running, setup_of
 from tests.viewer.web import Web, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -33,16 +33,6 @@ PRESS = """(box, times) => {
 }"""
 
 
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    with running(tmp_path) as made:
-        yield made
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def web(browser: Browser, api: Api) -> AsyncIterator[Web]:
     made = await browse(browser, api)
@@ -57,7 +47,7 @@ async def write(web: Web, text: str) -> None:
     await web.page.fill("#plan-text", text)
 
 
-async def test_what_is_wrong_is_told_where_it_stands_and_repaired(web: Web):
+async def test_errors_are_shown_at_position_and_fixed(web: Web):
     await write(web, GOOD.replace("b=2)", "b=2"))
     finding = web.page.locator(".finding-list li", has_text="is not closed")
     assert "line 3, column" in " ".join((await finding.inner_text()).split())
@@ -75,13 +65,13 @@ async def test_what_is_wrong_is_told_where_it_stands_and_repaired(web: Web):
     assert await web.page.input_value("#plan-text") == GOOD
 
 
-async def test_a_code_is_explained_where_it_is_told(web: Web):
+async def test_code_is_explained_in_place(web: Web):
     await write(web, GOOD.replace("@ADD", "@ADDD"))
     await web.page.click(".finding-list .code:has-text('CHK040')")
     assert "CHK040" in await web.text(".code-page")
 
 
-async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
+async def test_plan_is_formatted_drawn_and_dry_run(web: Web):
     await write(web, GOOD.replace("S1: @ADD (a=$first, b=2)", "S1:   @ADD ( a = $first,b=2 )"))
     await web.page.click("text=Format")
     await web.wait_for(
@@ -106,7 +96,7 @@ async def test_a_plan_is_formatted_drawn_and_dry_run(web: Web):
     assert "@NOTE" in await web.text(".step-list")
 
 
-async def test_steps_of_the_picture_are_reached_by_tab_and_picked_by_a_key(web: Web):
+async def test_diagram_steps_are_focusable_and_selectable_by_key(web: Web):
     await write(web, GOOD)
     await web.page.click(".head-line button:has-text('Graph')")
     await web.page.locator(".sketch .node").first.wait_for()
@@ -124,7 +114,7 @@ async def test_steps_of_the_picture_are_reached_by_tab_and_picked_by_a_key(web: 
         assert at == ["plan-text", f"{step}:"]
 
 
-async def test_a_goal_becomes_a_plan_that_is_looked_at_and_run(browser: Browser, api: Api, tmp_path: Path):
+async def test_goal_becomes_plan_that_is_reviewed_and_run(browser: Browser, api: Api, tmp_path: Path):
     (tmp_path / "model.py").write_text(MODEL)
     setup = replace(setup_of(tmp_path), model=f"{tmp_path / 'model.py'}:ask")
     (tmp_path / "other").mkdir()
@@ -141,14 +131,14 @@ async def test_a_goal_becomes_a_plan_that_is_looked_at_and_run(browser: Browser,
         await web.page.context.close()
 
 
-async def test_without_a_model_a_goal_says_how_to_get_one(web: Web):
+async def test_goal_without_model_shows_remedy(web: Web):
     await web.page.fill("#goal", "Add up")
     await web.page.click("text=Create a plan")
     await web.page.locator(".goal .warn", has_text="no model is configured").wait_for()
     web.said.clear()  # the browser's own word on the 422
 
 
-async def test_a_plan_is_held_against_a_policy(web: Web):
+async def test_plan_is_proved_against_policy(web: Web):
     await write(web, GOOD)
     await web.page.select_option("#policy", "strict")
     await web.page.click("button:has-text('Verify')")
@@ -160,7 +150,7 @@ async def test_a_plan_is_held_against_a_policy(web: Web):
     await web.page.locator("#known-panel .notice", has_text="earlier text").wait_for()
 
 
-async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):
+async def test_run_inputs_are_typed(web: Web):
     await write(web, GOOD)
     await web.page.click("#known-tab-inputs")
     await web.page.click("button:has-text('+ $first')")
@@ -175,7 +165,7 @@ async def test_a_run_is_given_its_variables_as_they_are_typed(web: Web):
     assert await web.page.input_value("#plan-text") == GOOD  # what was written is still there
 
 
-async def test_a_key_that_is_pressed_twice_starts_one_run(web: Web):
+async def test_key_pressed_twice_starts_one_run(web: Web):
     await write(web, GOOD.replace("$first", "40"))
     await web.page.locator("#plan-text").evaluate(PRESS, 2)  # both before the page is drawn again
     await web.page.keyboard.press("Control+Enter")  # while the run is begun, or on its page
@@ -183,7 +173,7 @@ async def test_a_key_that_is_pressed_twice_starts_one_run(web: Web):
     assert len(web.api.get("/v1/runs")["runs"]) == 1
 
 
-async def test_what_speaks_against_a_run_is_told_and_nothing_runs(web: Web):
+async def test_refusal_is_shown_and_nothing_runs(web: Web):
     await write(web, GOOD.replace("@ADD", "@NOBODY"))
     await web.page.keyboard.press("Control+Enter")
     await web.page.locator("[role=alert]", has_text="no tool is called @NOBODY").wait_for()
@@ -191,7 +181,7 @@ async def test_what_speaks_against_a_run_is_told_and_nothing_runs(web: Web):
     web.said.clear()  # the browser's own word on the 422
 
 
-async def test_a_plan_is_saved_opened_replaced_and_deleted(web: Web):
+async def test_plan_is_saved_opened_replaced_and_deleted(web: Web):
     await write(web, GOOD)
     await web.page.keyboard.press("Control+s")
     await web.page.keyboard.type("sums")
@@ -215,7 +205,7 @@ async def test_a_plan_is_saved_opened_replaced_and_deleted(web: Web):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
-async def test_axe_finds_nothing_serious_in_what_is_told_of_a_plan(
+async def test_axe_reports_nothing_serious_in_plan_findings(
     browser: Browser, api: Api, scheme: str, width: int
 ):
     web = await browse(browser, api, (width, 850), scheme)

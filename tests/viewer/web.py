@@ -15,7 +15,7 @@ from tests.apps.http.conftest import Api
 
 @dataclass(slots=True)
 class Web:
-    """A page of a server, with all that it has said."""
+    """A page of a server, with its console messages."""
 
     api: Api
     page: Page
@@ -33,11 +33,11 @@ class Web:
             await self.page.evaluate("(address) => { location.hash = address; }", address)
 
     async def text(self, selector: str) -> str:
-        """The text of the first element, its spaces as one."""
+        """The text of the first element with normalized whitespace."""
         return " ".join((await self.page.inner_text(selector)).split())
 
     async def wait_for(self, look: Callable[[], Awaitable[Any]]) -> None:
-        """Wait until a look at the page gives something true."""
+        """Wait until an expression on the page is truthy."""
         for _ in range(1_200):
             if await look():
                 return
@@ -45,7 +45,7 @@ class Web:
         raise AssertionError(await self.page.inner_text("body"))
 
     async def grave(self) -> list[Any]:
-        """What axe finds that is serious."""
+        """The serious findings of axe."""
         spec = importlib.util.find_spec("axe_playwright_python")
         if spec is None or spec.origin is None:
             pytest.skip("axe is not installed: pip install axe-playwright-python")

@@ -57,23 +57,23 @@ STEPS = st.builds(
 
 
 @given(VALUES, st.sampled_from([3, 12, describe.VALUE_WIDTH]))
-def test_a_short_value_is_described_as_the_general_way_does(value: Value, most: int):
+def test_short_value_description_equals_general_one(value: Value, most: int):
     general = describe._fitted(value, most)  # pyright: ignore[reportPrivateUsage]
     assert describe.describe_value(value, most) == general
 
 
 @given(CALLS)
-def test_a_call_of_short_arguments_is_described_as_the_general_way_does(call: Call):
+def test_short_call_description_equals_general_one(call: Call):
     assert describe.describe_action(call) == describe._call(call)  # pyright: ignore[reportPrivateUsage]
 
 
 @given(STEPS)
-def test_a_short_label_of_a_flowchart_is_that_of_the_general_way(step: Step):
+def test_short_flowchart_label_equals_general_one(step: Step):
     (label,) = mermaid._labels((step,))  # pyright: ignore[reportPrivateUsage]
     assert label == mermaid._cut_label(step)  # pyright: ignore[reportPrivateUsage]
 
 
-def test_the_quick_way_is_taken_where_nothing_is_cut(monkeypatch: pytest.MonkeyPatch):
+def test_fast_path_is_used_if_nothing_is_truncated(monkeypatch: pytest.MonkeyPatch):
     step = Step("S1", Call("READ", (), (("path", Literal("a.txt")),)), output=Output("a"))
     monkeypatch.delattr(mermaid, "_cut_label")
     (label,) = mermaid._labels((step,))  # pyright: ignore[reportPrivateUsage]

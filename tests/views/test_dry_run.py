@@ -25,7 +25,7 @@ def data_of(forecast: Forecast, price: float | None = None) -> dict[str, Any]:
     return dry_run_json(forecast, totals_of(forecast), price)
 
 
-def test_a_placeholder_in_json_is_no_text_that_could_be_a_value() -> None:
+def test_json_placeholder_is_distinct_from_text_values() -> None:
     data = data_of(told('S1: @READ (1) > $a\nS2: @WRITE ($a.b, "<READ result.b>")\nS3: @RESPOND ("n: $a")'))
 
     given = data["steps"][1]["visits"][0]["arguments"]
@@ -34,21 +34,21 @@ def test_a_placeholder_in_json_is_no_text_that_could_be_a_value() -> None:
     assert data["steps"][2]["visits"][0]["inputs"][0]["text"][0] == "n: "
 
 
-def test_a_placeholder_in_text_stands_outside_of_quotes() -> None:
+def test_text_placeholder_is_outside_quotes() -> None:
     shown = text_of(told('S1: @READ (1) > $a\nS2: @WRITE ("a: $a", "<READ result>")\nS3: @RESPOND ("x")'))
 
     assert 'x: "a: " <READ result>' in shown
     assert 'y: "<READ result>"' in shown
 
 
-def test_steps_of_a_group_stand_together() -> None:
+def test_group_steps_are_adjacent() -> None:
     lines = text_of(told('@PARALLEL {\nS1: @READ (1)\nS2: @READ (2)\n}\nS3: @RESPOND ("x")')).splitlines()
 
     assert lines[1] == "concurrently:"
     assert "then:" in lines
 
 
-def test_the_sums_tell_calls_by_tool_writes_and_what_needs_approval() -> None:
+def test_totals_count_calls_by_tool_writes_and_approvals() -> None:
     shown = text_of(
         told(
             'S1: @READ (1) > $a\nS2: ?IF ($a == 1) THEN @WRITE (2) ON_FAIL @RETRY(1)\nS3: @RESPOND ("x")',
@@ -62,7 +62,7 @@ def test_the_sums_tell_calls_by_tool_writes_and_what_needs_approval() -> None:
     assert "needs approval: S2" in shown
 
 
-def test_costs_are_told_where_a_price_is_known_and_unknown_elsewhere() -> None:
+def test_costs_are_shown_where_price_is_known() -> None:
     def ask(*_given: object) -> ModelUse:
         return ModelUse(1, 2, 500, True)
 
@@ -74,7 +74,7 @@ def test_costs_are_told_where_a_price_is_known_and_unknown_elsewhere() -> None:
     assert data_of(found, 2.0)["totals"]["prompt_cost"] == 0.001
 
 
-def test_what_would_drive_a_terminal_is_escaped_and_wide_text_is_cut_by_columns() -> None:
+def test_control_characters_are_escaped_and_wide_text_is_cut_by_columns() -> None:
     found = told('S1: @READ ($a) > $r\nS2: @RESPOND ("x")', {"a": "\x1b[31m\n\x07" + "日本" * 100})
 
     for columns in (40, 60, 100):
@@ -85,8 +85,8 @@ def test_what_would_drive_a_terminal_is_escaped_and_wide_text_is_cut_by_columns(
 
 @given(plan_texts())
 @settings(max_examples=60, deadline=None)
-def test_every_forecast_can_be_shown(text: str) -> None:
-    """Whatever the plan, text fits its columns and JSON is JSON."""
+def test_every_forecast_can_be_rendered(text: str) -> None:
+    """For any plan, text fits its columns and JSON is valid."""
     forecast = foresee(plan_of(text), INPUTS, Knowledge(facts=FACTS))
 
     assert all(width(line) <= 60 for line in text_of(forecast, columns=60).splitlines())

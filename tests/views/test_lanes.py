@@ -14,7 +14,7 @@ JUMPS = (ArrowKind.GOTO, ArrowKind.FAIL)
 
 
 def holds(plan: Plan, made: Layout) -> None:
-    """What is true of the layout of every plan."""
+    """The properties of the layout of every plan."""
     assert len(made.places) == len(plan.steps)
     assert len(set(made.places)) == len(plan.steps)
     assert all(0 <= row < made.rows and 0 <= column < made.columns for row, column in made.places)
@@ -32,7 +32,7 @@ def holds(plan: Plan, made: Layout) -> None:
 
 
 @given(plan_texts())
-def test_steps_never_share_a_place_and_buses_never_share_a_lane(text):
+def test_steps_never_share_position_and_buses_never_share_lane(text):
     plan = plan_of(text)
     holds(plan, layout_of(plan))
 
@@ -52,7 +52,7 @@ def test_steps_are_below_their_dependencies_in_any_graph(waits):
     }
 
 
-def test_members_of_a_group_stand_side_by_side_and_jumps_are_on_the_right():
+def test_group_members_are_side_by_side_and_jumps_on_right():
     plan = parse(
         "# ltp: 1\nPLAN_START\nS1: @A > $a\n@PARALLEL {\nS2: @B ($a) > $b\nS3: @C > $c\n}\n"
         "S4: @D ($a, $b) > $d ON_FAIL GOTO S1\nPLAN_END\n"
@@ -68,12 +68,12 @@ def test_members_of_a_group_stand_side_by_side_and_jumps_are_on_the_right():
     assert (made.left, made.right) == (1, 1)
 
 
-def test_a_wide_level_goes_on_in_the_next_row():
+def test_wide_level_continues_in_next_row():
     plan = Plan(tuple(Step(f"s{n}", Call("X"), depends_on=()) for n in range(20)), Order.DAG)
     made = layout_of(plan)
     holds(plan, made)
     assert made.rows == 4
 
 
-def test_a_plan_without_steps_has_no_rows():
+def test_plan_without_steps_has_no_rows():
     assert layout_of(Plan(())).rows == 0

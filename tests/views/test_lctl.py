@@ -20,7 +20,7 @@ def mermaid(*blocks: dict) -> str:
     return mermaid_chain(graph_of(check([text(block) for block in blocks]).hops.values()))
 
 
-def test_fork_and_join_are_a_diamond() -> None:
+def test_fork_and_join_form_diamond() -> None:
     assert mermaid(changed(joined(), "chain.target", "joiner")).splitlines() == [
         "graph TD",
         '    n1["lead · step 1 · 0.98"]',
@@ -45,21 +45,21 @@ def test_fork_and_join_are_a_diamond() -> None:
     ]
 
 
-def test_minimal_documents_make_one_chain() -> None:
+def test_minimal_documents_form_chain() -> None:
     onward = changed(changed(minimal(), "chain.step", 3), "chain.from", "checker")
     graph = graph_of(check([text(minimal()), text(changed(onward, "chain.to", "payer"))]).hops.values())
     assert [node.agent for node in graph.nodes] == ["reader", "checker", "payer"]
     assert [edge[:2] for edge in graph.edges] == [(0, 1), (1, 2)]
 
 
-def test_branches_without_their_merge_share_what_came_before() -> None:
+def test_branches_without_merge_share_prefix() -> None:
     blocks = [text(branch("web", "F1")), text(branch("api", "F2"))]
     graph = graph_of(check(blocks, {1: ()}).hops.values())
     assert [node.agent for node in graph.nodes] == ["lead", "web", "api", "lead"]
     assert [edge[:2] for edge in graph.edges] == [(0, 1), (0, 2), (1, 3), (2, 3)]
 
 
-def test_what_is_unsure_is_told_in_words() -> None:
+def test_uncertainty_is_shown_in_words() -> None:
     said = terminal_document(check([text(changed(hop(1), "facts.F1.confidence", 0.5))]))
     assert "0.50 low" in said
     assert "[human review]" in said
@@ -68,13 +68,13 @@ def test_what_is_unsure_is_told_in_words() -> None:
     assert "F1 0.30!" in said
 
 
-def test_a_post_mortem_marks_the_failed_step_and_the_cause() -> None:
+def test_post_mortem_marks_failed_step_and_cause() -> None:
     said = terminal_document(check([text(failed())]))
     assert "✗ payer  step 3  0.00  FAILED" in said
     assert "● checker  step 2  0.96  root cause" in said
 
 
-def test_the_cause_is_the_agent_that_the_analysis_names_not_those_beside_it() -> None:
+def test_cause_is_agent_named_by_analysis() -> None:
     block = failed()
     beside = {"step": 2, "agent": "other", "parallel": True, "action": "Did it", "confidence": 0.9}
     block["trace"][1]["parallel"] = True
@@ -83,7 +83,7 @@ def test_the_cause_is_the_agent_that_the_analysis_names_not_those_beside_it() ->
     assert [node.agent for node in nodes if node.is_cause] == ["checker"]
 
 
-def test_a_lost_fact_is_marked_where_it_is_gone() -> None:
+def test_lost_fact_is_marked_where_dropped() -> None:
     report = check([text(hop(1)), text(changed(hop(2), "facts.F1", ...))])
     assert "lost F1" in hops_text(report)
     assert re.search(r"^F1   \.96   x", hops_text(report), re.MULTILINE)
@@ -95,7 +95,7 @@ NAMES = st.text(max_size=30) | st.sampled_from(
 )
 
 
-def test_whatever_the_name_of_a_fact_holds_it_stays_in_the_label_of_its_arrow() -> None:
+def test_fact_name_stays_in_its_arrow_label() -> None:
     block = hop(1)
     block["facts"] = {'x"|<b>': block["facts"]["F1"]}
     block["handoff"] = {"critical_facts": ['x"|<b>'], "context_facts": []}
@@ -105,7 +105,7 @@ def test_whatever_the_name_of_a_fact_holds_it_stays_in_the_label_of_its_arrow() 
 
 @settings(max_examples=60, deadline=None)
 @given(NAMES, NAMES, st.integers(20, 120))
-def test_whatever_names_hold_lines_fit_and_diagrams_stay_whole(agent: str, said: str, columns: int) -> None:
+def test_names_never_break_lines_or_diagrams(agent: str, said: str, columns: int) -> None:
     block = changed(changed(hop(1), "chain.target", agent), "facts.F1.text", said)
     block = changed(changed(block, "trace.0.action", said), "instruction", said + "x")
     report = check([text(block)])

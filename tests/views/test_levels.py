@@ -17,7 +17,7 @@ def drawn(*steps: Step, **options: object) -> list[str]:
     return terminal_graph(Plan(steps, order=Order.DAG), **options).split("\n")  # type: ignore[arg-type]
 
 
-def test_levels_stand_apart_and_steps_that_run_together_are_marked() -> None:
+def test_levels_are_separated_and_concurrent_steps_are_marked() -> None:
     assert drawn(
         step("4", "Run tests", "RUN_TESTS", "3"),
         step("3", "Write", "WRITE_FILE", "1", "2"),
@@ -34,7 +34,7 @@ def test_levels_stand_apart_and_steps_that_run_together_are_marked() -> None:
     ]
 
 
-def test_wide_characters_take_two_columns_and_a_title_stays_on_its_line() -> None:
+def test_wide_characters_take_two_columns_and_title_stays_on_line() -> None:
     lines = drawn(step("1", "日本\nx\x1b[1m", "A"), step("2", "b", "日本"))
     assert len(lines) == 2
     assert "\x1b" not in "".join(lines)
@@ -42,22 +42,22 @@ def test_wide_characters_take_two_columns_and_a_title_stays_on_its_line() -> Non
     assert width(lines[0][: lines[0].index("∥")]) == width(lines[1][: lines[1].index("∥")])
 
 
-def test_a_condition_and_a_failure_are_told() -> None:
+def test_conditions_and_failures_are_shown() -> None:
     (line,) = drawn(step("1", "t", "A", condition=NotEmpty(Ref("x")), on_fail=OnFail(Retry(2))))
     assert line == "○ 1. t  [a]  ? NOT_EMPTY($x)  ! retry 2"
 
 
-def test_steps_in_a_circle_stand_at_the_end() -> None:
+def test_cyclic_steps_are_at_end() -> None:
     lines = drawn(step("1", "a", "A", "2"), step("2", "b", "B", "1"), step("3", "c", "C"))
     assert [line[2:4] for line in lines] == ["3.", "", "1.", "2."]
 
 
-def test_a_step_without_a_title_shows_its_call() -> None:
+def test_step_without_title_shows_call() -> None:
     text = '{"steps": [{"index": "1", "title": "", "tool": "t", "args": {"x": 1}, "depends_on": []}]}'
     assert terminal_graph(parse_dag(text).require()) == "○ 1. @T (x=1)  [t]"
 
 
-def test_a_flow_chart_has_its_nodes_level_by_level() -> None:
+def test_flowchart_nodes_are_by_level() -> None:
     plan = Plan((step("b", "B", "B", "a"), step("a", "A", "A")), order=Order.DAG)
     assert [line.strip()[:10] for line in mermaid(plan).splitlines()] == [
         "graph TD",

@@ -29,7 +29,7 @@ def drawn(text: str) -> list[str]:
     return [line.strip() for line in mermaid(plan).splitlines()]
 
 
-def test_steps_are_nodes_and_their_sequence_arrows() -> None:
+def test_steps_are_nodes_connected_in_sequence() -> None:
     assert drawn('S1: @READ_FILE (path="a") > $a\nS2: @RESPOND ($a)') == [
         "graph TD",
         "S1[\"S1: @READ_FILE (path='a') > $a\"]",
@@ -38,23 +38,23 @@ def test_steps_are_nodes_and_their_sequence_arrows() -> None:
     ]
 
 
-def test_a_condition_stands_at_the_arrow_into_its_step() -> None:
+def test_condition_is_on_arrow_into_step() -> None:
     lines = drawn('S1: @A () > $a\nS2: ?IF ($a > 5) THEN @RESPOND ("y")\nS3: @RESPOND ("z")')
     assert lines[-2:] == ['S1 -->|"IF $a > 5"| S2', 'S2 -->|"else"| S3']
 
 
-def test_a_condition_of_the_first_step_has_a_start_to_come_from() -> None:
+def test_condition_of_first_step_has_start_node() -> None:
     lines = drawn('S1: ?IF (IS_EMPTY($a)) THEN TERMINATE ("x")\nS2: @RESPOND ("z")')
     assert 'start -->|"IF IS_EMPTY($a)"| S1' in lines
 
 
 @pytest.mark.parametrize("end", ['@RESPOND ("x")', 'TERMINATE ("x")', "GOTO S3"])
-def test_no_arrow_leads_on_from_a_step_that_never_goes_on(end: str) -> None:
+def test_unconditional_end_has_no_outgoing_arrow(end: str) -> None:
     lines = drawn(f"S1: {end}\nS2: @A ()\nS3: @RESPOND (1)")
     assert not [line for line in lines if line.startswith("S1 ") and line.endswith(" S2")]
 
 
-def test_jumps_failures_and_new_plans_are_arrows() -> None:
+def test_jumps_failures_and_replans_are_arrows() -> None:
     lines = drawn(
         'S1: @A () > $a ON_FAIL @RETRY(3) GOTO S4\nS2: @B () ON_FAIL TERMINATE ("off")\n'
         'S3: ?IF ($a == 1) THEN RE-PLAN ("why")\nS4: ?IF ($a == 2) THEN GOTO S1\nS5: @RESPOND ($a)'
@@ -67,12 +67,12 @@ def test_jumps_failures_and_new_plans_are_arrows() -> None:
     assert 'S4 -->|"GOTO"| S1' in lines
 
 
-def test_a_missing_target_is_drawn_as_missing() -> None:
+def test_missing_target_is_drawn_as_missing() -> None:
     lines = drawn("S1: GOTO S9")
     assert lines[-2:] == ['S1 -->|"GOTO"| missing_1', 'missing_1["S9 does not exist"]']
 
 
-def test_groups_are_subgraphs_and_arrows_between_them_stay_few() -> None:
+def test_groups_are_subgraphs_with_few_arrows() -> None:
     members = "\n".join(f"S{i}: @A ()" for i in range(1, 41))
     others = "\n".join(f"S{i}: @A ()" for i in range(41, 81))
     lines = drawn(f"@PARALLEL {{\n{members}\n}}\n@PARALLEL {{\n{others}\n}}")
@@ -84,7 +84,7 @@ def test_groups_are_subgraphs_and_arrows_between_them_stay_few() -> None:
     assert len([line for line in lines if "-->" in line]) == 80
 
 
-def test_a_step_leads_to_each_of_a_group_and_each_of_it_to_the_next_step() -> None:
+def test_group_members_are_connected_to_neighbouring_steps() -> None:
     lines = drawn("S1: @A ()\n@PARALLEL {\nS2: @A ()\nS3: @A ()\nS4: @A ()\n}\nS5: @A ()\nS6: @A ()")
     assert [line for line in lines if "-->" in line] == [
         "S1 --> S2",
@@ -97,7 +97,7 @@ def test_a_step_leads_to_each_of_a_group_and_each_of_it_to_the_next_step() -> No
     ]
 
 
-def test_a_plan_of_many_steps_is_drawn_like_one_of_few() -> None:
+def test_many_steps_are_drawn_like_few() -> None:
     texts = [f"@PARALLEL {{\nS{i}: @A ()\nS{i + 1}: @B () ON_FAIL @RETRY(2)\n}}" for i in range(1, 300, 2)]
     lines = drawn("\n".join(texts))
 
@@ -111,12 +111,12 @@ def test_a_plan_of_many_steps_is_drawn_like_one_of_few() -> None:
     assert lines.count("end") == len(texts)
 
 
-def test_a_loop_is_told_in_its_node() -> None:
+def test_loop_is_shown_in_node() -> None:
     lines = drawn("S1: ?FOREACH ($t IN $page.data) THEN @A ($t) > $k")
     assert lines[1] == 'S1["S1: FOREACH $t IN $page.data THEN @A ($t) > $k"]'
 
 
-def test_a_plan_of_dependencies_has_their_arrows() -> None:
+def test_graph_has_dependency_arrows() -> None:
     steps = (
         Step("1", Call("A"), depends_on=()),
         Step("2", Call("B"), depends_on=("1", "9"), condition=IsEmpty(Ref("a"))),
@@ -126,20 +126,20 @@ def test_a_plan_of_dependencies_has_their_arrows() -> None:
     )
 
 
-def test_an_empty_plan_says_so() -> None:
+def test_empty_plan_is_labelled() -> None:
     assert plan_to_mermaid(Plan(())) == '```mermaid\ngraph TD\n    empty["Empty plan"]\n```'
 
 
 @pytest.mark.parametrize(
     "step_id", ["end", "subgraph", "S1]", "a b", "TD", "o1", "x-1", "", "S1\nS2", "日本"]
 )
-def test_an_id_that_means_something_to_mermaid_is_not_used_as_a_name(step_id: str) -> None:
+def test_mermaid_keyword_is_not_used_as_id(step_id: str) -> None:
     text = mermaid(Plan((Step(step_id, Respond((Literal("x"),))),)))
     assert text.splitlines()[1].startswith('    step_1(["')
     assert len(text.splitlines()) == 2
 
 
-def test_two_steps_of_one_id_are_two_nodes() -> None:
+def test_duplicate_ids_are_separate_nodes() -> None:
     lines = mermaid(Plan((Step("S1", Call("A")), Step("S1", Call("B"))))).splitlines()
     assert [line.strip()[:6] for line in lines[1:3]] == ['S1["S1', "step_2"]
 
@@ -162,7 +162,7 @@ def test_labels_are_escaped(text: str, label: str) -> None:
     assert escape_label(text) == label
 
 
-def test_a_long_text_is_cut() -> None:
+def test_long_text_is_truncated() -> None:
     line = mermaid(Plan((Step("S1", Respond((Literal("x" * 10_000),))),))).splitlines()[1]
     assert "…" in line
     assert len(line) < 200
@@ -170,8 +170,8 @@ def test_a_long_text_is_cut() -> None:
 
 @given(plans(), st.lists(st.text(max_size=12) | st.just("S1"), min_size=6, max_size=6))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_line_of_any_diagram_has_one_of_the_known_forms(plan: Plan, ids: list[str]) -> None:
-    """No text of a plan, its ids among them, can close a label, open a line or name a node."""
+def test_every_diagram_line_has_known_form(plan: Plan, ids: list[str]) -> None:
+    """No text of a plan, including ids, can close a label, open a line or name a node."""
     odd = Plan(tuple(replace(step, id=id_) for step, id_ in zip(plan.steps, ids, strict=False)))
     for each in (plan, odd, replace(odd, order=Order.DAG)):
         for line in mermaid(each).split("\n"):

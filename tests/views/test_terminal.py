@@ -46,7 +46,7 @@ def squeezed(graph: str) -> list[str]:
     return [" ".join(line.split()) for line in graph.splitlines()]
 
 
-def test_a_step_is_a_line_with_its_status_group_and_what_it_reads() -> None:
+def test_step_line_has_status_group_and_reads() -> None:
     status = {"S1": "done", "S2": "failed", "S3": "running", "S4": "skipped"}
     assert squeezed(terminal_graph(plan_of(TEXT), status, columns=110)) == [
         '● S1 @FETCH_PAGE (url="https://h.test/tickets") > $page:json ! retry 3',
@@ -58,7 +58,7 @@ def test_a_step_is_a_line_with_its_status_group_and_what_it_reads() -> None:
     ]
 
 
-def test_ids_actions_and_sources_stand_in_columns() -> None:
+def test_ids_actions_and_sources_are_in_columns() -> None:
     lines = terminal_graph(
         plan_of('S1: @A ("日本") > $a\nS2: @B ("日本", $a)\nS10: @RESPOND ($a)')
     ).splitlines()
@@ -67,23 +67,23 @@ def test_ids_actions_and_sources_stand_in_columns() -> None:
     assert len({width(line.partition("←")[0]) for line in lines[1:]}) == 1
 
 
-def test_without_room_the_action_is_cut_and_the_output_stays() -> None:
+def test_narrow_line_truncates_action_and_keeps_output() -> None:
     second = terminal_graph(plan_of(TEXT), columns=60).splitlines()[1]
     assert second.endswith("… > $kinds  ← S1")
     assert width(second) <= 60
 
 
-def test_colours_come_only_when_asked_for() -> None:
+def test_colours_are_used_only_on_request() -> None:
     plan = plan_of(TEXT)
     assert "\x1b" not in terminal_graph(plan, {"S1": "done"})
     assert terminal_graph(plan, {"S1": StepStatus.DONE}, ansi=True).startswith("\x1b[32m●\x1b[0m")
 
 
-def test_an_empty_plan_says_so() -> None:
+def test_empty_plan_is_labelled() -> None:
     assert terminal_graph(Plan(())) == "(empty plan)"
 
 
-def test_a_step_is_described_much_as_it_is_written() -> None:
+def test_step_description_resembles_source() -> None:
     text = (
         'S1: ?FOREACH ($i IN $l) THEN ?IF ($i != 2) THEN @A ($i, k="v $i") > $o:int ON_FAIL @RETRY(2) GOTO S9'
     )
@@ -92,13 +92,13 @@ def test_a_step_is_described_much_as_it_is_written() -> None:
     )
 
 
-def test_conditions_keep_their_structure() -> None:
+def test_conditions_keep_structure() -> None:
     x = Compare(CompareOp.EQ, Ref("x"), Literal(None))
     condition = Or((And((x, IsEmpty(Ref("y", ("a", 0))))), Not(x)))
     assert describe_condition(condition) == "($x == null AND IS_EMPTY($y.a.0)) OR NOT ($x == null)"
 
 
-def test_values_of_any_size_are_cut_in_bounded_time() -> None:
+def test_values_of_any_size_are_truncated_in_bounded_time() -> None:
     deep = Literal("x")
     for _ in range(2_000):
         deep = ListExpr((deep,))
@@ -117,7 +117,7 @@ def test_columns_count_wide_and_combining_characters() -> None:
 
 @given(plans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_any_plan_is_a_printable_line_a_step(plan: Plan) -> None:
+def test_any_plan_has_printable_line_per_step(plan: Plan) -> None:
     lines = terminal_graph(plan, {"S1": "odd"}, columns=20).split("\n")
 
     assert len(lines) == len(plan.steps)

@@ -11,7 +11,7 @@ from callsheet.views.window import Gap, shown_rows
 
 
 @given(st.integers(0, 300), st.integers(-2, 60), st.lists(st.integers(-5, 320), max_size=12))
-def test_rows_and_gaps_are_all_rows_in_order_and_fit(count: int, room: int, focus: list[int]) -> None:
+def test_rows_and_gaps_cover_all_rows_and_fit(count: int, room: int, focus: list[int]) -> None:
     shown = shown_rows(count, room, focus)
     at = 0
     for row in shown:
@@ -27,14 +27,14 @@ def test_rows_and_gaps_are_all_rows_in_order_and_fit(count: int, room: int, focu
 
 
 @given(st.integers(20, 300), st.integers(9, 18), st.data())
-def test_what_matters_is_shown_while_there_is_room(count: int, room: int, data: st.DataObject) -> None:
+def test_important_rows_are_shown_if_they_fit(count: int, room: int, data: st.DataObject) -> None:
     focus = data.draw(st.lists(st.integers(0, count - 1), max_size=(room - 1) // 2))
     assert set(focus) <= set(shown_rows(count, room, focus))
 
 
-def test_a_short_picture_is_shown_whole() -> None:
+def test_short_diagram_is_shown_completely() -> None:
     assert shown_rows(4, 4, [0]) == [0, 1, 2, 3]
 
 
-def test_the_important_row_is_in_the_middle() -> None:
+def test_important_row_is_centred() -> None:
     assert shown_rows(100, 7, [50]) == [Gap(48), 48, 49, 50, 51, 52, Gap(47)]

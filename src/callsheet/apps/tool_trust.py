@@ -97,27 +97,29 @@ class ServerTrust:
         return self.reported_before is not None and self.reported_before.name != self.seen.reported.name
 
 
-def targets_of(words: Iterable[str], known: Iterable[str]) -> tuple[Target, ...]:
+_OTHER_CONFIGURATION = "--mcp-config FILE names a configuration that is not in a conventional place"
+
+
+def targets_of(words: Iterable[str], known: Iterable[str], remedy: str = "") -> tuple[Target, ...]:
     """Parses words such as `git` and `git/git_log`, given the names of the known servers.
 
-    Raises CallsheetError (CFG011) for an unknown server.
+    `remedy` says how to make further servers known. Raises CallsheetError (CFG011) for an unknown server.
     """
     names = tuple(dict.fromkeys(known))
-    return tuple(_target(word, names) for word in words)
+    return tuple(_target(word, names, remedy) for word in words)
 
 
-def _target(word: str, names: tuple[str, ...]) -> Target:
+def _target(word: str, names: tuple[str, ...], remedy: str) -> Target:
     if word in names:
         return Target(word)
     server = max((n for n in names if word.startswith(f"{n}/")), key=len, default=None)
     if server is not None and len(word) > len(server) + 1:
         return Target(server, word[len(server) + 1 :])
-    near = did_you_mean(word.partition("/")[0], names)
-    raise CallsheetError.single(
-        "CFG011",
-        f"no MCP server is called {word[:80]!r}",
-        help=f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(names) or 'none'}",
-    )
+    wanted = word.partition("/")[0]
+    near = did_you_mean(wanted, names)
+    listed = f"known are {', '.join(names) or 'none'}" + (f"; {remedy}" if remedy else "")
+    way_out = f"did you mean {' or '.join(near)}?" if near else listed
+    raise CallsheetError.single("CFG011", f"no MCP server is called {wanted[:80]!r}", help=way_out)
 
 
 async def compare_with_pins(
@@ -129,7 +131,7 @@ async def compare_with_pins(
     is not configured, a tool that is neither offered nor pinned, or an invalid file.
     """
     chosen = select_servers(setup, None)
-    targets = targets_of(words, (config.name for config in chosen.configs))
+    targets = targets_of(words, (config.name for config in chosen.configs), _OTHER_CONFIGURATION)
     if not targets:
         targets = tuple(Target(config.name) for config in chosen.configs)
     wanted = {target.server for target in targets}

@@ -43,8 +43,10 @@ from callsheet.store.branch import (
     calls_after,
     generation_of,
     stand_at,
+    visit_at,
     with_inputs,
 )
+from callsheet.store.events import EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
 from callsheet.store.records import Start, facts_to_json, policy_body
@@ -210,7 +212,8 @@ def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
     if beginning is None:
         raise _not_come_to(history, place, visited)
     at, there = beginning
-    cut = Cut(at, _early(there.machine), _keeping(there.machine, visited))
+    early = _early(there.machine) | _issued(history, at, visited)
+    cut = Cut(at, early, _keeping(there.machine, visited))
     body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": []})
     new_branch = branch(history.plan, history.events(), history.plan_of, cut, body)
     return _forking(history, new_branch, history.plan)
@@ -294,6 +297,15 @@ def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> Journa
 def _early(machine: Machine) -> frozenset[str]:
     """The calls that had left before their turn; they belong to steps that are repeated."""
     return frozenset() if machine.ahead is None else frozenset(machine.ahead.state.calls)
+
+
+def _issued(history: ParentHistory, at: int, visited: Visited) -> frozenset[str]:
+    """The calls of a visit that were issued up to the event `at`, with which the visit begins.
+
+    They left early too, but are no longer among the early calls once the visit has begun.
+    """
+    keys = (row.key for row in history.events() if row.seq <= at and row.type is EventType.INTENT)
+    return frozenset(key for key in keys if key is not None and visit_at(key) == visited)
 
 
 def _keeping(machine: Machine, visited: Visited) -> Keeps:

@@ -46,6 +46,12 @@ class Visited(NamedTuple):
     visit: int
 
 
+def visit_at(key: str) -> Visited:
+    """The visit that the call with a key belongs to."""
+    place = parse_key(key)
+    return Visited(place.generation, place.step, place.visit)
+
+
 class Cut(NamedTuple):
     """Where a run is forked: after the event `at`, without the events of the keys in `dropped`.
 
@@ -229,10 +235,10 @@ class _Choice:
             return row.type in _OUTCOMES and self._fits(row.type, key)
         if keeps is None or row.type not in _STORY:
             return False
-        place = parse_key(key)
-        if place.generation != generation_of(folded.machine):
+        visit = visit_at(key)
+        if visit.generation != generation_of(folded.machine):
             return False
-        return keeps(Visited(place.generation, place.step, place.visit)) and self._fits(row.type, key)
+        return keeps(visit) and self._fits(row.type, key)
 
     def _fits(self, kind: EventType, key: str) -> bool:
         """Whether the run waits for such an event."""

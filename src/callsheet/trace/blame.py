@@ -58,13 +58,15 @@ class Suspect(NamedTuple):
 class Blame(NamedTuple):
     """The failed visit, the event, the error, and the suspected causes, the likeliest first.
 
-    `visit` is NONE if no step failed, as when a run was cancelled.
+    `visit` is NONE if no step failed, as when a run was cancelled. `key` is the call that failed with this
+    error, "" if none did.
     """
 
     visit: int
     seq: int
     error: str
     suspects: tuple[Suspect, ...]
+    key: str = ""
 
 
 def blame_of(lineage: Lineage) -> Blame | None:
@@ -77,7 +79,17 @@ def blame_of(lineage: Lineage) -> Blame | None:
     visit = lineage.visits[failure.visit]
     ranks = list(ValueFault)
     suspects = sorted(_suspects(lineage, visit), key=lambda s: (ranks.index(s.odd), s.seq))
-    return Blame(failure.visit, failure.seq, failure.error, tuple(suspects))
+    key = _call_of(lineage, visit, failure.error)
+    return Blame(failure.visit, failure.seq, failure.error, tuple(suspects), key)
+
+
+def _call_of(lineage: Lineage, visit: Visit, error: str) -> str:
+    """The first call of a visit whose last attempt failed with an error; "" if there is none."""
+    for key in lineage.last_keys(visit):
+        outcome = lineage.outcomes.get(key)
+        if outcome is not None and outcome.type == EventType.ERR and outcome.value == error:
+            return key
+    return ""
 
 
 def _failure(lineage: Lineage) -> Failure | None:

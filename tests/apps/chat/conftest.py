@@ -44,7 +44,7 @@ def model(messages):
 
 @pytest.fixture
 def talk(machine):
-    """Lines said in a conversation, and what was printed: answers, and all else."""
+    """A conversation of these lines: the answers and all other output."""
     (machine.folder / "model.py").write_text(MODEL)
     (machine.folder / "notes.txt").write_text("noon")
 

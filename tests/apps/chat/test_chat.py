@@ -38,21 +38,21 @@ server.run()
 """
 
 
-def test_a_message_is_answered_by_a_model_that_calls_a_tool(talk):
+def test_message_is_answered_by_model_with_tool_call(talk):
     answers, rest = talk("read them")
     assert "came: " in answers
     assert "noon" in answers
     assert "calls READ_FILE (path=notes.txt)" in rest
 
 
-def test_earlier_messages_are_part_of_the_prompt(talk):
+def test_earlier_messages_are_part_of_prompt(talk):
     answers, _ = talk("I am Ada", "and you?", "/forget", "who?")
     second, last = answers.splitlines()[1], answers.splitlines()[-1]
     assert "I am Ada" in second
     assert "I am Ada" not in last
 
 
-def test_a_call_that_may_change_something_is_asked_about(talk, machine):
+def test_writing_call_asks_for_confirmation(talk, machine):
     _, rest = talk("note it", "n")
     assert "may @NOTE be called with exactly this?" in rest
     assert "denied" in rest
@@ -61,12 +61,12 @@ def test_a_call_that_may_change_something_is_asked_about(talk, machine):
     assert (machine.folder / "seen.txt").read_text() == "hello\n"
 
 
-def test_yes_skips_the_questions(talk, machine):
+def test_yes_option_skips_confirmation(talk, machine):
     talk("note it", options=("--yes",))
     assert (machine.folder / "seen.txt").exists()
 
 
-def test_where_nobody_can_be_asked_the_run_waits_and_is_carried_on(talk, machine):
+def test_without_terminal_run_waits_and_is_resumed(talk, machine):
     _, rest = talk("note it")
     assert "/plan resume" in rest
     assert not (machine.folder / "seen.txt").exists()
@@ -77,7 +77,7 @@ def test_where_nobody_can_be_asked_the_run_waits_and_is_carried_on(talk, machine
     assert (machine.folder / "seen.txt").exists()
 
 
-def test_a_model_makes_a_plan_shows_it_and_runs_it_after_a_yes(talk, machine):
+def test_model_makes_plan_and_runs_it_after_confirmation(talk, machine):
     answers, rest = talk("report it", "y", "y", options=("--plan-tools",))
     assert "run report-the-notes? [y/N]" in rest
     assert "○ S2  @WRITE_FILE" in rest
@@ -86,19 +86,19 @@ def test_a_model_makes_a_plan_shows_it_and_runs_it_after_a_yes(talk, machine):
     assert [run["plan"] for run in machine.json("runs")] == ["report-the-notes", "<conversation>"]
 
 
-def test_a_plan_that_is_not_wanted_is_not_run(talk, machine):
+def test_rejected_plan_is_not_run(talk, machine):
     answers, _ = talk("report it", "n", options=("--plan-tools",))
     assert "refused to run this plan" in answers
     assert not (machine.folder / "report.md").exists()
 
 
-def test_without_plan_tools_the_model_cannot_make_plans(talk):
+def test_without_plan_tools_model_cannot_make_plans(talk):
     answers, _ = talk("report it", "/plan list")
     assert "no plan is saved" in _
     assert "plan_create_and_execute" not in answers.split("came:")[0]
 
 
-def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
+def test_plans_are_made_listed_shown_dry_run_run_and_deleted(talk, machine):
     answers, rest = talk(
         "/plan create report the notes",
         "/plan list",
@@ -116,21 +116,21 @@ def test_plans_are_made_listed_shown_tried_run_and_deleted(talk, machine):
     assert "report-the-notes is deleted\nno plan is saved" in rest
 
 
-def test_messages_and_plans_use_up_one_budget(talk):
+def test_messages_and_plans_share_budget(talk):
     _, rest = talk("read them", "/usage", "read them", "read them", options=("--max-calls", "3"))
     assert "left" in rest
     assert "· 0 calls ·" in rest
     assert "failed: " in rest
 
 
-def test_a_plan_is_proved_against_the_policy_of_the_conversation(talk, machine):
+def test_plan_is_proved_against_policy_of_conversation(talk, machine):
     machine.write("policy.toml", POLICY)
     _, rest = talk("/plan create report the notes", options=("--policy", "policy.toml"))
     assert "POL1" in rest
     assert not (machine.folder / "report.md").exists()
 
 
-def test_plain_talk_needs_no_agent_in_the_policy(talk, machine):
+def test_message_without_tools_needs_no_agent_permission(talk, machine):
     machine.write("policy.toml", POLICY)
     answers, rest = talk("good day", "and again", options=("--policy", "policy.toml"))
     assert "you said" in answers
@@ -138,7 +138,7 @@ def test_plain_talk_needs_no_agent_in_the_policy(talk, machine):
     assert [step["step"] for step in machine.json("show", "last")["steps"]] == ["S1", "S2"]
 
 
-def test_a_plan_is_tried_with_the_values_it_is_given_and_under_the_policy(talk, machine):
+def test_dry_run_uses_given_values_and_policy(talk, machine):
     machine.write("kept.ltp", "PLAN_START\nS1: @WRITE_FILE (path=$where, content=$rows)\nPLAN_END\n")
     assert machine("plan", "save", "kept.ltp", "--id", "kept").exit_code == 0
     line = """/plan run kept --dry-run where=007 'rows=[{"a": null, "b": true}]'"""
@@ -151,11 +151,11 @@ def test_a_plan_is_tried_with_the_values_it_is_given_and_under_the_policy(talk, 
 
 
 def used(rest):
-    """The calls that `/usage` tells of, one number for each time it was asked."""
+    """The call counts that each `/usage` prints."""
     return [int(number) for number in re.findall(r"used .* (\d+) calls? \(", rest)]
 
 
-def test_a_run_is_counted_once_however_often_it_is_carried_on(talk, machine):
+def test_resumed_run_is_counted_once(talk, machine):
     talk("note it")
     run = machine.json("runs")[0]["run_id"]
     before = machine.json("show", run)["usage"]["calls"]
@@ -165,7 +165,7 @@ def test_a_run_is_counted_once_however_often_it_is_carried_on(talk, machine):
     assert first == second == machine.json("show", run)["usage"]["calls"] - before
 
 
-def test_servers_are_opened_once_for_a_conversation_and_its_plans(talk, machine, tmp_path):
+def test_servers_are_opened_once_per_conversation(talk, machine, tmp_path):
     log = tmp_path / "started"
     machine.write("server.py", SERVER.format(log=str(log)))
     config = {"mcpServers": {"one": {"command": sys.executable, "args": [str(machine.folder / "server.py")]}}}
@@ -175,21 +175,21 @@ def test_servers_are_opened_once_for_a_conversation_and_its_plans(talk, machine,
     assert log.read_text() == "started\n"
 
 
-def test_a_wrong_command_is_told_and_the_conversation_goes_on(talk):
+def test_wrong_command_is_reported_and_conversation_continues(talk):
     answers, rest = talk("/plan rnu x", "/plan run nothing-of-this-name", "hello")
     assert "CFG210" in rest
     assert "error PLN" in rest
     assert "you said" in answers
 
 
-def test_without_a_model_the_way_out_is_told(machine):
+def test_missing_model_error_names_remedy(machine):
     result = machine("chat")
     assert result.exit_code == 2
     assert "CMP001" in result.output
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_for, times):
+def test_ctrl_c_stops_current_work_only(machine, talk, wait_for, times):
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
     with machine.spawn(*line, stdin=subprocess.PIPE) as process:
         for _ in range(times):
@@ -207,7 +207,7 @@ def test_ctrl_c_stops_what_is_under_way_and_not_the_program(machine, talk, wait_
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_that_ends_the_program_leaves_the_run_to_be_resumed(machine, talk, wait_for, number, status):
+def test_terminating_signal_leaves_resumable_run(machine, talk, wait_for, number, status):
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py", "--yes")
     with machine.spawn(*line, stdin=subprocess.PIPE) as process:
         process.stdin.write("sleep\n")
@@ -235,7 +235,7 @@ PROMPT = rb"\x1b\[\?2004h"
 """What a terminal is told when a line is read."""
 
 
-def test_a_terminal_has_a_prompt_and_a_history(machine, talk):
+def test_terminal_has_prompt_and_history(machine, talk):
     ours, theirs = pty.openpty()
     line = ("chat", "--model", "model.py:model", "--tools", "tools.py")
     process = machine.spawn(*line, stdin=theirs, stdout=theirs, stderr=theirs)
@@ -256,7 +256,7 @@ def test_a_terminal_has_a_prompt_and_a_history(machine, talk):
 
 
 def _until(terminal, pattern):
-    """Read what is written to a terminal until it is as the pattern says; whether it came to that."""
+    """Read terminal output until it matches the pattern; return whether it did."""
     said, deadline = b"", time.monotonic() + 60
     while not re.search(pattern, said, re.DOTALL):
         if time.monotonic() > deadline:

@@ -29,7 +29,7 @@ from callsheet.frontends.ltp import parse
         ("/usage", SimpleCommand("usage")),
     ],
 )
-def test_lines_are_read(line, command):
+def test_lines_are_parsed(line, command):
     assert parse_command(line) == command
 
 
@@ -45,7 +45,7 @@ def test_lines_are_read(line, command):
         ("/plan show 'a", "a quote is not closed"),
     ],
 )
-def test_an_unknown_command_is_an_error_with_a_hint(line, told):
+def test_unknown_command_is_error_with_hint(line, told):
     with pytest.raises(CallsheetError) as error:
         parse_command(line)
     said = error.value.diagnostics[0]
@@ -54,7 +54,7 @@ def test_an_unknown_command_is_an_error_with_a_hint(line, told):
 
 
 @given(st.text(max_size=60))
-def test_no_line_is_a_bug(line):
+def test_no_line_causes_bug_report(line):
     try:
         parse_command(line)
     except CallsheetError as error:
@@ -67,7 +67,7 @@ def test_no_line_is_a_bug(line):
 @given(
     st.lists(st.builds(Exchange, st.text(max_size=30), st.text(max_size=30)), max_size=8), st.integers(0, 200)
 )
-def test_the_newest_exchanges_are_told_and_no_more_than_fit(exchanges, most):
+def test_newest_exchanges_that_fit_are_in_prompt(exchanges, most):
     text = transcript(exchanges, most)
     kept = [f"User: {said}\nYou: {answered}" for said, answered, _ in exchanges]
     assert any(text == "\n".join(kept[first:]) for first in range(len(kept) + 1))
@@ -75,13 +75,13 @@ def test_the_newest_exchanges_are_told_and_no_more_than_fit(exchanges, most):
 
 
 @given(st.lists(st.from_regex(r"[A-Z][A-Z0-9_]{0,20}", fullmatch=True), max_size=5), st.booleans())
-def test_the_plan_of_a_message_parses_whatever_the_tools_are(tools, has_past):
+def test_plan_of_message_parses_for_any_tools(tools, has_past):
     result = parse(answering_plan(tools, has_past=has_past), "<conversation>")
     assert result.plan is not None
     assert not [d for d in result.diagnostics if d.is_error]
 
 
 @given(st.integers(0, 10**9))
-def test_a_half_is_never_more_than_the_whole_and_never_nothing_of_something(most):
+def test_half_of_budget_is_between_one_and_whole(most):
     assert 0 <= half_bound(most) <= most
     assert bool(half_bound(most)) == bool(most)

@@ -23,7 +23,7 @@ def state() -> tuple[bool, bool]:
     return gc.isenabled(), bool(gc.get_freeze_count())
 
 
-def test_collection_stops_while_a_large_run_is_prepared_and_excludes_it_until_its_end():
+def test_collection_is_paused_during_preparation_and_run_is_frozen_until_end():
     hold = CollectorHold(CollectorControl(), LARGE)
     assert state() == (True, False)
     hold.begin()
@@ -37,7 +37,7 @@ def test_collection_stops_while_a_large_run_is_prepared_and_excludes_it_until_it
     assert state() == (True, False)
 
 
-def test_for_a_small_run_nothing_is_done():
+def test_small_run_is_not_frozen():
     hold = CollectorHold(CollectorControl(), LARGE - 1)
     hold.begin()
     assert state() == (True, False)
@@ -46,7 +46,7 @@ def test_for_a_small_run_nothing_is_done():
     assert state() == (True, False)
 
 
-def test_a_run_that_nobody_knows_counts_as_large_until_it_is_known():
+def test_run_of_unknown_size_counts_as_large():
     hold = CollectorHold(CollectorControl())
     hold.begin()
     assert state() == (False, False)
@@ -55,14 +55,14 @@ def test_a_run_that_nobody_knows_counts_as_large_until_it_is_known():
 
 
 @pytest.mark.parametrize("steps", [LARGE, None])
-def test_a_run_that_is_given_up_lets_go(steps):
+def test_abandoned_run_is_unfrozen(steps):
     hold = CollectorHold(CollectorControl(), steps)
     hold.begin()
     hold.release()
     assert state() == (True, False)
 
 
-def test_collection_resumes_when_the_last_of_two_holds_ends():
+def test_collection_resumes_when_last_of_two_holds_ends():
     control = CollectorControl()
     first, second = CollectorHold(control, LARGE), CollectorHold(control, LARGE)
     first.begin()
@@ -76,7 +76,7 @@ def test_collection_resumes_when_the_last_of_two_holds_ends():
     assert state() == (True, False)
 
 
-async def test_what_is_made_later_is_kept_as_well_whatever_it_raises():
+async def test_later_objects_are_frozen_despite_exceptions():
     hold = CollectorHold(CollectorControl(), LARGE)
     hold.built(LARGE)
     assert await hold.beside(at_once, gc.isenabled) is False
@@ -91,7 +91,7 @@ async def test_what_is_made_later_is_kept_as_well_whatever_it_raises():
     assert state() == (True, False)
 
 
-def test_a_collector_that_somebody_has_turned_off_stays_off():
+def test_disabled_collector_stays_disabled():
     gc.disable()
     hold = CollectorHold(CollectorControl(), LARGE)
     hold.begin()

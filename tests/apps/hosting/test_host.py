@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.apps.waiting_tools import TOOLS
+from tests.waiting import until
 
 from apps.conftest import SERVER
 from callsheet.api.policies import load_policy
@@ -63,12 +64,6 @@ async def open_host(folder, *, settings=None, **more):
             yield host
 
 
-async def until(true):
-    async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 - what is waited for rings no changed
-            await asyncio.sleep(0.01)
-
-
 async def began(name):
     await until(Path(f"{name}.began").exists)
 
@@ -92,7 +87,7 @@ def codes(caught):
     return [d.code for d in caught.value.diagnostics]
 
 
-async def test_a_run_is_in_the_journal_before_its_request_is_answered_and_comes_to_its_end(folder):
+async def test_run_is_journaled_before_request_is_answered(folder):
     async with open_host(folder) as host:
         started = await host.start(request("S1: @ADD (a=$n) > $m", 'S2: @RESPOND ("$m")', inputs={"n": 41}))
         assert host.journal.find_run(started.run_id).events >= 1
@@ -102,7 +97,7 @@ async def test_a_run_is_in_the_journal_before_its_request_is_answered_and_comes_
         assert host.journal.verify(started.run_id) is None
 
 
-async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_lost(folder):
+async def test_runs_beyond_limit_are_queued_and_none_is_lost(folder):
     async with open_host(folder, most_running=2) as host:
         runs = [
             (await host.start(request('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
@@ -115,7 +110,7 @@ async def test_a_bounded_number_is_under_way_and_the_rest_queued_and_none_is_los
             assert str((await host.outcome(run)).result.status) == "done"
 
 
-async def test_a_queue_that_is_full_refuses(folder):
+async def test_full_queue_refuses_run(folder):
     async with open_host(folder, most_running=1, most_queued=1) as host:
         for _ in range(2):
             await host.start(request('S1: @HOLD (name="never") > $x'))
@@ -125,7 +120,7 @@ async def test_a_queue_that_is_full_refuses(folder):
         assert len(host.journal.runs()) == 2
 
 
-async def test_requests_that_come_together_count_together(folder):
+async def test_concurrent_requests_count_together(folder):
     async with open_host(folder, most_running=1, most_queued=1) as host:
         starts = [host.start(request('S1: @HOLD (name="never") > $x', run_id=f"r{n}")) for n in range(5)]
         came = await asyncio.gather(*starts, return_exceptions=True)
@@ -145,7 +140,7 @@ async def test_of_two_concurrent_resumes_one_succeeds(folder):
         assert len(host.hosted_runs()) == 1
 
 
-async def test_queued_and_running_runs_continue_in_the_next_host(folder):
+async def test_queued_and_running_runs_continue_in_next_host(folder):
     async with open_host(folder, most_running=1) as host:
         first = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
         second = (await host.start(request("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
@@ -160,7 +155,7 @@ async def test_queued_and_running_runs_continue_in_the_next_host(folder):
             assert (await host.outcome(run)).result.response == said
 
 
-async def test_closing_with_patience_lets_runs_end_and_takes_no_more(folder):
+async def test_graceful_close_lets_runs_end_and_accepts_no_more(folder):
     async with open_host(folder) as host:
         run = (await host.start(request('S1: @HOLD (name="go") > $x'))).run_id
         await began("go")
@@ -174,7 +169,7 @@ async def test_closing_with_patience_lets_runs_end_and_takes_no_more(folder):
         assert host.journal.find_run(run).status is RunStatus.DONE
 
 
-async def test_a_wrong_plan_is_refused_with_places_and_leaves_nothing(folder):
+async def test_invalid_plan_is_refused_with_positions_and_leaves_nothing(folder):
     async with open_host(folder) as host:
         with pytest.raises(CallsheetError) as caught:
             await host.start(request("S1: @AD (a=1) > $x"))
@@ -189,7 +184,7 @@ async def test_a_wrong_plan_is_refused_with_places_and_leaves_nothing(folder):
         assert [info.run_id for info in host.journal.runs()] == ["r"]
 
 
-async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
+async def test_watcher_gets_every_event_once_and_status(folder):
     async with open_host(folder) as host:
         run = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
         events, states = [], []
@@ -210,7 +205,7 @@ async def test_a_watcher_gets_every_event_once_and_how_the_run_stands(folder):
         assert late == [*range(3, info.events + 1)]
 
 
-async def test_a_watcher_sees_what_another_process_writes(folder):
+async def test_watcher_sees_events_of_another_process(folder):
     async with open_host(folder) as here, open_host(folder) as there:
         run = (await there.start(request('S1: @HOLD (name="go") > $x'))).run_id
         await began("go")
@@ -228,7 +223,7 @@ async def test_a_watcher_sees_what_another_process_writes(folder):
 
 
 @pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])
-async def test_a_run_is_cancelled_wherever_it_is(folder, stage):
+async def test_run_is_cancelled_in_any_state(folder, stage):
     async with open_host(folder, most_running=1) as host:
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="a"))
         await began("never")
@@ -245,7 +240,7 @@ async def test_a_run_is_cancelled_wherever_it_is(folder, stage):
         assert str((await host.cancel(run)).result.status) == "cancelled"
 
 
-async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
+async def test_decided_run_continues(folder):
     async with open_host(folder) as host:
         await host.start(request('S1: @WRITE (name="never") > $x', 'S2: @RESPOND ("$x")', run_id="r"))
         await began("never")
@@ -259,7 +254,7 @@ async def test_a_call_in_doubt_is_decided_and_the_run_goes_on(folder):
         assert str((await host.outcome("r")).result.status) == "done"
 
 
-async def test_a_run_that_waits_for_people_gives_its_place_to_others_and_goes_on_with_the_answer(folder):
+async def test_waiting_run_frees_its_slot_and_continues_after_answer(folder):
     async with open_host(folder, most_running=1) as host:
         await host.start(
             request('S1: @NOTE (line="hi") > $x', 'S2: @RESPOND ("$x")', run_id="r", approve=("note",))
@@ -274,7 +269,7 @@ async def test_a_run_that_waits_for_people_gives_its_place_to_others_and_goes_on
         assert notes() == ["hi"]
 
 
-async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_asking(folder):
+async def test_expired_approval_is_denied_without_watcher(folder):
     async with open_host(folder) as host:
         wanted = request(
             'S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",), approval_timeout={"": 0.3}
@@ -285,7 +280,7 @@ async def test_a_call_that_nobody_approves_in_time_is_denied_without_anybody_ask
         assert notes() == []
 
 
-async def test_the_crash_counter_of_a_run_is_removed_with_the_run(folder):
+async def test_crash_counter_of_run_is_removed_with_run(folder):
     async with open_host(folder) as host:
         started = await host.start(request("S1: @ADD (a=1)", run_id="fatal"))
         await host.wait(started.run_id)
@@ -296,7 +291,7 @@ async def test_the_crash_counter_of_a_run_is_removed_with_the_run(folder):
         assert not list(place.run_locks.glob("fatal.*"))
 
 
-async def test_resuming_a_run_of_another_host_is_refused(folder):
+async def test_resuming_run_of_another_host_is_refused(folder):
     async with open_host(folder) as here, open_host(folder) as there:
         await here.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
@@ -306,7 +301,7 @@ async def test_resuming_a_run_of_another_host_is_refused(folder):
             assert codes(caught) == ["JRN004"]
 
 
-async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
+async def test_run_without_its_tools_stays_unchanged_with_reason(folder):
     async with open_host(folder) as host:
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="r"))
         await began("never")
@@ -320,7 +315,7 @@ async def test_a_run_whose_tools_are_gone_stays_as_it_was_and_says_why(folder):
         assert host.problem("r") is not None
 
 
-async def test_the_policy_of_the_house_holds_for_every_run(folder):
+async def test_host_policy_applies_to_every_run(folder):
     strict = load_policy("strict")
     async with open_host(folder, policy=strict) as host:
         with pytest.raises(PolicyRefused):
@@ -331,7 +326,7 @@ async def test_the_policy_of_the_house_holds_for_every_run(folder):
         assert host.journal.runs() == []
 
 
-async def test_a_run_branches_off_with_somebodys_consent(folder):
+async def test_branching_needs_confirmation(folder):
     async with open_host(folder) as host:
         await host.start(
             request("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
@@ -349,7 +344,7 @@ async def test_a_run_branches_off_with_somebodys_consent(folder):
         assert (await host.outcome(forked.run_id)).result.response == "new n7"
 
 
-async def test_secrets_of_a_run_are_sealed_and_never_told(folder):
+async def test_run_secrets_are_sealed_and_never_shown(folder):
     async with open_host(folder) as host:
         wanted = request(
             'S1: @RESPOND ("$key")', run_id="r", inputs={"key": "hunter2-x"}, secrets=frozenset({"key"})
@@ -360,7 +355,7 @@ async def test_secrets_of_a_run_are_sealed_and_never_told(folder):
         assert "hunter2" not in repr([*host.journal.events("r")])
 
 
-async def test_an_observer_hears_the_steps_and_a_respondent_answers(folder):
+async def test_observer_receives_steps_and_respondent_answers(folder):
     heard, asked = [], []
     from callsheet.runtime.asking import Respondents
 
@@ -378,7 +373,7 @@ async def test_an_observer_hears_the_steps_and_a_respondent_answers(folder):
     assert any(note.step == "S1" for note in heard)
 
 
-async def test_limits_of_a_request_only_tighten(folder):
+async def test_request_limits_only_tighten(folder):
     own = Limits(max_calls=10, max_calls_by_tool={"add": 2})
     made = tightened(own, {"max_calls": 50, "max_steps": 5, "max_calls_by_tool": {"add": 9, "note": 1}})
     assert (made.max_calls, made.max_steps) == (10, 5)
@@ -391,7 +386,7 @@ async def test_limits_of_a_request_only_tighten(folder):
             assert codes(caught) == ["CFG011"]
 
 
-async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(folder):
+async def test_run_started_by_command_line_resumes_with_its_own_tools(folder):
     other = folder / "other"
     other.mkdir()
     (other / "tools.py").write_text(TOOLS.replace("a + b", "a + b + 100"))
@@ -408,7 +403,7 @@ async def test_a_run_that_the_command_line_started_goes_on_with_its_own_tools(fo
         assert (await host.outcome(run)).result.response == "203"
 
 
-async def test_servers_are_opened_once_and_shared_by_all_runs(folder):
+async def test_servers_are_opened_once_and_shared(folder):
     pids = folder / "pids"
     (folder / "server.py").write_text(
         f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n{SERVER}"

@@ -26,7 +26,7 @@ TOKEN = "t" * 40
 
 
 class Said(NamedTuple):
-    """What a server answered."""
+    """The response of a server."""
 
     status: int
     headers: dict[str, str]
@@ -42,7 +42,7 @@ class Said(NamedTuple):
 
 
 class Api:
-    """A client of one server; it signs in with the token unless it is told otherwise."""
+    """A client of one server; it sends the token unless told otherwise."""
 
     def __init__(self, url: str, folder: Path, token: str = TOKEN) -> None:
         self.token = token
@@ -53,7 +53,7 @@ class Api:
     def __call__(
         self, method: str, path: str, body: object = None, *, raw: bytes | None = None, **headers: str | None
     ) -> Said:
-        """Send a request; headers are given as words with _ for -, None leaves a usual one out."""
+        """Send a request; headers are keywords with _ for -, None omits a default one."""
         data = raw if raw is not None else None if body is None else json.dumps(body).encode()
         usual: dict[str, str | None] = {"Authorization": f"Bearer {self.token}"}
         if data is not None:
@@ -70,19 +70,19 @@ class Api:
             connection.close()
 
     def get(self, path: str, **headers: str | None) -> Any:
-        """What a page answers that must be there."""
+        """The body of a response that must be successful."""
         said = self("GET", path, **headers)
         assert said.status == 200, said.body
         return said.json
 
     def start(self, *steps: str, **more: Any) -> str:
-        """Start a run of these steps and give its id."""
+        """Start a run of these steps and return its id."""
         said = self("POST", "/v1/runs", {"plan": plan_of(*steps), **more})
         assert said.status == 202, said.body
         return said.json["run_id"]
 
     def ended(self, run_id: str) -> dict[str, Any]:
-        """The run, when its stream says that it has ended."""
+        """The run after its event stream has reported the end."""
         for name, _, data in self.stream(run_id):
             if name == "end":
                 assert data["status"] in ("done", "failed", "cancelled", "refused")
@@ -98,7 +98,7 @@ class Api:
     def stream(
         self, run_id: str, after: int | None = None, **headers: str
     ) -> Iterator[tuple[str, int | None, Any]]:
-        """The events of a run as they come: name, number, data."""
+        """The events of a run as they arrive: name, number, data."""
         connection = http.client.HTTPConnection(self.host, timeout=60)
         query = "" if after is None else f"?after={after}"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -144,7 +144,7 @@ def setup_of(folder: Path) -> Setup:
 
 @contextmanager
 def running(folder: Path, setup: Setup | None = None, **options: Any) -> Iterator[Api]:
-    """A server that runs within this; what it raised is raised at its end."""
+    """A server during the context; its exceptions are raised at the end."""
     ready, told, failed = threading.Event(), list[Serving](), list[BaseException]()
 
     def on_ready(serving: Serving) -> None:
@@ -183,16 +183,6 @@ def running(folder: Path, setup: Setup | None = None, **options: Any) -> Iterato
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's machine."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "tools.py").write_text(TOOLS)
-    return tmp_path
-
-
-@pytest.fixture
 def api(folder: Path) -> Iterator[Api]:
     """A server with the usual options."""
     with running(folder) as made:
@@ -200,7 +190,7 @@ def api(folder: Path) -> Iterator[Api]:
 
 
 def raw(url: str, text: bytes) -> bytes:
-    """What a server answers to these very bytes."""
+    """The response of a server to exactly these bytes."""
     host, _, port = url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(text)
@@ -208,3 +198,10 @@ def raw(url: str, text: bytes) -> bytes:
         while part := connection.recv(65_536):
             found += part
         return found
+
+
+@pytest.fixture
+def folder(own_home: Path) -> Path:
+    """The folder of a user with a file of tools."""
+    (own_home / "tools.py").write_text(TOOLS)
+    return own_home

@@ -17,7 +17,7 @@ OPENAPI = document()
 
 
 def told(api, method, path, body=None, status=200, at=None, **headers):
-    """What a page answers, held to its schema in the document; `at` is its path there."""
+    """The response of a route, validated against the document; `at` is the documented path."""
     said = api(method, path, body, **headers)
     assert said.status == status, said.body
     row = OPENAPI["paths"][at or path.partition("?")[0]][method.lower()]["responses"][str(status)]
@@ -29,7 +29,7 @@ def told(api, method, path, body=None, status=200, at=None, **headers):
     return data
 
 
-def test_a_text_is_read_printed_checked_and_drawn(api):
+def test_text_is_parsed_formatted_checked_and_drawn(api):
     read = told(api, "POST", "/v1/parse", {"plan": GOOD})
     assert [step["id"] for step in read["steps"]] == ["S1", "S2"]
     wrong = told(api, "POST", "/v1/parse", {"plan": plan_of("S1: what")})
@@ -47,7 +47,7 @@ def test_a_text_is_read_printed_checked_and_drawn(api):
     assert (refused.status, refused.code) == (422, "CFG019")
 
 
-def test_a_variable_that_is_missing_is_given_in_inputs(api):
+def test_missing_variable_hint_names_inputs(api):
     rows = told(api, "POST", "/v1/validate", {"plan": plan_of("S1: @RESPOND ($x)")})["diagnostics"]
     (hint,) = [row["help"] for row in rows if row["code"] == "CHK001"]
     assert hint == "it is null here; give x in `inputs` or set it with a step"
@@ -57,7 +57,7 @@ def test_a_variable_that_is_missing_is_given_in_inputs(api):
     assert said["help"].startswith('give x in `inputs`, put it into "variables"')
 
 
-def test_a_plan_is_proved_and_explained(api):
+def test_plan_is_proved_and_explained(api):
     body = {"plan": plan_of('S1: @NOTE (line="x") > $x'), "policy": "strict"}
     proved = told(api, "POST", "/v1/verify", body)
     assert (proved["ok"], proved["violations"][0]["code"]) == (False, "POL101")
@@ -67,12 +67,12 @@ def test_a_plan_is_proved_and_explained(api):
     assert (missing.status, missing.code) == (422, "API008")
 
 
-def test_a_goal_without_a_model_is_told_so(api):
+def test_goal_without_model_is_reported(api):
     said = api("POST", "/v1/compile", {"goal": "add one and one"})
     assert (said.status, said.code) == (422, "CMP001")
 
 
-def test_a_dry_run_does_nothing(api):
+def test_dry_run_has_no_effect(api):
     body = {"plan": plan_of("S1: @NOTE (line=$what) > $x"), "inputs": {"what": "hi"}, "policy": "strict"}
     found = told(api, "POST", "/v1/dry-run", body)
     assert (found["ok"], Path("notes.txt").exists()) == (False, False)
@@ -82,7 +82,7 @@ def test_a_dry_run_does_nothing(api):
     assert api.get("/v1/runs")["runs"] == []
 
 
-def test_plans_are_kept_run_and_deleted(api):
+def test_plans_are_stored_run_and_deleted(api):
     at = "/v1/plans/{plan_id}"
     plan = plan_of("S1: @ADD (a=$n) > $x", 'S2: @RESPOND ("$x")')
     made = told(api, "PUT", "/v1/plans/sums", {"plan": plan, "params": ["n:integer=1"]}, 201, at)
@@ -105,13 +105,13 @@ def test_plans_are_kept_run_and_deleted(api):
 
 @pytest.fixture
 def ended(api):
-    """A server with a run `r` that has ended."""
+    """A server with an ended run `r`."""
     api.start("S1: @ADD (a=1) > $x", 'S2: @NOTE (line="n$x") > $y', 'S3: @RESPOND ("$y")', run_id="r")
     api.ended("r")
     return api
 
 
-def test_a_run_is_explained(ended):
+def test_run_is_explained(ended):
     api, at = ended, "/v1/runs/{run_id}/"
     why = told(api, "GET", "/v1/runs/r/why?variable=y", at=at + "why")
     assert [node["variable"] for node in why["nodes"]] == ["y", "x"]
@@ -135,7 +135,7 @@ def test_a_run_is_explained(ended):
     assert told(api, "GET", "/v1/runs/r/document", at=at + "document")["run"]["id"] == "r"
 
 
-def test_a_run_branches_off_once_somebody_agrees(ended):
+def test_branching_needs_confirmation(ended):
     api = ended
     refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})
     assert (refused.status, refused.code) == (409, "JRN083")
@@ -152,7 +152,7 @@ def test_a_run_branches_off_once_somebody_agrees(ended):
     assert api.get("/v1/runs/f")["from"]["by"] == "ada"
 
 
-def test_the_server_describes_itself(folder):
+def test_server_describes_itself(folder):
     with running(folder, policy=load_policy("strict")) as api:
         assert told(api, "GET", "/v1/health", authorization=None)["ok"]
         tools = told(api, "GET", "/v1/tools")["tools"]

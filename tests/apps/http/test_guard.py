@@ -35,13 +35,13 @@ def path_of(endpoint):
 @pytest.mark.parametrize(
     "token", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer", TOKEN]
 )
-def test_requests_without_the_token_are_refused(api, token):
+def test_requests_without_token_are_refused(api, token):
     said = api("GET", "/v1/runs", authorization=token)
     assert (said.status, said.code) == (401, "API001")
     assert said.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_every_page_but_the_open_ones_needs_the_token(api):
+def test_every_route_but_open_ones_needs_token(api):
     seen = Counter(
         api(p.method, path_of(p), {} if p.body else None, authorization=None).status for p in GUARDED
     )
@@ -53,13 +53,13 @@ def test_every_page_but_the_open_ones_needs_the_token(api):
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost", "", "127.0.0.1.evil"]
 )
-def test_a_request_for_another_host_is_refused(api, host):
+def test_request_for_another_host_is_refused(api, host):
     for path in ("/v1/health", "/v1/runs", "/"):
         said = api("GET", path, host=host)
         assert (said.status, said.code) == (421, "API002")
 
 
-def test_a_request_without_a_host_or_with_two_is_not_served(api):
+def test_missing_or_repeated_host_is_refused(api):
     for hosts in (b"", f"Host: {api.host}\r\nHost: evil\r\n".encode()):
         answer = raw(api.url, b"GET /v1/health HTTP/1.0\r\n" + hosts + b"Connection: close\r\n\r\n")
         assert answer.split()[1] in (b"400", b"421")
@@ -68,7 +68,7 @@ def test_a_request_without_a_host_or_with_two_is_not_served(api):
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://127.0.0.1", "file://", "http://localhost:1"]
 )
-def test_pages_of_other_sites_may_not_ask(api, origin):
+def test_cross_origin_requests_are_refused(api, origin):
     for method in ("GET", "POST", "OPTIONS"):
         said = api(method, "/v1/runs", origin=origin)
         assert (said.status, said.code) == (403, "API003")
@@ -76,7 +76,7 @@ def test_pages_of_other_sites_may_not_ask(api, origin):
     assert api("GET", "/v1/runs", origin=api.url).status == 200
 
 
-def test_cross_site_requests_are_refused_except_links_to_the_viewer(api):
+def test_cross_site_requests_are_refused_except_links_to_viewer(api):
     assert api("GET", "/v1/runs", sec_fetch_site="cross-site").status == 403
     assert api("GET", "/v1/runs", sec_fetch_site="same-site").status == 403
     assert api("GET", "/v1/runs", sec_fetch_site="same-origin").status == 200
@@ -93,7 +93,7 @@ def test_cross_site_requests_are_refused_except_links_to_the_viewer(api):
         "application/jsonp",
     ],
 )
-def test_a_body_that_is_not_json_by_its_type_is_refused(api, kind):
+def test_non_json_content_type_is_refused(api, kind):
     said = api("POST", "/v1/runs", raw=b'{"plan": "x"}', content_type=kind)
     assert (said.status, said.code) == (415, "API004")
     packed = api("POST", "/v1/parse", {"plan": "x"}, content_encoding="gzip")
@@ -109,13 +109,13 @@ def test_a_body_that_is_not_json_by_its_type_is_refused(api, kind):
         b"[" * 100_000, b'{"plan": ' + b"1" * 5_000 + b"}",
     ],
 )  # fmt: skip
-def test_a_body_that_does_not_fit_is_told_what_does_not(api, body):
+def test_invalid_body_is_refused_with_reason(api, body):
     said = api("POST", "/v1/parse", raw=body)
     assert (said.status, said.code) == (422, "API008")
     assert said.json["diagnostics"]
 
 
-def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
+def test_oversized_body_is_refused_with_or_without_length(folder):
     with running(folder, request_limits=RequestLimits(most_body=2_000)) as api:
         said = api("POST", "/v1/parse", {"plan": "x" * 3_000})
         assert (said.status, said.code) == (413, "API005")
@@ -128,13 +128,13 @@ def test_a_body_that_is_too_large_is_refused_told_or_not(folder):
         assert api("POST", "/v1/parse", {"plan": "x" * 1_000}).status == 200
 
 
-def test_a_client_that_sends_far_too_much_is_told_why(folder):
+def test_client_sending_far_too_much_gets_reason(folder):
     with running(folder, request_limits=RequestLimits(most_body=1_000_000)) as api:
         said = api("POST", "/v1/parse", raw=b"x" * 12_000_000)
     assert (said.status, said.code) == (413, "API005")
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(folder):
+def test_missing_body_times_out(folder):
     with running(folder, request_limits=RequestLimits(body_seconds=0.2)) as api:
         head = (
             f"POST /v1/parse HTTP/1.1\r\nHost: {api.host}\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -143,7 +143,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(folder):
         assert raw(api.url, head.encode()).startswith(b"HTTP/1.1 408")
 
 
-def test_a_head_that_is_too_large_is_refused(api):
+def test_oversized_head_is_refused(api):
     head = f"GET / HTTP/1.1\r\nHost: {api.host}\r\nConnection: close\r\nX: {'x' * 20_000}\r\n\r\n"
     assert raw(api.url, head.encode()).startswith(b"HTTP/1.1 413")
     assert api("GET", f"/v1/runs?plan={'x' * 20_000}").status == 413
@@ -158,7 +158,7 @@ def test_a_head_that_is_too_large_is_refused(api):
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "API008"),
     ],
 )
-def test_malformed_requests_get_a_problem_document(api, sent, status, code):
+def test_malformed_requests_get_problem_document(api, sent, status, code):
     head, _, body = raw(api.url, sent).partition(b"\r\n\r\n")
     told = json.loads(body)
     assert (told["status"], told["code"]) == (status, code)
@@ -181,12 +181,12 @@ def test_malformed_requests_get_a_problem_document(api, sent, status, code):
         ("", ["203.0.113.7"], ""),
     ],
 )
-def test_a_proxy_is_believed_where_it_is_trusted_and_nobody_else(peer, said, client):
+def test_forwarded_headers_count_only_from_trusted_proxy(peer, said, client):
     trusted = [read_network("127.0.0.1"), read_network("10.0.0.0/8")]
     assert client_of(peer, said, trusted) == client
 
 
-def test_clients_behind_a_trusted_proxy_have_a_rate_of_their_own(folder):
+def test_clients_behind_trusted_proxy_have_separate_rates(folder):
     proxies = (read_network("127.0.0.1"),)
     with running(folder, rate=Rate(0.001, 2), proxies=proxies) as api:
         statuses = [api("GET", "/v1/health", X_Forwarded_For="203.0.113.7").status for _ in range(3)]
@@ -197,7 +197,7 @@ def test_clients_behind_a_trusted_proxy_have_a_rate_of_their_own(folder):
         assert statuses == [200, 200, 429]
 
 
-def test_requests_above_the_rate_get_429_with_retry_after(folder):
+def test_requests_above_rate_get_429_with_retry_after(folder):
     with running(folder, rate=Rate(0.001, 5)) as api:
         seen = [api("GET", "/v1/health") for _ in range(6)]
         assert [said.status for said in seen] == [200] * 5 + [429]
@@ -205,7 +205,7 @@ def test_requests_above_the_rate_get_429_with_retry_after(folder):
         assert int(seen[-1].headers["retry-after"]) > 1
 
 
-def test_the_number_of_open_streams_is_limited(folder):
+def test_number_of_open_streams_is_limited(folder):
     with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="r")
         stream = api.stream("r")
@@ -227,7 +227,7 @@ def test_the_number_of_open_streams_is_limited(folder):
             raise AssertionError("the place of a stream that was closed is not free again")
 
 
-def test_a_method_or_a_page_that_is_not_there_is_told_so(api):
+def test_unknown_method_or_route_is_reported(api):
     for path in {endpoint.path for endpoint in ENDPOINTS}:
         methods = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path}
         there = path_of(next(endpoint for endpoint in ENDPOINTS if endpoint.path == path))
@@ -240,7 +240,7 @@ def test_a_method_or_a_page_that_is_not_there_is_told_so(api):
     assert api("GET", "/v1/runs/").status == 404
 
 
-def test_every_answer_has_the_headers_that_protect_browsers(api):
+def test_every_response_has_security_headers(api):
     for path in ("/", "/v1/runs", "/v1/none", "/assets/page.js", "/assets/none"):
         headers = api("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -252,11 +252,11 @@ def test_every_answer_has_the_headers_that_protect_browsers(api):
     assert api("GET", "/v1/runs").headers["cache-control"] == "no-store"
 
 
-def test_no_state_is_changed_by_get():
+def test_get_changes_no_state():
     assert {endpoint.method for endpoint in ENDPOINTS if endpoint.body is not None} <= {"POST", "PUT"}
 
 
-def test_the_viewers_files_are_those_of_the_package_alone(api):
+def test_viewer_serves_only_package_files(api):
     assert api("GET", "/", authorization=None).status == 200
     for name in ("..%2fapp.py", "%2e%2e/app.py", "../app.py", "page.js/", "__init__.py", "nothing.js"):
         assert api("GET", f"/assets/{name}", authorization=None).status == 404
@@ -269,7 +269,7 @@ def cookie_of(said):
     return said.headers["set-cookie"].partition(";")[0]
 
 
-def test_a_browser_signs_in_with_the_printed_code_once(api):
+def test_browser_signs_in_with_printed_code_once(api):
     said = api("POST", "/v1/session", {"secret": api.code}, authorization=None, origin=api.url)
     assert said.status == 200
     flags = said.headers["set-cookie"].lower()
@@ -282,7 +282,7 @@ def test_a_browser_signs_in_with_the_printed_code_once(api):
     assert api("POST", "/v1/session", {"secret": TOKEN}, authorization=None).status == 200
 
 
-def test_a_change_by_cookie_needs_the_header_that_no_form_can_send(api):
+def test_cookie_authenticated_change_needs_custom_header(api):
     cookie = cookie_of(api("POST", "/v1/session", {"secret": TOKEN}, authorization=None))
     body = {"plan": "S1: @ADD (a=1) > $x", "run_id": "r"}
     said = api("POST", "/v1/runs", body, authorization=None, cookie=cookie)
@@ -292,13 +292,13 @@ def test_a_change_by_cookie_needs_the_header_that_no_form_can_send(api):
     assert api("GET", "/v1/runs", authorization=None, cookie=cookie).status == 401
 
 
-def test_guessing_is_slowed_down_and_who_has_the_token_is_not(api):
+def test_guessing_is_throttled_and_token_holder_is_not(api):
     statuses = {api("POST", "/v1/session", {"secret": "x"}, authorization=None).status for _ in range(40)}
     assert statuses == {401, 429}
     assert api("GET", "/v1/runs").status == 200
 
 
-def test_keys_end():
+def test_signed_in_sessions_expire():
     now = [0.0]
     keys = Keys("t" * 32, lambda: now[0])
     late, code = keys.new_code(), keys.new_code()
@@ -315,7 +315,7 @@ def test_keys_end():
     assert not keys.takes_session(first or ""), "only so many are kept"
 
 
-def test_a_bucket_fills_again():
+def test_rate_bucket_refills():
     now = [0.0]
     rates = Rates(Rate(2.0, 2), lambda: now[0])
     assert [rates.wait("a") for _ in range(3)] == [0.0, 0.0, 0.5]
@@ -333,7 +333,7 @@ def codes(caught):
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.168.1.1", "example.com", "127.0.0.1.example"])
-def test_a_public_address_without_a_token_is_refused(address):
+def test_public_address_without_token_is_refused(address):
     with pytest.raises(CallsheetError) as caught:
         ServeOptions(address=address).check()
     assert codes(caught) == ["API012"]
@@ -346,7 +346,7 @@ def test_loopback_addresses_are_private(address):
     ServeOptions(address=address).check()
 
 
-def test_the_hosts_of_a_public_address_are_named_by_the_operator():
+def test_hosts_of_public_address_are_set_by_operator():
     assert served_hosts(ServeOptions(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {
         "plans.example"
     }
@@ -354,7 +354,7 @@ def test_the_hosts_of_a_public_address_are_named_by_the_operator():
     assert "127.0.0.1" in served_hosts(ServeOptions(), 80)
 
 
-def test_a_token_is_taken_from_a_file_of_ones_own_or_the_environment(tmp_path, monkeypatch):
+def test_token_is_read_from_private_file_or_environment(tmp_path, monkeypatch):
     path = tmp_path / "token"
     path.write_text("f" * 32 + "\n")
     path.chmod(0o600)
@@ -402,7 +402,7 @@ def spawn(folder, *line):
         process.communicate()
 
 
-def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
+def test_command_prints_token_once_and_stops_on_signal(folder):
     with spawn(folder, "--port", "0", "--json", "--tools", "tools.py", "--drain", "0") as process:
         told = json.loads(process.stdout.readline())
         host, port = told["url"].removeprefix("http://").split(":")
@@ -426,7 +426,7 @@ def test_the_command_prints_its_token_once_and_stops_at_a_signal(folder):
     assert "Traceback" not in err
 
 
-def test_secrets_are_masked_in_the_output_of_tools(folder):
+def test_secrets_are_masked_in_output_of_tools(folder):
     (folder / "loud.py").write_text(LOUD)
     with spawn(folder, "--port", "0", "--json", "--tools", "loud.py") as process:
         told = json.loads(process.stdout.readline())
@@ -439,7 +439,7 @@ def test_secrets_are_masked_in_the_output_of_tools(folder):
     assert err.splitlines() == ["out [secret]", "err [secret]"]
 
 
-def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):
+def test_killed_server_loses_no_accepted_run(folder):
     port_line = ("--port", "0", "--json", "--tools", "tools.py", "--running", "1")
     with spawn(folder, *port_line, "--journal", "journal.db") as process:
         told = json.loads(process.stdout.readline())
@@ -454,7 +454,7 @@ def test_a_server_that_is_killed_loses_no_run_that_it_has_answered_for(folder):
             assert api.ended(f"r{n}")["response"] == "go"
 
 
-def test_the_command_refuses_what_is_not_safe(folder):
+def test_command_refuses_unsafe_settings(folder):
     for line, code in [
         (("--host", "0.0.0.0", "--no-auth"), "API012"),
         (("--host", "203.0.113.7", "--port", "0"), "API018"),

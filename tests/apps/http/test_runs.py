@@ -57,7 +57,7 @@ def began(name, wait_for=30.0):
         time.sleep(0.01)
 
 
-def test_a_run_is_started_streamed_and_looked_at(api):
+def test_run_is_started_streamed_and_shown(api):
     said = api(
         "POST",
         "/v1/runs",
@@ -81,7 +81,7 @@ def test_a_run_is_started_streamed_and_looked_at(api):
     assert (row["run_id"], row["status"], row["events"]) == ("r", "done", 4)
 
 
-def test_a_stream_goes_on_behind_the_event_that_the_client_has(api):
+def test_stream_continues_after_last_event_id(api):
     api.start('S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)", run_id="r")
     stream = api.stream("r")
     seen = [next(stream)[1] for _ in range(3)]
@@ -94,7 +94,7 @@ def test_a_stream_goes_on_behind_the_event_that_the_client_has(api):
     assert [name for name, _, _ in api.stream("r", after=99)] == ["standing", "end"]
 
 
-def test_a_wrong_plan_is_told_with_lines_and_leaves_no_run(api):
+def test_invalid_plan_is_reported_with_lines_and_leaves_no_run(api):
     said = api("POST", "/v1/runs", {"plan": "S1: @AD (a=1) > $x\nS2: @RESPOND ($x)"})
     assert said.status == 422
     assert said.headers["content-type"] == "application/problem+json"
@@ -122,7 +122,7 @@ def test_a_wrong_plan_is_told_with_lines_and_leaves_no_run(api):
         ({"plan": "S1: @ADD (a=1) > $x", "approved": ["S9"], "policy": "open"}, 422, "CFG011"),
     ],
 )
-def test_a_run_that_cannot_be_is_refused(api, body, status, code):
+def test_impossible_run_is_refused(api, body, status, code):
     said = api("POST", "/v1/runs", body)
     assert (said.status, said.code) == (status, code), said.body
     assert said.json["status"] == status
@@ -142,26 +142,26 @@ def test_a_run_that_cannot_be_is_refused(api, body, status, code):
         ({"inputs": {"a b": 1}}, "inputs.a b: a name is made of A-Z, a-z, 0-9 and underscore", None),
     ],
 )
-def test_a_field_that_does_not_fit_is_told_by_its_place_and_in_words(api, more, detail, hint):
+def test_invalid_field_is_reported_with_path(api, more, detail, hint):
     (row,) = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", **more}).json["diagnostics"]
     assert row["message"].startswith(detail)
     assert row.get("help") == hint
 
 
-def test_a_field_of_an_item_of_a_list_is_compared_with_those_of_its_kind(api):
+def test_misspelled_item_field_is_compared_with_fields_of_its_kind(api):
     arguments = [{"step": "S1", "nam": "a", "value": 1}]
     run = api.start("S1: @ADD (a=1) > $x")
     rows = api("POST", f"/v1/runs/{run}/fork", {"at": 1, "arguments": arguments}).json["diagnostics"]
     assert "did you mean name?" in [row.get("help") for row in rows]
 
 
-def test_an_id_counts_once(api):
+def test_run_id_is_used_once(api):
     api.start("S1: @ADD (a=1) > $x", run_id="r")
     said = api("POST", "/v1/runs", {"plan": "S1: @ADD (a=1) > $x", "run_id": "r"})
     assert (said.status, said.code) == (409, "JRN003")
 
 
-def test_pages_of_runs_that_are_not_there_say_so(api):
+def test_routes_of_missing_runs_return_404(api):
     for method, path, body in [
         ("GET", "/v1/runs/none", None),
         ("GET", "/v1/runs/none/events", None),
@@ -195,7 +195,7 @@ def test_runs_are_listed_by_status_and_name(api):
         assert (said.status, said.code) == (422, "API008"), wrong
 
 
-def test_older_runs_are_listed_behind_one_that_is_known(api):
+def test_older_runs_are_paged_by_cursor(api):
     for n in range(5):
         api.ended(api.start("S1: @ADD (a=1) > $x", run_id=f"r{n}"))
     first = fits(api.get("/v1/runs?limit=2"), RUNS)
@@ -207,7 +207,7 @@ def test_older_runs_are_listed_behind_one_that_is_known(api):
     assert api("GET", "/v1/runs?before=nobody").status == 404
 
 
-def test_a_run_is_cancelled_and_stays_so(api):
+def test_cancelled_run_stays_cancelled(api):
     api.start('S1: @HOLD (name="never") > $x', run_id="r")
     began("never")
     said = api("POST", "/v1/runs/r/cancel", {"reason": "enough"})
@@ -217,7 +217,7 @@ def test_a_run_is_cancelled_and_stays_so(api):
     assert (again.status, again.code) == (409, "JRN032")
 
 
-def test_a_viewer_is_given_what_has_changed_since_its_document(api):
+def test_viewer_receives_changes_since_its_document(api):
     api.start('S1: @HOLD (name="go") > $a', "S2: @RESPOND ($a)", run_id="r")
     began("go")
     first = api("GET", "/v1/runs/r/document")
@@ -232,7 +232,7 @@ def test_a_viewer_is_given_what_has_changed_since_its_document(api):
     assert api("GET", "/v1/runs/r/document?base=x").status == 422
 
 
-def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):
+def test_run_is_deleted_only_after_its_end(api):
     api.start('S1: @HOLD (name="go") > $x', run_id="r")
     began("go")
     early = api("DELETE", "/v1/runs/r")
@@ -244,7 +244,7 @@ def test_a_run_is_deleted_when_it_has_ended_and_not_before(api):
     assert api("DELETE", "/v1/runs/r").status == 404
 
 
-def test_the_next_server_decides_and_resumes_runs_of_a_stopped_one(folder):
+def test_next_server_decides_and_resumes_runs_of_stopped_one(folder):
     with running(folder) as api:
         api.start('S1: @WRITE (name="never") > $x', "S2: @RESPOND ($x)", run_id="r")
         began("never")
@@ -259,7 +259,7 @@ def test_the_next_server_decides_and_resumes_runs_of_a_stopped_one(folder):
         assert api.ended("r")["response"] == "it was"
 
 
-def test_queued_and_running_runs_continue_with_the_next_server(folder):
+def test_queued_and_running_runs_continue_with_next_server(folder):
     plan = 'S1: @HOLD (name="go") > $x', "S2: @RESPOND ($x)"
     with running(folder, running=1) as api:
         for run_id in ("a", "b", "c"):
@@ -271,7 +271,7 @@ def test_queued_and_running_runs_continue_with_the_next_server(folder):
         assert [api.ended(run_id)["response"] for run_id in ("a", "b", "c")] == ["go"] * 3
 
 
-def test_waiting_runs_continue_with_the_next_server(folder):
+def test_waiting_runs_continue_with_next_server(folder):
     with running(folder) as api:
         api.start(
             'S1: @NOTE (line="one") > $x', run_id="late", approve=["NOTE"], approval_timeout={"NOTE": 0.3}
@@ -291,7 +291,7 @@ def test_waiting_runs_continue_with_the_next_server(folder):
 
 
 @pytest.mark.parametrize("time", [0.3, "0.3s", {"NOTE": 0.3}, {"": "0.3s"}])
-def test_the_time_for_a_yes_is_said_as_everywhere(folder, time):
+def test_approval_timeout_is_parsed_as_on_command_line(folder, time):
     with running(folder) as api:
         api.start('S1: @NOTE (line="x") > $x', run_id="late", approve=["NOTE"], approval_timeout=time)
         assert api.ended("late")["status"] == "done"
@@ -299,14 +299,14 @@ def test_the_time_for_a_yes_is_said_as_everywhere(folder, time):
 
 
 @pytest.mark.parametrize("time", ["soon", True, 0, [1], {"NOTE": "1 hour"}, {"NOTE": None}])
-def test_an_invalid_approval_timeout_is_refused_with_examples(folder, time):
+def test_invalid_approval_timeout_is_refused_with_examples(folder, time):
     with running(folder) as api:
         told = api("POST", "/v1/runs", {"plan": 'S1: @RESPOND ("x")', "approval_timeout": time})
     assert told.status == 422
     assert told.json["detail"].startswith("approval_timeout: seconds or a text such as 45m")
 
 
-def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(folder):
+def test_run_that_kills_its_server_waits_for_explicit_resume(folder):
     with running(folder, running=1) as api:
         api.start('S1: @HOLD (name="never") > $x', run_id="first")
         began("never")
@@ -326,7 +326,7 @@ def test_a_run_that_ends_its_servers_is_left_as_it_is_until_somebody_resumes_it(
 
 
 @looks_inside
-def test_a_plan_is_read_checked_compiled_and_written_down_beside_the_event_loop(folder):
+def test_plan_is_prepared_outside_event_loop(folder):
     reading = {"read_plan_text", "plan_from_json", "_plan_text"}
     heavy = {"check_plan", "prove", "compile_plan", "create_run", "stand", *reading}
     seen = dict[str, set[int]]()
@@ -347,7 +347,7 @@ def test_a_plan_is_read_checked_compiled_and_written_down_beside_the_event_loop(
     assert not [name for name, threads in seen.items() if threads & loop]
 
 
-def test_a_fork_is_carried_on_by_the_face_that_made_it(folder):
+def test_fork_is_continued_by_interface_that_made_it(folder):
     plan = plan_text("S1: @ADD (a=1) > $x").require()
     note = {"setup": setup_of(folder).to_note()}
     with Journal.open(folder / "journal.db") as journal:
@@ -365,7 +365,7 @@ def test_a_fork_is_carried_on_by_the_face_that_made_it(folder):
         assert api.get("/v1/runs/by-hand")["status"] == "interrupted"
 
 
-def test_a_run_that_a_command_has_started_is_left_alone(folder):
+def test_run_started_by_command_is_not_adopted(folder):
     plan = plan_text('S1: @HOLD (name="go") > $x').require()
     with Journal.open(folder / "journal.db") as journal:
         asyncio.run(enlist_run(plan, Known(), Launch(), journal, "mine"))
@@ -386,7 +386,7 @@ def test_resume_can_decide_about_all_calls_in_doubt(folder):
         assert api.ended("r")["status"] == "done"
 
 
-def test_a_call_is_approved_by_what_was_looked_at(api):
+def test_approval_applies_to_call_that_was_shown(api):
     api.start('S1: @NOTE (line="hi") > $x', "S2: @RESPOND ($x)", run_id="r", approve=["note"])
     api.until("r", "waiting")
     (ask,) = fits(api.get("/v1/inbox"), INBOX)["asks"]
@@ -402,7 +402,7 @@ def test_a_call_is_approved_by_what_was_looked_at(api):
     assert (again.status, again.code) == (409, "RUN030")
 
 
-def test_secrets_are_told_nowhere(api):
+def test_secrets_are_in_no_response(api):
     api.start("S1: @RESPOND ($key)", run_id="r", secrets={"key": "hunter2-hunter2"})
     api.ended("r")
     seen = [api("GET", path).body for path in ("/v1/runs/r", "/v1/runs")]
@@ -410,7 +410,7 @@ def test_secrets_are_told_nowhere(api):
     assert not any(b"hunter2" in body for body in seen)
 
 
-def test_two_hundred_runs_at_once_are_all_done_while_somebody_watches(folder):
+def test_two_hundred_concurrent_runs_end_while_watched(folder):
     with running(folder, running=8) as api:
         api.start('S1: @HOLD (name="go") > $x', run_id="watched")
         seen: list[str] = []

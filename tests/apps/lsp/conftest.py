@@ -26,7 +26,7 @@ def add(a: int, b: int = 1) -> int:
 
 
 class Editor:
-    """An editor with one connection; texts are known by the names of their files."""
+    """An editor with one connection; documents are identified by file name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class Editor:
         return (self.uri(name), version) in self._found
 
     def forget(self) -> None:
-        """Wait for findings anew."""
+        """Discard earlier diagnostics."""
         self._found.clear()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -133,7 +133,7 @@ class Editors:
 
     @asynccontextmanager
     async def listening(self, *arguments: str) -> AsyncIterator[int]:
-        """A server on a free port, which is given."""
+        """A server on a free port, which is returned."""
         line = (sys.executable, "-m", "callsheet", "lsp", "--tcp", "0", *arguments)
         server = await asyncio.create_subprocess_exec(*line, stderr=asyncio.subprocess.PIPE)
         try:
@@ -148,7 +148,7 @@ class Editors:
 
 @pytest.fixture
 def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Editors:
-    """Editors in a folder of their own."""
+    """Editors in a separate folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

@@ -30,7 +30,7 @@ def told(found: list[lsp.Diagnostic]) -> list[tuple[str, int, int]]:
     return sorted((str(d.code), d.range.start.line, d.range.start.character) for d in found)
 
 
-async def test_an_editor_is_told_what_check_prints(editor):
+async def test_editor_diagnostics_equal_check_output(editor):
     async with editor("--tools", "tools.py") as it:
         (it.folder / "p.ltp").write_text(PLAN)
         it.open("p.ltp", PLAN)
@@ -39,7 +39,7 @@ async def test_an_editor_is_told_what_check_prints(editor):
         assert {"CHK040", "CHK041", "CHK044", "CHK001"} <= {d.code for d in found}
 
 
-async def test_under_a_policy_an_editor_is_told_what_the_proof_says(editor):
+async def test_policy_diagnostics_equal_verify_output(editor):
     text = 'S1: @READ_FILE (path="a.txt") > $a\nS2: @WEB_SEARCH (query="$a") > $r\nS3: @RESPOND ($r)\n'
     async with editor("--policy", "workspace") as it:
         it.open("p.ltp", text)
@@ -49,7 +49,7 @@ async def test_under_a_policy_an_editor_is_told_what_the_proof_says(editor):
         assert refused[0].severity is lsp.DiagnosticSeverity.Error
 
 
-async def test_only_the_last_of_several_quick_changes_is_checked(editor):
+async def test_only_last_of_several_quick_changes_is_checked(editor):
     async with editor() as it:
         it.open("p.ltp", "S1: @RESPOND (")
         await it.findings("p.ltp")
@@ -59,7 +59,7 @@ async def test_only_the_last_of_several_quick_changes_is_checked(editor):
         assert not any(it.was_told("p.ltp", version) for version in (2, 3, 4))
 
 
-async def test_a_closed_text_has_no_findings_any_more(editor):
+async def test_closed_document_has_no_diagnostics(editor):
     async with editor() as it:
         it.open("p.ltp", "S1: @RESPOND (")
         await it.findings("p.ltp")
@@ -67,7 +67,7 @@ async def test_a_closed_text_has_no_findings_any_more(editor):
         await it.until(lambda: it.was_told("p.ltp", None))
 
 
-async def test_a_plan_of_dependencies_has_findings_and_symbols(editor):
+async def test_graph_plan_has_diagnostics_and_symbols(editor):
     steps = [
         {"index": "1", "title": "Read", "tool": "read_file", "args": {"path": "a"}, "depends_on": []},
         {"index": "2", "title": "Add", "tool": "add", "args": {"a": 1}, "depends_on": ["1", "9"]},
@@ -83,14 +83,14 @@ async def test_a_plan_of_dependencies_has_findings_and_symbols(editor):
         assert [(s.name, s.detail) for s in symbols] == [("1", "Read"), ("2", "Add")]
 
 
-async def test_a_policy_has_findings_with_their_places(editor):
+async def test_policy_file_has_diagnostics_with_positions(editor):
     async with editor() as it:
         it.open("policy.toml", 'schema = 1\nextends = "workspace"\n[defaults]\nmemry = true\n', "toml")
         (found,) = await it.findings("policy.toml")
         assert (found.code, found.range.start.line) == ("POL002", 3)
 
 
-async def test_places_are_counted_as_the_editor_counts(editor):
+async def test_positions_use_editor_encoding(editor):
     text = 'S1: @READ_FILE (path="😀") > $a\nS2: @RESPOND ("😀 $b")\n'
     columns = {"utf-8": 20, "utf-16": 18, "utf-32": 17}
     async with editor.listening() as port:

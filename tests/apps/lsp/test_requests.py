@@ -41,7 +41,7 @@ def place(text: str, mark: str) -> lsp.Position:
     return lsp.Position(text.count("\n", 0, offset), offset - text.rfind("\n", 0, offset) - 1)
 
 
-async def test_an_editor_session_answers_every_request(editor):
+async def test_editor_session_answers_every_request(editor):
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", PLAN)
         await it.findings("p.ltp")
@@ -76,7 +76,7 @@ async def test_an_editor_session_answers_every_request(editor):
         assert [(h.position.line, h.label) for h in hints] == [(1, "∥ S2"), (2, "∥ S1")]
 
 
-async def test_a_name_is_changed_everywhere_or_the_reason_is_said(editor):
+async def test_rename_changes_every_occurrence_or_gives_reason(editor):
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", PLAN)
         document, here = it.document("p.ltp"), place(PLAN, "> $on")
@@ -88,7 +88,7 @@ async def test_a_name_is_changed_everywhere_or_the_reason_is_said(editor):
             await it.client.text_document_rename_async(lsp.RenameParams(document, here, "two"))
 
 
-async def test_repairs_come_with_their_findings(editor):
+async def test_code_actions_accompany_diagnostics(editor):
     text = "PLAN_START\nS1: @ADDD (a=True) > $x\nS2: @RESPOND ($x)\nPLAN_END\n"
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", text)
@@ -110,7 +110,7 @@ async def test_repairs_come_with_their_findings(editor):
         assert edited(text, whole.edit.changes[it.uri("p.ltp")]) == text.replace("True", "true")
 
 
-async def test_completions_are_in_order(editor):
+async def test_completions_are_ordered(editor):
     text = "PLAN_START\nS1: @ADD (a=1) > $one\nS2: @ADD ("
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", text)
@@ -122,7 +122,7 @@ async def test_completions_are_in_order(editor):
         assert sorted(i.sort_text for i in found.items) == [i.sort_text for i in found.items]
 
 
-async def test_colours_are_packed_relative_to_one_another(editor):
+async def test_semantic_tokens_are_delta_encoded(editor):
     text = 'S1: @ADD (a=1) > $x\nS2: @RESPOND ("😀 $x")'
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", text)
@@ -149,7 +149,7 @@ async def test_colours_are_packed_relative_to_one_another(editor):
         assert len(part.data) < len(whole.data)
 
 
-async def test_a_text_that_is_no_plan_has_nothing_but_findings(editor):
+async def test_document_without_plan_has_only_diagnostics(editor):
     async with editor() as it:
         it.open("policy.toml", "schema = 1\n", "toml")
         await it.findings("policy.toml")
@@ -162,13 +162,13 @@ async def test_a_text_that_is_no_plan_has_nothing_but_findings(editor):
 # ---------------------------------------------------------------- connections
 
 
-async def test_output_of_a_tools_file_does_not_disturb_the_protocol(editor):
+async def test_output_of_tools_file_does_not_disturb_protocol(editor):
     async with editor("--tools", "loud.py", prepare={"loud.py": TOOLS + "print('hello')\n"}) as it:
         it.open("p.ltp", PLAN)
         assert [d.code for d in await it.findings("p.ltp")]
 
 
-async def test_tools_are_looked_at_again_when_the_editor_asks(editor):
+async def test_tools_are_reloaded_on_request(editor):
     async with editor("--tools", "tools.py") as it:
         it.open("p.ltp", "PLAN_START\nS1: @TWICE (n=1) > $x\nPLAN_END\n")
         assert "CHK040" in [d.code for d in await it.findings("p.ltp")]
@@ -182,7 +182,7 @@ async def test_tools_are_looked_at_again_when_the_editor_asks(editor):
         assert "CHK040" not in [d.code for d in await it.findings("p.ltp")]
 
 
-async def test_servers_whose_configuration_is_named_are_asked_for_their_tools(editor):
+async def test_named_configuration_starts_servers_for_tools(editor):
     servers = {"hall": {"command": sys.executable, "args": [str(editor.folder / "server.py")]}}
     prepare = {"server.py": SERVER, "mcp.json": json.dumps({"mcpServers": servers})}
     async with editor("--mcp-config", "mcp.json", prepare=prepare) as it:
@@ -193,14 +193,14 @@ async def test_servers_whose_configuration_is_named_are_asked_for_their_tools(ed
         assert "mcp:hall" in (await it.client.text_document_hover_async(here)).contents.value
 
 
-async def test_a_configuration_that_is_wrong_is_said_and_the_rest_goes_on(editor):
+async def test_invalid_configuration_is_reported_and_rest_works(editor):
     async with editor("--mcp-config", "mcp.json", prepare={"mcp.json": "{"}) as it:
         await it.until(lambda: bool(it.messages))
         it.open("p.ltp", "S1: @RESPOND (")
         assert await it.findings("p.ltp")
 
 
-async def test_editors_share_a_port_of_this_machine(editor, tmp_path: Path):
+async def test_editors_share_port(editor, tmp_path: Path):
     async with editor.listening() as port:
         async with editor(port=port) as one, editor(port=port) as other:
             one.open("p.ltp", "S1: @RESPOND (")

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from callsheet.apps.cli.main import main
 
 
-def test_without_its_package_it_says_what_to_install(tmp_path):
+def test_missing_package_error_names_extra(tmp_path):
     code = "import sys; sys.modules['pygls'] = None; from callsheet.apps.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "lsp"], capture_output=True, text=True, check=False, cwd=tmp_path
@@ -31,7 +31,7 @@ def test_wrong_command_lines_are_reported_at_once(line):
     assert "Traceback" not in done.output
 
 
-def test_an_editor_that_goes_without_a_word_ends_the_server(editor):
+def test_editor_exit_without_shutdown_ends_server(editor):
     code = "from callsheet.apps.cli.main import main; main()"
     server = subprocess.Popen(
         [sys.executable, "-c", code, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=editor.folder
@@ -40,7 +40,7 @@ def test_an_editor_that_goes_without_a_word_ends_the_server(editor):
     assert server.returncode == 0
 
 
-def test_ctrl_c_ends_a_server_that_waits_for_its_editor(tmp_path):
+def test_ctrl_c_ends_idle_server(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-m", "callsheet", "lsp"],
         stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ def test_ctrl_c_ends_a_server_that_waits_for_its_editor(tmp_path):
         assert server.stderr.read() == b""
 
 
-def test_without_standard_output_there_is_no_editor(tmp_path):
+def test_closed_stdout_is_error(tmp_path):
     command = f'exec "{sys.executable}" -m callsheet lsp >&-'
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "CFG010" in done.stderr) == (2, True)

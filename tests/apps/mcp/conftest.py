@@ -22,5 +22,5 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Room:
 
 @pytest.fixture(params=["2026-07-28", "legacy"])
 def mode(request: pytest.FixtureRequest) -> str:
-    """The current protocol, and the newest of those before it."""
+    """The current protocol and the newest earlier one."""
     return request.param

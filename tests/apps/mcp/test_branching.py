@@ -33,7 +33,7 @@ async def done(client: Client) -> str:
     return answer.structured_content["run_id"]
 
 
-async def test_a_dry_run_tells_each_call_and_makes_none(room: Room, mode: str) -> None:
+async def test_dry_run_lists_calls_and_makes_none(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         told = await call(client, "dry_run_plan", **TEA)
         supposed = await call(client, "dry_run_plan", **TEA, assume={"S1": "leaves"})
@@ -50,7 +50,7 @@ async def test_a_dry_run_tells_each_call_and_makes_none(room: Room, mode: str) -
     assert runs.structured_content["runs"] == []
 
 
-async def test_a_dry_run_says_that_the_policy_refuses(room: Room, mode: str) -> None:
+async def test_dry_run_reports_policy_refusal(room: Room, mode: str) -> None:
     text = 'S1: @EXEC_CODE (code="print(1)", language="python") > $x\nS2: @SEND (text=$x)'
     async with room.client(mode, policy="strict") as client:
         told = await call(client, "dry_run_plan", ltp_text=text)
@@ -59,7 +59,7 @@ async def test_a_dry_run_says_that_the_policy_refuses(room: Room, mode: str) -> 
 
 
 @pytest.mark.parametrize(("tool", "given", "response"), BRANCHES)
-async def test_a_run_branches_off_when_the_call_says_that_effects_may_happen(
+async def test_run_branches_when_call_confirms_effects(
     room: Room, mode: str, tool: str, given: dict[str, Any], response: str
 ) -> None:
     told: list[float] = []
@@ -95,7 +95,7 @@ AGREES = ElicitResult(action="accept", content={"agree": True})
         (ElicitResult(action="cancel"), 2),
     ],
 )
-async def test_a_person_at_the_client_is_asked_whether_effects_may_happen(
+async def test_person_at_client_confirms_effects(
     room: Room, mode: str, said: ElicitResult, calls: int
 ) -> None:
     async with room.client(mode, lambda _: said) as client:
@@ -107,7 +107,7 @@ async def test_a_person_at_the_client_is_asked_whether_effects_may_happen(
     assert len(room.calls) == calls
 
 
-async def test_a_new_run_that_asks_itself_is_answered_in_the_same_call(room: Room, mode: str) -> None:
+async def test_question_of_new_run_is_answered_in_same_call(room: Room, mode: str) -> None:
     text = 'S1: @LOOK (what="tea") > $a\nS2: @ASK_HUMAN ("Which?") > $b\nS3: @SEND (text=$b) > $c'
 
     def say(form: Any) -> ElicitResult:
@@ -125,7 +125,7 @@ async def test_a_new_run_that_asks_itself_is_answered_in_the_same_call(room: Roo
     assert room.calls == ["look tea", "send green", "send green"]
 
 
-async def test_a_fork_needs_one_place(room: Room, mode: str) -> None:
+async def test_fork_needs_one_position(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         run_id = await done(client)
         for given in ({}, {"before": "S2", "at": 3}):
@@ -135,7 +135,7 @@ async def test_a_fork_needs_one_place(room: Room, mode: str) -> None:
     assert "JRN081" in nowhere.content[0].text
 
 
-async def test_runs_that_have_ended_are_deleted_and_others_are_not(room: Room, mode: str) -> None:
+async def test_ended_runs_are_deleted_and_others_are_not(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         first, second = await done(client), await done(client)
         waits = await call(client, "plan_execute", ltp_text='S1: @ASK_HUMAN ("Which?") > $tea')
@@ -148,7 +148,7 @@ async def test_runs_that_have_ended_are_deleted_and_others_are_not(room: Room, m
     assert {row["run_id"] for row in left} == {second, waiting}
 
 
-async def test_a_client_that_listens_is_told_of_new_plans_and_runs(room: Room, tmp_path: Path) -> None:
+async def test_subscribed_client_is_notified_of_new_plans_and_runs(room: Room, tmp_path: Path) -> None:
     async with room.client("2026-07-28") as client:
         run_id = await waiting(client)
         uri = f"callsheet://runs/{run_id}/summary"
@@ -171,7 +171,7 @@ async def waiting(client: Client) -> str:
     return answer.structured_content["run_id"]
 
 
-async def test_an_older_client_is_told_as_well_once_it_has_listed(room: Room) -> None:
+async def test_older_client_is_notified_after_listing(room: Room) -> None:
     heard = asyncio.Event()
 
     async def hear(message: Any) -> None:
@@ -188,10 +188,10 @@ async def test_an_older_client_is_told_as_well_once_it_has_listed(room: Room) ->
 
 @pytest.mark.parametrize("under", ["", "open"])
 @pytest.mark.parametrize(("tool", "given"), [(tool, given) for tool, given, _ in BRANCHES])
-async def test_no_run_branches_off_from_one_that_is_not_under_the_policy_of_the_server(
+async def test_run_outside_server_policy_cannot_branch(
     room: Room, mode: str, under: str, tool: str, given: dict[str, Any]
 ) -> None:
-    """A run in the journal may be anybody's; its policy, or that it has none, is not that of the client."""
+    """A run in the journal may belong to anybody and need not be under the policy of this client."""
     async with room.client(mode, policy=under) as client:
         run_id = (await call(client, "plan_execute", **(PUBLIC if under else TEA))).structured_content[
             "run_id"
@@ -206,7 +206,7 @@ async def test_no_run_branches_off_from_one_that_is_not_under_the_policy_of_the_
     assert [run["run_id"] for run in runs] == [run_id]
 
 
-async def test_a_run_branches_off_under_the_policy_of_the_server(room: Room, mode: str) -> None:
+async def test_run_branches_under_server_policy(room: Room, mode: str) -> None:
     async with room.client(mode, policy="workspace") as client:
         run_id = (await call(client, "plan_execute", **PUBLIC)).structured_content["run_id"]
     async with room.client(mode, policy="workspace") as client:

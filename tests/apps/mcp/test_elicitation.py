@@ -21,9 +21,7 @@ CALL = PendingAsk("r1", "S1.0.1", "S1", "approval", "d", 0.0, tool="NOTE", args=
         (("done",), "Use this answer", "may the answer of @NOTE be used?"),
     ],
 )
-def test_an_approval_asks_for_the_call_or_for_its_answer(
-    answer: tuple[JSON, ...], title: str, asked: str
-) -> None:
+def test_approval_form_shows_call_or_result(answer: tuple[JSON, ...], title: str, asked: str) -> None:
     outcome = RunOutcome("r1", None, waiting=(replace(CALL, answer=answer),))
 
     (form,) = forms_of(outcome).values()

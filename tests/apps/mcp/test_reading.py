@@ -53,7 +53,7 @@ async def test_missing_resources_are_refused_with_diagnostics(room: Room, mode: 
     assert row["code"] in str(caught.value)
 
 
-async def test_a_prompt_has_the_language_the_tools_and_the_goal(room: Room, mode: str) -> None:
+async def test_prompt_has_language_tools_and_goal(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         names = {prompt.name for prompt in (await client.list_prompts()).prompts}
         written = await client.get_prompt("write_plan", {"goal": "Look at tea and send it"})
@@ -69,7 +69,7 @@ async def test_a_prompt_has_the_language_the_tools_and_the_goal(room: Room, mode
     assert "CHK012" in repaired.messages[0].content.text
 
 
-async def test_a_run_is_explained_from_its_journal(room: Room, mode: str) -> None:
+async def test_run_is_explained_from_journal(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         await client.call_tool("plan_execute", {"ltp_text": PLAN})
         told = await client.get_prompt("explain_run", {"run_id": "last"})

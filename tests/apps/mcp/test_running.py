@@ -32,7 +32,7 @@ async def begun(room: Room, line: str) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_plan_is_run_and_its_steps_are_told_before_the_answer(room: Room, mode: str) -> None:
+async def test_plan_runs_with_progress_before_result(room: Room, mode: str) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -53,7 +53,7 @@ async def test_a_plan_is_run_and_its_steps_are_told_before_the_answer(room: Room
     assert answer.content[1].uri == f"callsheet://runs/{data['run_id']}/report"
 
 
-async def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(room: Room, mode: str) -> None:
+async def test_progress_of_new_plan_excludes_old_steps(room: Room, mode: str) -> None:
     told: list[str | None] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -67,7 +67,7 @@ async def test_no_step_of_a_new_plan_is_told_as_that_of_the_old_one(room: Room, 
     assert told[2:] == ["S1 done", "S2 done"]
 
 
-async def test_a_loop_tells_more_steps_than_the_plan_has_and_no_total_then(room: Room, mode: str) -> None:
+async def test_loop_progress_has_no_total_beyond_plan_size(room: Room, mode: str) -> None:
     told: list[tuple[float, float | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -84,7 +84,7 @@ async def test_a_loop_tells_more_steps_than_the_plan_has_and_no_total_then(room:
     assert told[-1][1] is None
 
 
-async def test_a_plan_that_fails_is_an_error_with_its_run(room: Room, mode: str) -> None:
+async def test_failed_plan_is_error_with_run_id(room: Room, mode: str) -> None:
     graph = '{"steps": [{"index": "1", "title": "", "tool": "broken", "args": {}, "depends_on": []}]}'
     async with room.client(mode) as client:
         answer = await execute(client, graph)
@@ -93,7 +93,7 @@ async def test_a_plan_that_fails_is_an_error_with_its_run(room: Room, mode: str)
     assert "it is broken" in answer.content[0].text
 
 
-async def test_a_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
+async def test_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, "S1: @NO_SUCH () > $x\nS2: @RESPOND ($x)")
         runs = await client.call_tool("list_runs", {})
@@ -103,7 +103,7 @@ async def test_a_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
     assert runs.structured_content["runs"] == []
 
 
-async def test_a_plan_that_the_policy_refuses_does_not_run(room: Room, mode: str) -> None:
+async def test_plan_refused_by_policy_does_not_run(room: Room, mode: str) -> None:
     async with room.client(mode, policy="strict") as client:
         answer = await execute(
             client, 'S1: @EXEC_CODE (code="print(1)", language="python") > $x\nS2: @SEND (text=$x)'
@@ -115,7 +115,7 @@ async def test_a_plan_that_the_policy_refuses_does_not_run(room: Room, mode: str
     assert room.calls == []
 
 
-async def test_limits_hold_for_every_plan(room: Room, mode: str) -> None:
+async def test_limits_apply_to_every_plan(room: Room, mode: str) -> None:
     from callsheet.machine import Limits
 
     async with room.client(mode, limits=Limits(max_calls=1)) as client:
@@ -132,7 +132,7 @@ async def test_limits_hold_for_every_plan(room: Room, mode: str) -> None:
         (ElicitResult(action="decline"), ["look tea"], "denied"),
     ],
 )
-async def test_a_person_at_the_client_says_yes_or_no_to_exactly_this_call(
+async def test_person_at_client_approves_or_denies_exact_call(
     room: Room, mode: str, said: ElicitResult, calls: list[str], response: str
 ) -> None:
     async with room.client(mode, lambda _: said, approve=("SEND",)) as client:
@@ -144,7 +144,7 @@ async def test_a_person_at_the_client_says_yes_or_no_to_exactly_this_call(
     assert response in answer.structured_content["response"]
 
 
-async def test_a_form_that_is_put_away_answers_nothing_and_the_run_waits(room: Room, mode: str) -> None:
+async def test_dismissed_form_answers_nothing_and_run_waits(room: Room, mode: str) -> None:
     async with room.client(mode, lambda _: ElicitResult(action="cancel"), approve=("SEND",)) as client:
         answer = await execute(client, PLAN, variables={"what": "tea"})
     assert answer.structured_content["status"] == "waiting"
@@ -152,7 +152,7 @@ async def test_a_form_that_is_put_away_answers_nothing_and_the_run_waits(room: R
     assert f"callsheet approve {answer.structured_content['run_id']} S2" in answer.content[0].text
 
 
-async def test_a_question_offers_its_options_and_takes_the_answer(room: Room, mode: str) -> None:
+async def test_question_offers_options_and_takes_answer(room: Room, mode: str) -> None:
     async with room.client(mode, lambda _: answered(answer="black")) as client:
         answer = await execute(client, ASKS)
     (form,) = room.asked
@@ -172,7 +172,7 @@ async def test_a_question_offers_its_options_and_takes_the_answer(room: Room, mo
         ('{"type": "boolean"}', True, True),
     ],
 )
-async def test_an_answer_is_of_the_kind_that_the_step_wants(
+async def test_answer_has_kind_requested_by_step(
     room: Room, mode: str, schema: str, said: Any, value: Any
 ) -> None:
     text = f'S1: @ASK_HUMAN ("How many?", schema={schema}) > $n\nS2: @RESPOND ("ok")'
@@ -181,7 +181,7 @@ async def test_an_answer_is_of_the_kind_that_the_step_wants(
     assert answer.structured_content["variables"]["n"] == value
 
 
-async def test_questions_one_after_another_are_asked_and_steps_told_once(room: Room, mode: str) -> None:
+async def test_consecutive_questions_are_asked_and_steps_reported_once(room: Room, mode: str) -> None:
     told: list[float] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -198,7 +198,7 @@ async def test_questions_one_after_another_are_asked_and_steps_told_once(room: R
     assert told == [1, 2, 3]
 
 
-async def test_a_forged_continuation_of_a_client_is_refused(room: Room) -> None:
+async def test_forged_client_continuation_is_refused(room: Room) -> None:
     async with room.client("2026-07-28", lambda _: answered(answer="green")) as client:
         asked = await client.session.call_tool("plan_execute", {"ltp_text": ASKS}, allow_input_required=True)
         state = asked.request_state
@@ -214,7 +214,7 @@ async def test_a_forged_continuation_of_a_client_is_refused(room: Room) -> None:
     assert run["status"] == "waiting"
 
 
-async def test_without_forms_the_answer_says_what_the_run_waits_for(room: Room, mode: str) -> None:
+async def test_result_without_forms_describes_open_question(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, ASKS)
         names = {tool.name for tool in (await client.list_tools()).tools}
@@ -227,7 +227,7 @@ async def test_without_forms_the_answer_says_what_the_run_waits_for(room: Room, 
     assert "answer_run" not in names
 
 
-async def test_where_it_is_allowed_a_client_without_forms_answers_by_a_tool(room: Room, mode: str) -> None:
+async def test_client_without_forms_answers_by_tool_where_allowed(room: Room, mode: str) -> None:
     async with room.client(mode, lets_clients_answer=True) as client:
         assert "answer_run" in {tool.name for tool in (await client.list_tools()).tools}
         run_id = (await execute(client, ASKS)).structured_content["run_id"]
@@ -240,12 +240,12 @@ async def test_where_it_is_allowed_a_client_without_forms_answers_by_a_tool(room
     assert answer.structured_content["response"] == "You want green"
 
 
-async def test_a_client_with_forms_is_not_offered_to_answer_by_itself(room: Room, mode: str) -> None:
+async def test_client_with_forms_is_not_offered_answer_tool(room: Room, mode: str) -> None:
     async with room.client(mode, lambda _: answered(), lets_clients_answer=True) as client:
         assert "answer_run" not in {tool.name for tool in (await client.list_tools()).tools}
 
 
-async def test_a_call_that_is_cancelled_leaves_a_run_that_goes_on_later(room: Room, mode: str) -> None:
+async def test_cancelled_call_leaves_resumable_run(room: Room, mode: str) -> None:
     async with room.client(mode, lambda _: answered(decision="retry")) as client:
         calling = asyncio.create_task(execute(client, SLOW))
         await begun(room, "slow seen tea")
@@ -275,9 +275,7 @@ async def stands(client: Client) -> dict[str, Any]:
         (answered(decision="it took place", value='"brewed"'), "brewed"),
     ],
 )
-async def test_a_person_decides_what_becomes_of_a_call_in_doubt(
-    room: Room, mode: str, said: ElicitResult, response: str
-) -> None:
+async def test_person_decides_call_in_doubt(room: Room, mode: str, said: ElicitResult, response: str) -> None:
     async with room.client(mode) as client:
         calling = asyncio.create_task(execute(client, SLOW))
         await begun(room, "slow seen tea")
@@ -293,7 +291,7 @@ async def test_a_person_decides_what_becomes_of_a_call_in_doubt(
     assert room.calls == ["look tea", "slow seen tea"]
 
 
-async def test_a_run_goes_on_without_its_caller_and_is_ended_for_good(room: Room, mode: str) -> None:
+async def test_run_continues_without_caller_and_can_be_cancelled(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         started = await execute(client, SLOW, wait=False)
         assert started.structured_content["status"] == "running"
@@ -307,7 +305,7 @@ async def test_a_run_goes_on_without_its_caller_and_is_ended_for_good(room: Room
     assert "JRN032" in again.content[0].text
 
 
-async def test_a_kept_plan_is_run_by_its_id_with_its_parameters(room: Room, mode: str) -> None:
+async def test_stored_plan_runs_by_id_with_parameters(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         kept = await client.call_tool("save_plan", {"ltp_text": PLAN, "plan_id": "tell", "goal": "Tell it"})
         taken = await client.call_tool("save_plan", {"ltp_text": PLAN, "plan_id": "tell"})
@@ -321,7 +319,7 @@ async def test_a_kept_plan_is_run_by_its_id_with_its_parameters(room: Room, mode
     assert answer.structured_content["response"] == "sent seen tea"
 
 
-async def test_a_secret_is_sealed_and_stands_in_no_answer(room: Room, mode: str) -> None:
+async def test_secret_is_sealed_and_absent_from_results(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"]}
         answer = await execute(client, PLAN, **given)
@@ -331,7 +329,7 @@ async def test_a_secret_is_sealed_and_stands_in_no_answer(room: Room, mode: str)
     assert "hunter2" not in str(told.model_dump())
 
 
-async def test_a_model_makes_plans_which_are_kept_and_run(room: Room, mode: str) -> None:
+async def test_model_makes_plans_that_are_stored_and_run(room: Room, mode: str) -> None:
     async with room.client(mode, model=True) as client:
         text = await client.call_tool("compile_plan", {"goal": "Look at tea", "save_as": "tea"})
         again = await client.call_tool("compile_plan", {"goal": "Look at tea"})
@@ -344,7 +342,7 @@ async def test_a_model_makes_plans_which_are_kept_and_run(room: Room, mode: str)
     assert room.calls == ["look tea"]
 
 
-async def test_without_a_model_no_plan_is_made(room: Room, mode: str) -> None:
+async def test_compile_without_model_is_error(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await client.call_tool("plan_create_and_execute", {"goal": "Look at tea"})
     assert answer.is_error
@@ -363,9 +361,7 @@ returns = "T/pub"
 
 
 @pytest.mark.parametrize("source", ["box", "docs"])
-async def test_a_proof_knows_the_labels_of_files_that_earlier_runs_wrote(
-    room: Room, mode: str, source: str
-) -> None:
+async def test_proof_uses_labels_of_files_of_earlier_runs(room: Room, mode: str, source: str) -> None:
     for name in ("docs", "box"):
         (room.folder / "work" / name).mkdir(parents=True, exist_ok=True)
         (room.folder / "work" / name / "a.txt").write_text(f"from {name}")

@@ -25,7 +25,7 @@ _CALL = b'{"jsonrpc": "2.0", "id": %d, "method": "ping", "params": {"a": %s}}'
 
 @contextmanager
 def server(folder: Path) -> Generator[subprocess.Popen[bytes]]:
-    """A server that has greeted its client."""
+    """A server that has been initialized."""
     own = {"HOME": str(folder), "CALLSHEET_CONFIG": str(folder / "config.toml")}
     (folder / "config.toml").touch()
     # under nohup the child would inherit that the signal is ignored
@@ -87,7 +87,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
         (b'{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": 3}}', -32602, 7, ""),
     ],
 )
-def test_a_line_that_is_no_request_is_answered(
+def test_invalid_request_line_gets_error(
     process: subprocess.Popen[bytes], line: bytes, code: int, request_id: Any, said: str
 ) -> None:
     answer = say(process, line)
@@ -99,11 +99,11 @@ def test_a_line_that_is_no_request_is_answered(
 @pytest.mark.parametrize(
     "line", [b"", b"  \r", b'{"jsonrpc": "2.0", "id": 5, "result": 3}', b'{"jsonrpc": "2.0", "method": "no"}']
 )
-def test_lines_that_are_no_request_get_no_answer(process: subprocess.Popen[bytes], line: bytes) -> None:
+def test_notification_lines_get_no_response(process: subprocess.Popen[bytes], line: bytes) -> None:
     assert say(process, line + b"\n" + _CALL % (98, b"1"))["id"] == 98
 
 
-def test_a_response_that_is_none_is_an_error_for_who_waits_for_it() -> None:
+def test_invalid_response_is_error_for_its_waiter() -> None:
     heard = parse_message(b'{"jsonrpc": "2.0", "id": 5, "result": 3}')
     assert isinstance(heard, JSONRPCError)
     assert heard.id == 5
@@ -111,7 +111,7 @@ def test_a_response_that_is_none_is_an_error_for_who_waits_for_it() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_a_server_that_waits_for_its_client(tmp_path: Path, number: signal.Signals) -> None:
+def test_signal_ends_idle_server(tmp_path: Path, number: signal.Signals) -> None:
     with server(tmp_path) as process:
         process.send_signal(number)
         assert process.wait(30) == 0
@@ -119,7 +119,7 @@ def test_a_signal_ends_a_server_that_waits_for_its_client(tmp_path: Path, number
         assert process.stderr.read() == b""
 
 
-def test_a_client_that_hears_no_more_ends_the_server(tmp_path: Path) -> None:
+def test_client_closing_stdout_ends_server(tmp_path: Path) -> None:
     with server(tmp_path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -131,7 +131,7 @@ def test_a_client_that_hears_no_more_ends_the_server(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
 
 
-def test_requests_before_the_end_of_input_are_answered(tmp_path: Path) -> None:
+def test_requests_before_end_of_input_are_answered(tmp_path: Path) -> None:
     lists = b'{"jsonrpc": "2.0", "id": %d, "method": "tools/list"}\n'
     with server(tmp_path) as process:
         out, err = process.communicate(b"".join(lists % number for number in range(1, 41)), timeout=30)
@@ -139,7 +139,7 @@ def test_requests_before_the_end_of_input_are_answered(tmp_path: Path) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-def test_a_client_that_leaves_during_a_long_call_does_not_block_the_exit(tmp_path: Path) -> None:
+def test_client_disconnect_during_long_call_does_not_block_exit(tmp_path: Path) -> None:
     plan = {"plan": 'S1: @EXECUTE_CODE (code="import time; time.sleep(60)") > $a'}
     call = {
         "jsonrpc": "2.0",
@@ -154,7 +154,7 @@ def test_a_client_that_leaves_during_a_long_call_does_not_block_the_exit(tmp_pat
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
-def test_without_standard_input_or_output_there_is_no_client(tmp_path: Path, closed: str) -> None:
+def test_closed_stdin_or_stdout_is_error(tmp_path: Path, closed: str) -> None:
     command = f'exec "{sys.executable}" -m callsheet mcp --journal j.db {closed}'
     done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2

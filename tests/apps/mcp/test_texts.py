@@ -20,7 +20,7 @@ SAYING = {"type", "anyOf", "$ref", "enum", "const", "oneOf", "allOf"}
 
 
 def _properties(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All properties in a schema, those of properties included."""
+    """All properties of a schema, including nested ones."""
     if isinstance(schema, dict):
         for key, inner in schema.items():
             if key == "properties":
@@ -89,7 +89,7 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         ("list_runs", {"status": "done"}, False, "there are no such runs"),
     ],
 )
-async def test_an_answer_says_it_in_words_and_is_what_its_schema_says(
+async def test_result_text_and_structured_content_match_schema(
     room: Room, mode: str, name: str, given: dict[str, Any], is_error: bool, says: str
 ) -> None:
     async with room.client(mode) as client:
@@ -104,7 +104,7 @@ async def test_an_answer_says_it_in_words_and_is_what_its_schema_says(
         assert all({"code", "severity", "message"} <= row.keys() for row in rows)
 
 
-async def test_a_variable_that_is_missing_is_given_as_this_face_takes_it(room: Room, mode: str) -> None:
+async def test_missing_variable_hint_is_for_mcp(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await client.call_tool("validate_plan", {"ltp_text": "S1: @RESPOND ($x)"})
     (said,) = [row for row in answer.structured_content["diagnostics"] if row["code"] == "CHK001"]
@@ -112,25 +112,25 @@ async def test_a_variable_that_is_missing_is_given_as_this_face_takes_it(room: R
     assert said["help"] in answer.content[0].text
 
 
-async def test_a_tool_that_is_not_there_is_an_error_of_the_protocol(room: Room, mode: str) -> None:
+async def test_unknown_tool_is_protocol_error(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         with pytest.raises(MCPError, match="there is no tool"):
             await client.call_tool("rm_rf", {})
 
 
-async def test_the_documented_messages_stand_beside_the_diagnostics(room: Room, mode: str) -> None:
+async def test_documented_messages_accompany_diagnostics(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         told = await client.call_tool("validate_plan", {"ltp_text": "S3: @RESPOND ($foo)", "tools": False})
     assert told.structured_content["problems"] == ["[S3] Undefined variable $foo in @RESPOND args"]
 
 
-async def test_the_servers_policy_is_the_one_that_is_configured(room: Room, mode: str) -> None:
+async def test_server_uses_configured_policy(room: Room, mode: str) -> None:
     async with room.client(mode, policy="open") as client:
         told = await client.call_tool("verify_plan", {"ltp_text": GOOD})
     assert told.structured_content["policy"] == "open"
 
 
-async def test_a_bug_is_an_answer_and_the_server_goes_on(
+async def test_bug_is_error_result_and_server_continues(
     room: Room, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*_: object) -> None:

@@ -84,7 +84,7 @@ def arguments(folder: Path, *more: str) -> list[str]:
 
 
 async def use(client: Client) -> None:
-    """Do what every client does, and see that it works."""
+    """Do what every client does and check the results."""
     names = {tool.name for tool in (await client.list_tools()).tools}
     assert {"parse_plan", "validate_plan", "visualize_plan", "plan_execute"} <= names
     answer = await client.call_tool("plan_execute", {"ltp_text": PLAN})
@@ -93,7 +93,7 @@ async def use(client: Client) -> None:
     assert (await client.list_prompts()).prompts
 
 
-async def test_secrets_are_masked_in_the_output_of_tools(folder: Path) -> None:
+async def test_secrets_are_masked_in_output_of_tools(folder: Path) -> None:
     token = "ghp_" + "a1B2" * 9
     (folder / "loud.py").write_text(LOUD)
     plan = f'PLAN_START\nS1: @SAY (text="{token}")\nPLAN_END'
@@ -110,7 +110,7 @@ async def test_secrets_are_masked_in_the_output_of_tools(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_client_speaks_over_standard_input_and_output(folder: Path, mode: str) -> None:
+async def test_client_works_over_stdio(folder: Path, mode: str) -> None:
     server = StdioServerParameters(
         command=sys.executable, args=arguments(folder), env=environment(folder), cwd=str(folder)
     )
@@ -118,7 +118,7 @@ async def test_a_client_speaks_over_standard_input_and_output(folder: Path, mode
         await use(client)
 
 
-def test_the_process_ends_when_its_client_is_gone_and_the_run_goes_on_later(folder: Path) -> None:
+def test_server_ends_with_client_and_run_is_resumable(folder: Path) -> None:
     journal = folder / "ends.db"
     with subprocess.Popen(
         [sys.executable, *arguments(folder, "--journal", str(journal))],
@@ -162,7 +162,7 @@ def test_the_process_ends_when_its_client_is_gone_and_the_run_goes_on_later(fold
 @pytest.mark.parametrize(
     ("version", "kinds"), [("2024-11-05", ["text"]), ("2025-06-18", ["text", "resource_link"])]
 )
-def test_an_old_client_gets_nothing_that_it_cannot_know(folder: Path, version: str, kinds: list[str]) -> None:
+def test_old_client_gets_no_unknown_fields(folder: Path, version: str, kinds: list[str]) -> None:
     about = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
     call = {"name": "plan_execute", "arguments": {"ltp_text": PLAN}}
     asked = (
@@ -196,7 +196,7 @@ class Web(NamedTuple):
 
 @pytest.fixture(scope="module")
 def web(folder: Path) -> Generator[Web]:
-    """A server on a port of its own."""
+    """A server on a port."""
     with subprocess.Popen(
         [sys.executable, *arguments(folder, "--http", "0")],
         cwd=folder,
@@ -223,7 +223,7 @@ async def over_http(url: str, mode: str) -> AsyncGenerator[Client]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_client_speaks_over_http(web: Web, mode: str) -> None:
+async def test_client_works_over_http(web: Web, mode: str) -> None:
     async with over_http(web.url, mode) as client:
         await use(client)
 
@@ -247,7 +247,7 @@ _KNOWN = {"Authorization": f"Bearer {TOKEN}"}
         (_KNOWN, "x" * 5_000_000, 413),
     ],
 )
-async def test_a_request_that_is_none_of_a_known_client_is_refused(
+async def test_invalid_http_request_is_refused(
     web: Web, headers: dict[str, str], body: Any, status: int
 ) -> None:
     sent = body if isinstance(body, str) else json.dumps(body)
@@ -258,7 +258,7 @@ async def test_a_request_that_is_none_of_a_known_client_is_refused(
     assert "access-control-allow-origin" not in answer.headers
 
 
-async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     server: Server[Any] = Server("slow")
     with socket.create_server(("127.0.0.1", 0)) as bound:
@@ -283,7 +283,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         (["--http", "0", "--token-file", "no-such-file"], "API019", "openssl rand -hex 32 > no-such-file)"),
     ],
 )
-def test_a_command_line_that_cannot_be_served_is_refused(
+def test_invalid_command_line_is_refused(
     folder: Path, given: list[str], code: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from click.testing import CliRunner
@@ -297,7 +297,7 @@ def test_a_command_line_that_cannot_be_served_is_refused(
     assert says in result.stderr
 
 
-def test_a_port_that_is_taken_is_told(folder: Path, web: Web) -> None:
+def test_used_port_is_reported(folder: Path, web: Web) -> None:
     from click.testing import CliRunner
 
     from callsheet.apps.cli.main import main
@@ -317,7 +317,7 @@ def test_a_port_that_is_taken_is_told(folder: Path, web: Web) -> None:
         {"command": "python3", "args": ["-m", "callsheet", "mcp"]},
     ],
 )
-def test_callsheet_does_not_open_itself_where_a_client_lists_it(
+def test_callsheet_skips_itself_in_client_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: dict[str, Any]
 ) -> None:
     place = tmp_path / "mcp.json"
@@ -333,7 +333,7 @@ def test_callsheet_does_not_open_itself_where_a_client_lists_it(
 
 @pytest.mark.servers
 @pytest.mark.parametrize("era", ["modern", "legacy"])
-def test_the_official_inspector_finds_nothing_wrong(folder: Path, node_tool: Any, era: str) -> None:
+def test_official_inspector_reports_no_errors(folder: Path, node_tool: Any, era: str) -> None:
     node, inspector = node_tool("@modelcontextprotocol/inspector")
     server = [sys.executable, *arguments(folder)]
 

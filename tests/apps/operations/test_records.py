@@ -39,7 +39,7 @@ async def run(place: Path, text: str, **given: Any) -> RunResult:
 
 
 @pytest.mark.parametrize("text", [GOOD, ASKS, FAILS])
-async def test_a_run_is_told_as_its_schemas_say(tmp_path: Path, text: str) -> None:
+async def test_run_record_matches_schema(tmp_path: Path, text: str) -> None:
     place = tmp_path / "journal.db"
     result = await run(place, text)
     with Journal.open_to_read(place) as journal:
@@ -54,7 +54,7 @@ async def test_a_run_is_told_as_its_schemas_say(tmp_path: Path, text: str) -> No
     assert any(line.startswith("  ✓ S1") or line.startswith("  ✗ S1") or "S1" in line for line in lines)
 
 
-async def test_a_run_that_waits_says_what_for_and_how_it_is_answered(tmp_path: Path) -> None:
+async def test_waiting_run_describes_question_and_answer_command(tmp_path: Path) -> None:
     place = tmp_path / "journal.db"
     result = await run(place, ASKS)
     with Journal.open_to_read(place) as journal:
@@ -66,7 +66,7 @@ async def test_a_run_that_waits_says_what_for_and_how_it_is_answered(tmp_path: P
     assert (told["status"], told["waiting"][0]["options"]) == ("waiting", ["yes", "no"])
 
 
-def test_runs_are_found_by_their_status(tmp_path: Path) -> None:
+def test_runs_are_filtered_by_status(tmp_path: Path) -> None:
     place = tmp_path / "journal.db"
     runtime = Runtime(builtins=True, journal=place)
     runtime.run_sync(GOOD, {"n": 1})
@@ -76,7 +76,7 @@ def test_runs_are_found_by_their_status(tmp_path: Path) -> None:
         assert found_runs(journal, "interrupted", 10) == []
 
 
-def test_a_kept_plan_is_told_as_its_schemas_say(tmp_path: Path) -> None:
+def test_stored_plan_record_matches_schema(tmp_path: Path) -> None:
     library = PlanLibrary(tmp_path)
     stored = library.save(Plan.parse(GOOD).ir, "double", params=[Param("n")], goal="Double a number")
     holds(stored_json(stored), schemas.STORED)

@@ -61,7 +61,7 @@ def test_results_for_any_text_match_their_schemas(text: str, shelf: DeclaredTool
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan_texts())
-def test_a_plan_that_is_printed_is_the_same_plan(text: str) -> None:
+def test_printed_plan_is_equal(text: str) -> None:
     """parse(format(text)) and parse(text) have one hash."""
     read = plan_text(text)
     made = format_text(read)
@@ -71,7 +71,7 @@ def test_a_plan_that_is_printed_is_the_same_plan(text: str) -> None:
     assert not format_text(plan_text(made.formatted)).is_changed
 
 
-def test_steps_are_told_with_all_that_makes_them_what_they_are() -> None:
+def test_step_records_are_complete() -> None:
     first, second, _ = parse_text(plan_text(GOOD)).to_json()["steps"]
     assert (first["does"], first["sets"], first["on_fail"]) == (
         '@READ_FILE (path="a.txt")',
@@ -81,7 +81,7 @@ def test_steps_are_told_with_all_that_makes_them_what_they_are() -> None:
     assert second["when"] == "IF NOT_EMPTY($text)"
 
 
-def test_errors_are_told_with_their_places(shelf: DeclaredTools) -> None:
+def test_errors_have_positions(shelf: DeclaredTools) -> None:
     rows = check_text(plan_text(BAD), shelf).to_json()["diagnostics"]
     assert [(row["severity"], row["line"]) for row in rows if row["severity"] == "error"] == [
         ("error", 1),
@@ -89,18 +89,18 @@ def test_errors_are_told_with_their_places(shelf: DeclaredTools) -> None:
     ]
 
 
-def test_problems_are_in_the_documented_messages() -> None:
+def test_problems_use_documented_messages() -> None:
     checked = check_text(plan_text("S3: @RESPOND ($foo)"), None)
     assert checked.problems == ["[S3] Undefined variable $foo in @RESPOND args"]
 
 
-def test_a_tool_is_unknown_only_where_tools_are_looked_at(shelf: DeclaredTools) -> None:
+def test_unknown_tools_are_reported_only_when_tools_are_checked(shelf: DeclaredTools) -> None:
     text = plan_text('S1: @NO_SUCH (x="1") > $a\nS2: @RESPOND ($a)')
     assert check_text(text, None).ok
     assert "CHK040" in {d.code for d in check_text(text, shelf).diagnostics}
 
 
-def test_prose_is_left_out_and_told_and_kept_where_the_result_takes_the_place_of_the_text() -> None:
+def test_prose_is_dropped_with_note_and_kept_when_result_replaces_text() -> None:
     read = plan_text(PROSE)
     made = format_text(read)
     assert made.formatted is not None
@@ -111,7 +111,7 @@ def test_prose_is_left_out_and_told_and_kept_where_the_result_takes_the_place_of
     assert all(d.is_error for d in kept.diagnostics)
 
 
-def test_a_plan_in_canonical_json_is_for_conversion_alone() -> None:
+def test_canonical_json_plan_is_only_converted() -> None:
     data = json.dumps(parse_text(plan_text(GOOD)).to_json()["plan"])
     read = plan_text(data)
     assert parse_text(read).to_json()["syntax"] == "json"
@@ -120,25 +120,25 @@ def test_a_plan_in_canonical_json_is_for_conversion_alone() -> None:
     assert parse_text(plan_text(convert_text(read, Syntax.LTP).formatted or "")).text.plan == read.plan
 
 
-def test_a_text_that_is_no_plan_is_not_drawn() -> None:
+def test_text_without_plan_is_not_drawn() -> None:
     with pytest.raises(CallsheetError):
         draw(plan_text(BAD))
 
 
-def test_a_drawing_is_fenced_for_markdown() -> None:
+def test_diagram_is_fenced_for_markdown() -> None:
     fenced = draw(plan_text("respond 1")).fenced
     assert fenced.startswith("```mermaid\ngraph TD\n")
     assert fenced.endswith("\n```")
 
 
-def test_a_yes_to_a_step_that_is_not_there_proves_nothing(shelf: DeclaredTools) -> None:
+def test_approval_of_missing_step_proves_nothing(shelf: DeclaredTools) -> None:
     proved = prove_text(plan_text(MICRO), load_policy("strict"), shelf, Assumptions(approved=["S7"]))
     assert proved.proof is None
     assert not proved.ok
     assert "'S7'" in proved.diagnostics[0].message
 
 
-def test_a_policy_refuses_and_says_where(shelf: DeclaredTools) -> None:
+def test_policy_refusal_has_position(shelf: DeclaredTools) -> None:
     text = 'S1: @FETCH_PAGE (url="https://a.test/") > $page\nS2: @EXEC_CODE (code=$page, language="python")'
     proved = prove_text(plan_text(text), load_policy("strict"), shelf)
     assert not proved.ok
@@ -146,20 +146,20 @@ def test_a_policy_refuses_and_says_where(shelf: DeclaredTools) -> None:
 
 
 @pytest.mark.parametrize("code", ["LTP012", "chk001", "P01"])
-def test_a_code_is_explained(code: str) -> None:
+def test_code_is_explained(code: str) -> None:
     found = explain_code(code).to_json()
     holds(found, schemas.EXPLANATION)
     assert found["code"] == code.upper()
 
 
-def test_a_code_that_is_none_is_refused_with_one_that_is_near() -> None:
+def test_unknown_code_is_refused_with_nearest() -> None:
     with pytest.raises(CallsheetError) as caught:
         explain_code("LTP01")
     assert "did you mean" in (caught.value.diagnostics[0].help or "")
 
 
 @pytest.mark.parametrize("blocks", [["no block"], [""], ["lctl: 1\nkind: handoff\n"]])
-def test_blocks_that_are_none_break_rules(blocks: list[str]) -> None:
+def test_invalid_blocks_break_rules(blocks: list[str]) -> None:
     checked = check_blocks(blocks)
     holds(checked.to_json(), schemas.LCTL_CHECKED)
     assert not checked.ok

@@ -33,21 +33,21 @@ def pay(amount: int, ctx: Context) -> str:
 
 @server.tool()
 def pay_named(amount: int, reference: str) -> str:
-    """Take the key from an argument."""
+    """Take the key from a named argument."""
     note("pay_named", reference)
     return f"paid {amount}"
 
 
 @server.tool()
 def order(amount: int, ctx: Context) -> str:
-    """Cannot be repeated, but looked for."""
+    """Not repeatable, but has a probe."""
     note("order", (ctx.request_context.meta or {})[META])
     return f"ordered {amount}"
 
 
 @server.tool()
 def find_order(reference: str) -> dict[str, object]:
-    """Whether there is an order of this reference."""
+    """Whether an order with this reference exists."""
     found = any(row == {"tool": "order", "key": reference} for row in taken())
     return {"happened": True, "value": "found"} if found else {"happened": False}
 

@@ -35,7 +35,7 @@ NOT_OFFERED = 77
 
 
 class _Call(NamedTuple):
-    """A system call that can change a file: which of its arguments says which file."""
+    """A system call that can change a file, and the position of its file argument."""
 
     name: str
     fd: int | None = None
@@ -93,7 +93,7 @@ _NOTHING_IF = {"mkdir": True, "unlink": False}
 
 
 class Fault(NamedTuple):
-    """What a disk does: of the writes, counted from 0, `most` fail with `error`, beginning with `first`."""
+    """A disk fault: of the writes, counted from 0, `most` fail with `error`, starting with `first`."""
 
     error: int
     first: int
@@ -105,7 +105,7 @@ class Fault(NamedTuple):
 
 
 class Life(NamedTuple):
-    """What became of a process: its wait status, and how many writes of the files it tried."""
+    """The end of a process: its wait status, and the number of writes that it tried."""
 
     status: int
     writes: int
@@ -117,7 +117,7 @@ def is_offered() -> bool:
 
 
 def live(work: Callable[[], int], files: Path, fault: Fault) -> Life:
-    """Do work, in a fork, whose result is its exit status; its writes to files that begin so have a fault."""
+    """Do work in a fork; its result is the exit status; writes to files with this prefix have a fault."""
     here, there = socket.socketpair()
     with here, there:
         pid = os.fork()
@@ -134,7 +134,7 @@ def live(work: Callable[[], int], files: Path, fault: Fault) -> Life:
 
 
 def _listens() -> bool:
-    """Whether a filter that asks can be had: told by a fork that asks for one and ends."""
+    """Whether a notifying filter is available: a fork requests one and reports."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -157,7 +157,7 @@ def _be_born(work: Callable[[], int], there: socket.socket) -> NoReturn:
 
 
 def _listen() -> int:
-    """Have the calls of this process asked about from now on, at the descriptor that is given."""
+    """Report the calls of this process at the returned descriptor from now on."""
     number, calls = _CALLS[platform.machine()]
     instructions = [(0x20, 0, 0, 0)]
     for at, call in enumerate(calls):
@@ -175,7 +175,7 @@ def _listen() -> int:
 
 
 def _answer(pid: int, listener: int, files: str, fault: Fault) -> int:
-    """Answer for the calls of a process until it is gone; gives how many writes there were."""
+    """Answer the calls of a process until it ends; return the number of writes."""
     calls, writes = _CALLS[platform.machine()][1], 0
     waiting = select.poll()
     waiting.register(listener, select.POLLIN)
@@ -205,7 +205,7 @@ def _answer(pid: int, listener: int, files: str, fault: Fault) -> int:
 
 
 def _is_a_write(call: _Call, asker: int, arguments: list[int], files: str, error: int) -> bool:
-    """Whether a call would change the files in a way that a disk with this error does not take."""
+    """Whether a call changes the files in a way that a disk with this error refuses."""
     try:
         if call.fd is not None:
             path = os.readlink(f"/proc/{asker}/fd/{arguments[call.fd]}")
@@ -228,7 +228,7 @@ def _is_a_write(call: _Call, asker: int, arguments: list[int], files: str, error
 
 
 def _text(asker: int, address: int) -> str:
-    """The text at an address of another process, which ends with a zero."""
+    """The zero-terminated text at an address of another process."""
     with open(f"/proc/{asker}/mem", "rb", buffering=0) as memory:
         memory.seek(address)
         return os.fsdecode(memory.read(4096).partition(b"\0")[0])  # what is not there is not read

@@ -52,7 +52,7 @@ class Sweep:
         self._expected: Result = whole.result
 
     def run(self, every: int) -> None:
-        """Go through the writes of a run."""
+        """Sweep over the writes of a run."""
         for first in range(0, 10_000, every):
             world = self._world(f"k{first}")
             before = len(self.problems)
@@ -82,7 +82,7 @@ class Sweep:
         return True
 
     def _story(self, world: World) -> str:
-        """What the journal tells."""
+        """The events in the journal."""
         notes: list[Note] = []
         with Journal.open(world.journal, self._durability) as journal:
             if journal.runs():
@@ -90,12 +90,12 @@ class Sweep:
         return "".join(map(_line, notes))
 
     def _resume_meanwhile(self, world: World, name: str) -> None:
-        """Try to take the run up while nothing can be written."""
+        """Try to resume the run while nothing can be written."""
         take_up = partial(crashing.resume, in_doubt=Decision.RETRY, durability=self._durability)
         self._live(world, Fault(self._error, 0), take_up, f"{name}, resumed")
 
     def _finish(self, world: World, made: Counter[str]) -> None:
-        """Take the run up on a sound disk; one that never began has called nothing."""
+        """Resume the run on an intact disk; a run that never started has made no calls."""
         with Journal.open(world.journal, self._durability) as journal:
             is_there = bool(journal.runs())
         if is_there:
@@ -132,7 +132,7 @@ class Sweep:
 
 
 def _start(notes: Path, durability: Durability, path: Path, log: Path, die: crashing.Die) -> RunOutcome:
-    """Start a run whose notes are written down as they are told."""
+    """Start a run whose notes are written to a file as they are emitted."""
     with notes.open("w") as file:
         watch = Watch(observer=lambda note: file.write(_line(note)))
         return crashing.start(path, log, die, durability, watch)
@@ -143,11 +143,11 @@ def _line(note: Note) -> str:
 
 
 def _never(place: str) -> None:
-    """No process kills itself here."""
+    """Processes do not kill themselves here."""
 
 
 def _tell(work: Callable[[], RunOutcome], told: Path) -> int:
-    """Work, and write down how it failed; gives the exit status."""
+    """Run and record the failure; return the exit status."""
     try:
         work()
     except CallsheetError as error:

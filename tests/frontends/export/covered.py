@@ -48,7 +48,7 @@ some_texts = plain_texts.filter(bool)
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text may stand beside references: no `$`, no escape that a grammar lacks."""
+    """Whether a text may be next to references: no `$`, no escape that a grammar lacks."""
     return _SAYABLE.fullmatch(format_text(text)) is not None and "$" not in text and "\\" not in text
 
 
@@ -60,7 +60,7 @@ def _refs(draw: st.DrawFn, bound: Sequence[str]) -> Ref:
 
 @st.composite
 def _texts(draw: st.DrawFn, bound: Sequence[str], *, least: int = 0) -> Value:
-    """A text, perhaps with references that stand apart from the words around them."""
+    """A text, perhaps with references separated from the words around them."""
     if not bound or draw(st.booleans()):
         return Literal(draw(some_texts if least else plain_texts))
     parts: list[str | Ref] = [draw(plain_texts.filter(_is_plain))]
@@ -75,7 +75,7 @@ def _texts(draw: st.DrawFn, bound: Sequence[str], *, least: int = 0) -> Value:
 
 
 def _can_be_said(value: Template) -> bool:
-    """Whether what stands behind each reference is a character of ASCII, or the end."""
+    """Whether each reference is followed by an ASCII character or the end."""
     following = [
         part for before, part in zip(value.parts, value.parts[1:], strict=False) if isinstance(before, Ref)
     ]
@@ -136,7 +136,7 @@ def _failures(draw: st.DrawFn, bound: Sequence[str]) -> OnFail | None:
 
 @st.composite
 def _steps(draw: st.DrawFn, bound: Sequence[str], var: str | None) -> Step:
-    """One step that calls; its id is set by the plan."""
+    """One calling step; the plan sets its id."""
     inside, foreach = list(bound), None
     if draw(st.integers(0, 3)) == 0:
         literal = ListExpr(tuple(draw(st.lists(_texts([], least=1), min_size=1, max_size=8))))
@@ -160,7 +160,7 @@ def _ends(bound: Sequence[str]) -> st.SearchStrategy[Respond | Terminate]:
 
 @st.composite
 def covered_plans(draw: st.DrawFn) -> Plan:
-    """A plan of which every construct is covered: outputs v1, v2, … in their order, an end that is sure."""
+    """A plan of supported constructs only: outputs v1, v2, … in order, a certain end."""
     steps: list[Step] = []
     bound: list[str] = []
     group = 0

@@ -33,7 +33,7 @@ ASKED = [
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("syntax", [Syntax.LARK, Syntax.GBNF])
-async def test_an_answer_is_a_plan_without_errors(model: LocalModel, syntax: Syntax, asked: str) -> None:
+async def test_decoded_answer_is_plan_without_errors(model: LocalModel, syntax: Syntax, asked: str) -> None:
     text = plan_lark(TOOLS, OPTIONS) if syntax is Syntax.LARK else plan_gbnf(TOOLS, OPTIONS)
     answer = await model.complete(
         [{"role": "user", "content": asked}], Constraint(syntax, text), max_tokens=300

@@ -51,7 +51,7 @@ WHOLE = flat(
 )  # fmt: skip
 
 
-def test_a_flat_plan_reads_as_the_plan_that_it_says() -> None:
+def test_flat_plan_parses_to_its_plan() -> None:
     plan = read_flat(WHOLE, [READ], options=OPTIONS).require()
     assert format_plan(plan).splitlines()[2:-1] == [
         'S1: @READ_FILE (path="notes.md") > $v1',
@@ -62,7 +62,7 @@ def test_a_flat_plan_reads_as_the_plan_that_it_says() -> None:
     ]
 
 
-def test_jumps_and_new_plans_are_steps_of_a_flat_plan_where_they_are_wished_for() -> None:
+def test_jumps_and_replans_are_flat_steps_on_request() -> None:
     options = ExportOptions(jumps=True, replans=True)
     text = flat(
         {"each": "", "when": "", "tool": "read_file", "args": [said("path", "a")], "out": "v1"},
@@ -83,12 +83,12 @@ def test_jumps_and_new_plans_are_steps_of_a_flat_plan_where_they_are_wished_for(
         jsonschema.validate(json.loads(text), plan_schema([READ]))
 
 
-def test_a_jump_of_a_flat_plan_to_no_step_of_it_is_left_to_the_checks() -> None:
+def test_jump_to_missing_step_is_left_to_checks() -> None:
     text = flat({"tool": "goto", "args": [said("step", "S9")]}, {"tool": "respond", "args": []})
     assert "CHK012" in {d.code for d in check(read_flat(text, []).require()) if d.is_error}
 
 
-def test_a_text_becomes_the_list_that_its_schema_asks_for() -> None:
+def test_text_plan_converts_to_flat_list() -> None:
     text = flat(
         {"tool": "read_file", "args": [said("path", "[1]"), said("rows", "[1, 2]")], "out": "v1"},
         {"tool": "respond", "args": [ref("text", "$v1")]},
@@ -97,7 +97,7 @@ def test_a_text_becomes_the_list_that_its_schema_asks_for() -> None:
     assert format_plan(plan).splitlines()[2] == 'S1: @READ_FILE (path="[1]", rows=[1, 2]) > $v1'
 
 
-def test_valid_documents_match_the_schema_and_llguidance() -> None:
+def test_valid_documents_match_schema_and_llguidance() -> None:
     schema = plan_schema([READ], OPTIONS)
     whole = json.loads(WHOLE)
     for step in whole["steps"]:
@@ -120,7 +120,7 @@ def test_valid_documents_match_the_schema_and_llguidance() -> None:
         {"tool": "respond", "note": "why"},
     ],
 )
-def test_invalid_documents_do_not_match_the_schema(step: dict[str, Any]) -> None:
+def test_invalid_documents_do_not_match_schema(step: dict[str, Any]) -> None:
     schema = plan_schema([READ], OPTIONS)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"steps": [{"each": "", "when": "", "args": [], "out": "", **step}]}, schema)
@@ -140,7 +140,7 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", [1, 7, 60])
-def test_the_schema_keeps_the_limits_of_providers_whatever_the_tools_are(count: int) -> None:
+def test_schema_stays_within_provider_limits_for_any_tools(count: int) -> None:
     """Anthropic: 20 strict tools, 24 optional and 16 union parameters. OpenAI: all required, 1,000 names."""
     tools = [ToolShape(f"{tool.name}_{n}", tool.parameters) for n in range(count) for tool in TOOLS][:count]
     every = list(_schemas(plan_schema(tools, OPTIONS)))
@@ -153,7 +153,7 @@ def test_the_schema_keeps_the_limits_of_providers_whatever_the_tools_are(count: 
     assert words <= {"type", "properties", "required", "additionalProperties", "items", "enum", "description"}
 
 
-def test_operations_and_tools_are_named_once_each() -> None:
+def test_operations_and_tools_are_named_once() -> None:
     names = plan_schema(TOOLS, OPTIONS)["properties"]["steps"]["items"]["properties"]["tool"]["enum"]
     assert len(names) == len(set(names)) == len(TOOLS) + len(OPERATIONS) + 2
 
@@ -184,14 +184,14 @@ def test_operations_and_tools_are_named_once_each() -> None:
         (flat({"tool": "goto"}), "GRM010"),
     ],
 )
-def test_an_answer_that_is_no_flat_plan_is_told_with_its_place(text: str, code: str) -> None:
+def test_invalid_flat_plan_is_reported_with_position(text: str, code: str) -> None:
     result = read_flat(text, [READ])
     assert result.plan is None
     assert code in {d.code for d in result.diagnostics}
     assert all(d.span is not None for d in result.diagnostics)
 
 
-def test_a_variable_that_is_not_set_and_a_tool_that_is_not_there_are_left_to_the_checks() -> None:
+def test_unset_variable_and_unknown_tool_are_left_to_checks() -> None:
     text = flat(
         {"tool": "read_page", "args": [ref("url", "v3")], "out": "v1"}, {"tool": "respond", "args": []}
     )
@@ -200,7 +200,7 @@ def test_a_variable_that_is_not_set_and_a_tool_that_is_not_there_are_left_to_the
 
 
 @pytest.mark.parametrize("code", [code for code in CODES if code.startswith("GRM")])
-def test_the_examples_of_a_page_are_what_it_says(code: str) -> None:
+def test_page_examples_are_correct(code: str) -> None:
     page = explain(code) or ""
     bad, good = (re.findall(rf"^```json {kind}\n(.*?)^```", page, re.M | re.S) for kind in ("bad", "good"))
     assert bad

@@ -74,7 +74,7 @@ def test_random_sentences_parse_and_have_no_errors(variant: str, matchers: Mappi
         assert matchers[variant].refused_at(text) is None, text
 
 
-def test_sentences_on_a_course_make_its_calls_in_order_and_no_others() -> None:
+def test_sentences_on_course_make_exactly_its_calls_in_order() -> None:
     options = VARIANTS["on a course"]
     sentences = Sentences(plan_grammar(TOOLS, options), Random(1))
     for _ in range(SENTENCES):
@@ -93,8 +93,8 @@ def test_random_canonical_sentences_have_no_loose_spelling(variant: str) -> None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_gbnf_says_the_same_sentences(variant: str) -> None:
-    """By llguidance's own converter from GBNF; llama.cpp reads it in the benchmark of goals."""
+def test_gbnf_accepts_same_sentences(variant: str) -> None:
+    """With the converter from GBNF of llguidance; the goal benchmark uses llama.cpp."""
     from llguidance.gbnf_to_lark import gbnf_to_lark
 
     options = VARIANTS[variant]
@@ -163,7 +163,7 @@ def ask() -> Matcher:
     return Matcher(plan_lark([READ], ASK))
 
 
-def test_a_good_plan_is_taken(ask: Matcher) -> None:
+def test_valid_plan_is_accepted(ask: Matcher) -> None:
     assert ask.takes(GOOD)
     assert ask.takes(GOOD.replace("It says", "It says ${v1.lines.0}, $v1.title. Or \\$5"))
     assert ask.takes(
@@ -182,19 +182,19 @@ def test_invalid_plans_are_not_sentences(what: str, ask: Matcher) -> None:
     assert not ask.takes(BAD[what])
 
 
-def test_given_variables_may_be_read_from_the_start_and_are_not_set_again() -> None:
+def test_given_variables_are_readable_and_not_reassigned() -> None:
     matcher = Matcher(plan_lark([READ], replace(ASK, given=("city", "v1"))))
     assert matcher.takes(lean("S1: @read_file (path=$city) > $v2", 'S2: @respond ("$v1: $v2")'))
     assert not matcher.takes(lean("S1: @read_file (path=$city) > $v1", "S2: @respond ($v1)"))
 
 
-def test_paths_may_be_held_to_known_fields() -> None:
+def test_paths_may_be_restricted_to_known_fields() -> None:
     matcher = Matcher(plan_lark([READ], replace(ASK, fields=frozenset({"title", "names"}))))
     assert matcher.takes(GOOD.replace("$v1)", "$v1.names.0.title)"))
     assert not matcher.takes(GOOD.replace("$v1)", "$v1.count)"))
 
 
-def test_a_plan_may_have_to_have_results_before_it_ends() -> None:
+def test_plan_may_be_required_to_have_results() -> None:
     options = replace(ASK, min_results=2, bare_calls=True)
     matcher = Matcher(plan_lark([READ], options))
     read = 'S1: @read_file (path="a") > $v1'
@@ -215,13 +215,13 @@ def test_a_plan_may_have_to_have_results_before_it_ends() -> None:
         assert sum(step.output is not None for step in plan.steps) >= 2
 
 
-def test_no_text_of_the_lean_form_begins_as_what_closes_a_call(ask: Matcher) -> None:
+def test_lean_texts_do_not_begin_like_end_of_call(ask: Matcher) -> None:
     assert not ask.takes(GOOD.replace('"a.md"', '") > @respond ("'))
     assert ask.takes(GOOD.replace('"a.md"', '"a) > b"'))
     assert ask.takes(GOOD.replace('"a.md"', '""'))
 
 
-def test_members_of_a_group_read_what_was_set_before_it() -> None:
+def test_group_members_read_variables_set_before_group() -> None:
     matcher = Matcher(plan_lark([READ], replace(ASK, groups=True)))
     group = [
         "@PARALLEL {",
@@ -235,7 +235,7 @@ def test_members_of_a_group_read_what_was_set_before_it() -> None:
     assert not matcher.takes(lean(*group[:2], *group[3:]))
 
 
-def test_numbers_keep_the_bounds_of_their_schema() -> None:
+def test_numbers_respect_schema_bounds() -> None:
     def takes(schema: Mapping[str, object], *said: str) -> list[bool]:
         tool = ToolShape("t", {"type": "object", "properties": {"n": schema}, "required": ["n"]})
         matcher = Matcher(plan_lark([tool], ExportOptions(max_steps=2)))
@@ -258,7 +258,7 @@ def test_numbers_keep_the_bounds_of_their_schema() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(bounds=st.tuples(st.integers(-3_000, 3_000), st.integers(-3_000, 3_000)).map(sorted))
-def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None:
+def test_integers_cover_exactly_their_bounds(bounds: list[int]) -> None:
     from callsheet.frontends.export.numbers import integers
     from callsheet.frontends.export.rules import Grammar, Rule
     from callsheet.frontends.export.syntaxes import as_lark
@@ -272,7 +272,7 @@ def test_whole_numbers_are_all_that_their_bounds_hold(bounds: list[int]) -> None
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_matcher_agrees_with_llguidance(variant: str, matchers: Mapping[str, Matcher]) -> None:
+def test_matcher_agrees_with_llguidance(variant: str, matchers: Mapping[str, Matcher]) -> None:
     random, grammar = Random(variant), plan_grammar(TOOLS, VARIANTS[variant])
     sentences = Sentences(grammar, random)
     for _ in range(SENTENCES // 3):
@@ -313,7 +313,7 @@ def jumping() -> Matcher:
         ["S1: {a}v1", 'S2: ?IF (IS_EMPTY($v1)) THEN @replan ("no $v1")', "S3: @respond ($v1)"],
     ],
 )
-def test_jumps_lead_over_steps_to_one_of_two_ways_or_back(lines: list[str], jumping: Matcher) -> None:
+def test_jumps_skip_steps_to_branch_or_go_back(lines: list[str], jumping: Matcher) -> None:
     text = lean(*lines).format(**dict(zip("abc", READS, strict=True)))
     assert jumping.refused_at(text) is None
     plan = parse(text).plan
@@ -337,15 +337,15 @@ def test_jumps_lead_over_steps_to_one_of_two_ways_or_back(lines: list[str], jump
     }.items(),
     ids=lambda case: case[0] if isinstance(case, tuple) else str(case),
 )
-def test_jumps_elsewhere_and_what_not_every_way_sets_are_refused(
+def test_other_jumps_and_conditionally_set_variables_are_refused(
     lines: tuple[str, list[str]], jumping: Matcher
 ) -> None:
     numbered = [f"S{number}: {line}" for number, line in enumerate(["{a}v1", *lines[1]], 1)]
     assert not jumping.takes(lean(*numbered).format(**dict(zip("abc", READS, strict=True))))
 
 
-def test_no_sentence_with_jumps_reads_what_not_every_way_to_it_sets() -> None:
-    """Apart from results of calls under a condition, which are null where it does not hold."""
+def test_sentences_with_jumps_read_only_variables_set_on_every_path() -> None:
+    """Except results of conditional calls, which are null if the condition does not hold."""
     options = replace(VARIANTS["jumps"], max_steps=7, operations=frozenset())
     sentences = Sentences(plan_grammar(TOOLS, options), Random("jumps"))
     jumped = 0
@@ -360,7 +360,7 @@ def test_no_sentence_with_jumps_reads_what_not_every_way_to_it_sets() -> None:
     assert jumped > SENTENCES / 4
 
 
-def test_jumps_are_said_where_they_are_wished_for_alone() -> None:
+def test_jumps_are_included_only_on_request() -> None:
     assert "goto" not in plan_lark([READ], ExportOptions()).lower()
     assert "replan" not in plan_lark([READ], ExportOptions(jumps=True)).lower()
 
@@ -368,14 +368,14 @@ def test_jumps_are_said_where_they_are_wished_for_alone() -> None:
 # ---------------------------------------------------------------- what holds the tables together
 
 
-def test_exports_know_every_operation_and_the_arguments_that_it_has() -> None:
+def test_exports_list_every_operation_with_arguments() -> None:
     assert set(SHAPES) == set(KNOWN) == MODEL_OPERATIONS | AGENT_OPERATIONS
     for name, shape in SHAPES.items():
         assert {argument for argument, _ in shape.named} <= set(KNOWN[name].names)
         assert {argument for argument, must in shape.named if must} >= set(KNOWN[name].required)
 
 
-def test_no_alphanumeric_character_may_follow_a_reference() -> None:
+def test_no_alphanumeric_character_may_follow_reference() -> None:
     from callsheet.frontends.export.scope import _AFTER
 
     assert isinstance(_AFTER, Chars)
@@ -384,8 +384,8 @@ def test_no_alphanumeric_character_may_follow_a_reference() -> None:
     assert not any(char.isalnum() for char in every)
 
 
-def test_a_rule_uses_only_rules_that_stand_before_it_and_a_token_only_tokens() -> None:
-    """So what a grammar says is finite, and a lexer may read each token by itself."""
+def test_rules_use_only_earlier_rules_and_tokens_only_tokens() -> None:
+    """Therefore the language is finite, and a lexer may read each token by itself."""
     grammar = plan_grammar(TOOLS, VARIANTS["all constructs"])
     used = {
         name: set(re.findall(r"Use\(name='([^']*)'\)", repr(node))) for name, node in grammar.nodes.items()
@@ -395,7 +395,7 @@ def test_a_rule_uses_only_rules_that_stand_before_it_and_a_token_only_tokens() -
     assert all(used[name] <= grammar.tokens for name in grammar.tokens & used.keys())
 
 
-def test_a_grammar_grows_with_the_square_of_the_optional_arguments_at_most() -> None:
+def test_grammar_size_is_at_most_quadratic_in_optional_arguments() -> None:
     def size(count: int) -> int:
         fields = {f"field_{number:02}": {"type": "string"} for number in range(count)}
         return len(plan_lark([ToolShape("t", {"properties": fields})], ExportOptions(max_steps=3)))
@@ -421,7 +421,7 @@ def test_invalid_tools_or_options_raise_value_error(
         plan_lark(tools, options)
 
 
-def test_a_tool_that_cannot_be_called_yet_is_not_offered_yet() -> None:
+def test_tool_needing_unset_variable_is_not_offered() -> None:
     deep: dict[str, object] = {
         "type": "object",
         "required": ["in"],
@@ -436,7 +436,7 @@ def test_a_tool_that_cannot_be_called_yet_is_not_offered_yet() -> None:
     assert not matcher.takes(lean("S1: @t (x={}) > $v1", "S2: @respond ($v1)"))
 
 
-def test_rules_of_texts_are_shared_by_their_scope() -> None:
+def test_text_rules_are_shared_by_scope() -> None:
     rules = Rules(ExportOptions())
     assert rules.text(Scope(2)) == rules.text(Scope(2)) != rules.text(Scope(3))
 
@@ -448,8 +448,6 @@ def test_rules_of_texts_are_shared_by_their_scope() -> None:
         ((CourseStep(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
     ],
 )
-def test_a_course_that_no_plan_can_take_is_refused(
-    course: tuple[CourseStep, ...], least: int, why: str
-) -> None:
+def test_impossible_course_is_refused(course: tuple[CourseStep, ...], least: int, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         plan_grammar([READ], ExportOptions(course=course, min_results=least))

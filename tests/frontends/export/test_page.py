@@ -20,14 +20,14 @@ def block(language: str) -> str:
     return found[1]
 
 
-def test_the_example_prints_what_stands_below_it() -> None:
+def test_example_prints_documented_output() -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(block("python"), "docs/constrained.md", "exec"), {"__name__": "page"})
     assert printed.getvalue() == block("text")
 
 
-def test_the_plan_is_a_sentence_of_the_grammar() -> None:
+def test_plan_is_sentence_of_grammar() -> None:
     fields = {"path": {"type": "string"}, "limit": {"type": "integer"}}
     tool = ToolShape("read_file", {"type": "object", "properties": fields, "required": ["path"]})
     matcher = Matcher(plan_lark([tool], ExportOptions(operations=frozenset({"LLM_SUMMARIZE"}))))

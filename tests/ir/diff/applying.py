@@ -25,7 +25,7 @@ from callsheet.ir.diff import Change, Part, PlanDiff, StepDiff
 
 
 def applied(diff: PlanDiff) -> Plan:
-    """The old plan with all that the difference says done to it; groups are numbered anew by the caller."""
+    """The old plan with the difference applied; the caller numbers groups again."""
     rows = {d.new_index: d for d in diff.steps if not d.is_removed}
     new_ids = {d.old.id: d.new.id for d in reversed(diff.steps) if d.old is not None and d.new is not None}
     steps = tuple(_step(rows[place], new_ids) for place in range(len(rows)))

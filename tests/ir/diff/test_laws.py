@@ -17,7 +17,7 @@ from strategies import plans, steps
 slow = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 
 
-def grouped_anew(plan: Plan) -> Plan:
+def renumbered_groups(plan: Plan) -> Plan:
     """The plan with its groups numbered in the order of the text."""
     numbers: dict[int, int] = {}
     out: list[Step] = []
@@ -28,12 +28,12 @@ def grouped_anew(plan: Plan) -> Plan:
 
 
 def is_same(old: Plan, new: Plan) -> bool:
-    return plan_hash(grouped_anew(old)) == plan_hash(grouped_anew(new))
+    return plan_hash(renumbered_groups(old)) == plan_hash(renumbered_groups(new))
 
 
 @st.composite
 def edits(draw: st.DrawFn) -> tuple[Plan, Plan]:
-    """A plan and the same one after a few edits."""
+    """A plan and the same plan after a few edits."""
     old = draw(plans(max_steps=6))
     new = list(old.steps)
     for _ in range(draw(st.integers(0, 4))):
@@ -58,21 +58,21 @@ def edits(draw: st.DrawFn) -> tuple[Plan, Plan]:
 
 @given(plans(max_steps=6))
 @slow
-def test_a_plan_does_not_differ_from_itself(plan: Plan) -> None:
-    """diff(p, p) is empty, whatever p is."""
+def test_plan_does_not_differ_from_itself(plan: Plan) -> None:
+    """diff(p, p) is empty for every p."""
     assert diff_plans(plan, plan).is_same
 
 
 @given(st.tuples(plans(), plans()) | edits())
 @slow
-def test_the_difference_is_empty_only_for_equal_plans(pair: tuple[Plan, Plan]) -> None:
+def test_difference_is_empty_only_for_equal_plans(pair: tuple[Plan, Plan]) -> None:
     assert diff_plans(*pair).is_same == is_same(*pair)
 
 
 @given(st.tuples(plans(), plans()) | edits())
 @slow
-def test_applying_a_difference_to_the_old_plan_gives_the_new_plan(pair: tuple[Plan, Plan]) -> None:
-    """apply(diff(a, b), a) == b, up to the numbers of groups whose members are the same."""
+def test_applying_difference_to_old_plan_gives_new_plan(pair: tuple[Plan, Plan]) -> None:
+    """apply(diff(a, b), a) == b, up to the numbers of groups with the same members."""
     old, new = pair
     made = applied(diff_plans(old, new))
     without_groups = [replace(p, steps=tuple(replace(s, group=None) for s in p.steps)) for p in (made, new)]
@@ -81,7 +81,7 @@ def test_applying_a_difference_to_the_old_plan_gives_the_new_plan(pair: tuple[Pl
 
 @given(plans(max_steps=6), st.integers(0, 5))
 @slow
-def test_an_id_renamed_with_its_references_is_one_renaming(plan: Plan, place: int) -> None:
+def test_id_renamed_with_references_is_one_rename(plan: Plan, place: int) -> None:
     was = plan.steps[place % len(plan.steps)].id
 
     def follow(step: Step) -> Step:
@@ -100,7 +100,7 @@ def test_an_id_renamed_with_its_references_is_one_renaming(plan: Plan, place: in
 
 @given(edits())
 @slow
-def test_every_step_stands_in_it_once(pair: tuple[Plan, Plan]) -> None:
+def test_every_step_is_listed_once(pair: tuple[Plan, Plan]) -> None:
     old, new = pair
     diff = diff_plans(old, new)
     assert sorted(s.old_index for s in diff.steps if s.old_index is not None) == list(range(len(old.steps)))
@@ -119,8 +119,8 @@ def chain(count: int, shift: int = 0, salt: str = "") -> Plan:
 
 
 @pytest.mark.parametrize("kind", ["same", "edited", "shifted", "reversed", "nothing in common", "all alike"])
-def test_time_grows_about_as_the_plans_do(kind: str) -> None:
-    """Ten times the steps take less than forty times as long; the square would be a hundred."""
+def test_time_is_roughly_linear(kind: str) -> None:
+    """Ten times the steps take less than forty times as long; quadratic time would be a hundred."""
 
     def pair(count: int) -> tuple[Plan, Plan]:
         old = chain(count)

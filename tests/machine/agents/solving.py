@@ -27,26 +27,26 @@ PLAN = 'S1: @AGENT_SOLVE (goal="find it", tools=["read", "write", "keep"]) > $a\
 
 
 def agent(plan: str = PLAN, *, limits: Limits | None = None, inputs: dict[str, JSON] | None = None) -> Bench:
-    """A machine that has asked the first question of its agent."""
+    """A machine that has sent the first request of its agent."""
     return Bench(plan, facts=FACTS, limits=limits, inputs=inputs)
 
 
 def act(tool: str, **args: Any) -> dict[str, JSON]:
-    """The answer that asks for one call."""
+    """An answer that requests one call."""
     return {"thought": "so", "tool": tool, "args": args}
 
 
 def acts(*calls: dict[str, JSON]) -> dict[str, JSON]:
-    """The answer that asks for several calls."""
+    """An answer that requests several calls."""
     return {"calls": list(calls)}
 
 
 def done(value: JSON) -> dict[str, JSON]:
-    """The answer that ends."""
+    """An answer that ends the task."""
     return {"finish": value}
 
 
 def question(bench: Bench) -> AgentTurn:
-    """The question that is open."""
+    """The open request."""
     (found,) = [command for command in bench.waiting.values() if isinstance(command, AgentTurn)]
     return found

@@ -51,7 +51,7 @@ _MAY_BE_AN_AGENT = re.compile(r"@FAULTY \((.*?)\)(?= >| ON_FAIL|$)", re.MULTILIN
 
 
 def with_agents(text: str) -> str:
-    """The plan with agents where it calls a faulty tool, and rounds where it extracts."""
+    """The plan with agents instead of calls of a faulty tool, and rounds instead of extraction."""
     text = _MAY_BE_AN_AGENT.sub(r"@AGENT_SOLVE (\1, parallel=2, max_turns=6)", text)
     return text.replace("LLM_EXTRACT", "SELF_REFINE").replace('target="t"', "rounds=3")
 
@@ -60,7 +60,7 @@ plans = plan_texts().map(with_agents).filter(lambda text: "AGENT_SOLVE" in text 
 
 
 def answer(world: int, key: str) -> JSON:
-    """What the model of this world answers to the question of this key."""
+    """The answer of the model of this world to the request with this key."""
     dice = crc32(f"{world}?{key}".encode())
     kind, dice = dice % 10, dice // 10
     if kind < 3:
@@ -76,7 +76,7 @@ def answer(world: int, key: str) -> JSON:
 
 
 def responded(world: int, command: Awaited) -> Event:
-    """What comes of a command in this world."""
+    """The outcome of a command in this world."""
     if isinstance(command, AgentTurn):
         if crc32(f"{world}!{command.key}".encode()) % 12 == 0:
             return Failed(command.key, "the model is gone")
@@ -110,14 +110,14 @@ def simulated(text: str, world: int, schedule: int, limits: Limits = LIMITS) -> 
 
 
 def is_diverted(text: str, said: str) -> bool:
-    """Whether it is for an item of a FOREACH whose ON_FAIL leads away: those may or may not have started."""
+    """Whether it belongs to an item of a FOREACH with a diverting ON_FAIL: it may or may not have started."""
     step = plan_of(text).step(parse_key(said.partition(" ")[0]).step)
     return step is not None and step.foreach is not None and step.on_fail is not None
 
 
 @given(plans, SEEDS, SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: int, second: int) -> None:
+def test_arrival_order_changes_no_result(text: str, world: int, first: int, second: int) -> None:
     one, calls = simulated(text, world, first)
     other, other_calls = simulated(text, world, second)
     assert one == other
@@ -127,9 +127,7 @@ def test_the_order_of_arrival_changes_no_result(text: str, world: int, first: in
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_folded_from_any_prefix_of_its_events_a_run_goes_on_to_the_same_end(
-    text: str, world: int, schedule: int
-) -> None:
+def test_fold_of_any_prefix_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     for length in range(1, len(run.events) + 1):
@@ -145,9 +143,7 @@ def test_folded_from_any_prefix_of_its_events_a_run_goes_on_to_the_same_end(
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_restored_from_its_state_at_any_event_it_goes_on_command_for_command(
-    text: str, world: int, schedule: int
-) -> None:
+def test_restored_state_continues_with_same_commands(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     whole, waiting = machine_of(text), dict[str, Awaited]()
@@ -168,7 +164,7 @@ def test_restored_from_its_state_at_any_event_it_goes_on_command_for_command(
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=40, deadline=None)
-def test_restored_at_every_event_it_comes_to_the_same_end(text: str, world: int, schedule: int) -> None:
+def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, schedule: int) -> None:
     run = driven(machine_of(text), world, schedule)
     result = run.run(INPUTS)
     machine = machine_of(text)
@@ -191,7 +187,7 @@ tight = st.builds(
 
 @given(plans, SEEDS, SEEDS, tight)
 @settings(max_examples=150, deadline=None)
-def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Limits) -> None:
+def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits: Limits) -> None:
     run = driven(machine_of(text, limits), world, schedule)
     usage = run.run(INPUTS).usage
     calls = [c for _, c in run.launched if isinstance(c, CallTool | CallModel | AgentTurn)]
@@ -204,7 +200,7 @@ def test_no_limit_is_gone_over(text: str, world: int, schedule: int, limits: Lim
 
 @given(plans, SEEDS, SEEDS)
 @settings(max_examples=100, deadline=None)
-def test_what_starts_early_changes_nothing_about_agents(text: str, world: int, schedule: int) -> None:
+def test_early_starts_do_not_affect_agents(text: str, world: int, schedule: int) -> None:
     told: list[list[tuple[NoteKind, str, str]]] = []
     called: list[set[str]] = []
     results: list[Result] = []

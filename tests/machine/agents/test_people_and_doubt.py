@@ -27,7 +27,7 @@ from callsheet.machine.agents.conversation import CallOutcome
 
 
 class Guarded(Bench):
-    """An agent before whose writes a person is asked."""
+    """An agent whose writes need approval."""
 
     def __init__(self, plan: str = PLAN, approve: tuple[str, ...] = ("WRITE",)) -> None:
         self.notes = []
@@ -46,7 +46,7 @@ class Guarded(Bench):
         self.feed(Answered(key, self.ask(key).asked.digest, verdict, **more))  # type: ignore[arg-type]
 
 
-def test_a_call_of_an_agent_that_needs_a_yes_is_asked_about_with_its_arguments() -> None:
+def test_agent_call_needing_approval_is_asked_with_arguments() -> None:
     bench = Guarded()
     bench.ok("S1.0.1/t1", act("write", x=1))
     asked = bench.ask("S1.0.1/t1c1").asked
@@ -59,7 +59,7 @@ def test_a_call_of_an_agent_that_needs_a_yes_is_asked_about_with_its_arguments()
     assert isinstance(bench.waiting["S1.0.1/t2c1"], CallTool)
 
 
-def test_a_call_that_is_denied_is_told_to_the_model_counts_nothing_and_is_not_asked_about_again() -> None:
+def test_denied_call_is_reported_to_model_costs_nothing_and_is_not_asked_again() -> None:
     bench = Guarded()
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.answer("S1.0.1/t1c1", Verdict.DENY, by="Ada", note="not on Friday")
@@ -70,7 +70,7 @@ def test_a_call_that_is_denied_is_told_to_the_model_counts_nothing_and_is_not_as
     assert bench.keys == ["S1.0.1/t3"]
 
 
-def test_an_agent_that_needs_a_yes_is_asked_about_once() -> None:
+def test_agent_needing_approval_is_asked_once() -> None:
     bench = Guarded(approve=("AGENT_SOLVE",))
     bench.answer("S1.0.1")
     bench.ok("S1.0.1/t1", act("write", x=1))
@@ -78,7 +78,7 @@ def test_an_agent_that_needs_a_yes_is_asked_about_once() -> None:
     assert bench.keys == ["S1.0.1/t2"]
 
 
-def test_an_agent_may_ask_a_person_where_its_step_says_so() -> None:
+def test_agent_may_ask_person_if_step_allows() -> None:
     bench = Bench(
         'S1: @AGENT_SOLVE ("g", tools=["ask_human"]) > $a',
         facts={**FACTS, "ASK_HUMAN": ToolFacts(Effect.READ, ("prompt",))},
@@ -100,7 +100,7 @@ def writing(tool: str = "write", facts: dict[str, ToolFacts] | None = None) -> B
     return bench
 
 
-def test_a_call_in_doubt_stays_open_until_it_is_decided() -> None:
+def test_call_in_doubt_stays_open_until_decided() -> None:
     bench = writing()
     bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
     assert bench.machine.open_keys() == ("S1.0.1/t1c1",)
@@ -108,7 +108,7 @@ def test_a_call_in_doubt_stays_open_until_it_is_decided() -> None:
     assert question(bench).turns[0].seen[0].value == "paid"
 
 
-def test_a_call_that_was_decided_to_have_failed_is_not_made_again_by_the_model() -> None:
+def test_call_decided_as_failed_is_not_repeated_by_model() -> None:
     bench = writing()
     bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
     bench.decide("S1.0.1/t1c1", Decision.FAIL)
@@ -118,7 +118,7 @@ def test_a_call_that_was_decided_to_have_failed_is_not_made_again_by_the_model()
 
 
 @pytest.mark.parametrize("decision", [Decision.RETRY, Decision.SKIP])
-def test_a_call_in_doubt_may_be_made_again_or_skipped(decision: Decision) -> None:
+def test_call_in_doubt_may_be_retried_or_skipped(decision: Decision) -> None:
     bench = writing()
     bench.machine.feed(Doubted("S1.0.1/t1c1", "lost"))
     bench.decide("S1.0.1/t1c1", decision)
@@ -128,13 +128,13 @@ def test_a_call_in_doubt_may_be_made_again_or_skipped(decision: Decision) -> Non
     assert question(bench).turns[0].seen[0].value is None
 
 
-def test_a_policy_to_fail_is_what_the_model_sees() -> None:
+def test_fail_policy_is_reported_to_model() -> None:
     bench = writing("give_up")
     bench.feed(Doubted("S1.0.1/t1c1", "lost"))
     assert question(bench).turns[0].seen[0].outcome is CallOutcome.LOST
 
 
-def test_a_probe_looks_for_the_call_first() -> None:
+def test_probe_runs_first() -> None:
     bench = writing("pay", {"PAY": ToolFacts(Effect.PROBE, ("x",))})
     bench.feed(Doubted("S1.0.1/t1c1", "lost"))
     assert isinstance(bench.waiting["S1.0.1/t1c1"], Probe)
@@ -142,7 +142,7 @@ def test_a_probe_looks_for_the_call_first() -> None:
     assert question(bench).turns[0].seen[0].value == 7
 
 
-def test_the_same_keyed_call_after_a_lost_answer_is_another_delivery_of_it() -> None:
+def test_same_keyed_call_after_lost_answer_is_redelivery() -> None:
     bench = writing("pay")
     for turn in (1, 2):
         bench.feed(Failed(f"S1.0.1/t{turn}c1", "no answer", unsettled=True))
@@ -154,7 +154,7 @@ def test_the_same_keyed_call_after_a_lost_answer_is_another_delivery_of_it() -> 
     assert bench.keys == ["S1.0.1/t4"], "it has failed twice"
 
 
-def test_other_calls_of_a_turn_run_while_one_waits_for_approval() -> None:
+def test_other_calls_of_turn_run_while_one_waits_for_approval() -> None:
     bench = Guarded(
         'S1: @AGENT_SOLVE ("g", tools=["read", "keep"], parallel=2) > $a\nS2: @RESPOND ($a)', ("KEEP",)
     )

@@ -18,7 +18,7 @@ def refining(plan: str = PLAN, limits: Limits | None = None) -> Bench:
     return agent(plan, inputs=dict(GIVEN), limits=limits)
 
 
-def test_each_round_receives_the_answer_of_the_previous_round() -> None:
+def test_each_round_receives_answer_of_previous_round() -> None:
     bench = refining()
     for number, text in ((1, "a text"), (2, "one"), (3, "two")):
         key = f"S1.0.1/t{number}"
@@ -31,7 +31,7 @@ def test_each_round_receives_the_answer_of_the_previous_round() -> None:
 
 
 @pytest.mark.parametrize(("tool", "about"), [("AGENT_CRITIQUE", "criteria"), ("CONSENSUS", "topic")])
-def test_a_critique_and_a_consensus_are_held_against_their_texts_in_each_round(tool: str, about: str) -> None:
+def test_critique_and_consensus_are_compared_with_texts_each_round(tool: str, about: str) -> None:
     bench = refining(f'S1: @{tool} ($t, $more, {about}="x", rounds=3) > $a\nS2: @RESPOND ($a)')
     texts, args = ["a text", "facts"], {about: "x"}
     for number, told in ((1, {}), (2, {"earlier": "one"}), (3, {"earlier": "two"})):
@@ -42,7 +42,7 @@ def test_a_critique_and_a_consensus_are_held_against_their_texts_in_each_round(t
     assert bench.result.usage.model_calls == 3
 
 
-def test_a_round_that_fails_is_asked_again_and_those_before_stand() -> None:
+def test_failed_round_is_repeated_and_earlier_rounds_are_kept() -> None:
     bench = refining()
     bench.ok("S1.0.1/t1", "one")
     bench.fail("S1.0.1/t2")
@@ -53,14 +53,14 @@ def test_a_round_that_fails_is_asked_again_and_those_before_stand() -> None:
 
 
 @pytest.mark.parametrize("rounds", ["", ", rounds=1", ', rounds="x"', ", rounds=21"])
-def test_one_round_or_an_invalid_number_of_rounds_is_a_single_operation(rounds: str) -> None:
+def test_one_round_or_invalid_number_of_rounds_is_single_operation(rounds: str) -> None:
     bench = refining(f'S1: @SELF_REFINE ($t, goal="brief"{rounds}) > $a')
     assert bench.keys == ["S1.0.1"]
     bench.ok("S1.0.1", "one")
     assert bench.result.response == "one"
 
 
-def test_items_of_a_loop_are_refined_side_by_side() -> None:
+def test_loop_items_are_refined_concurrently() -> None:
     bench = refining('S1: ?FOREACH ($i IN ["a", "b"]) THEN @SELF_REFINE ($i, rounds=2) > $a')
     assert bench.keys == ["S1.0.1/t1", "S1.1.1/t1"]
     bench.ok("S1.1.1/t1", "b1")
@@ -70,7 +70,7 @@ def test_items_of_a_loop_are_refined_side_by_side() -> None:
     assert bench.result.variables["a"] == ["a2", "b2"]
 
 
-def test_a_limit_on_model_calls_counts_rounds() -> None:
+def test_limit_on_model_calls_counts_rounds() -> None:
     bench = refining(limits=Limits(max_model_calls=2))
     bench.ok("S1.0.1/t1", "one")
     bench.ok("S1.0.1/t2", "two")

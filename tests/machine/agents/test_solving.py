@@ -12,7 +12,7 @@ from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Tur
 from callsheet.machine.notes import NoteKind
 
 
-def test_each_turn_is_a_command_and_the_answer_leads_to_the_call() -> None:
+def test_turns_are_commands_and_answer_leads_to_call() -> None:
     bench = agent()
     assert bench.keys == ["S1.0.1/t1"]
     asked = question(bench)
@@ -30,12 +30,12 @@ def test_each_turn_is_a_command_and_the_answer_leads_to_the_call() -> None:
     assert bench.result.response == '{"n":3}'
 
 
-def test_without_a_loop_among_the_facts_the_agent_is_carried_out_as_a_whole() -> None:
+def test_agent_without_loop_fact_is_executed_as_whole() -> None:
     bench = Bench('S1: @AGENT_SOLVE ("g", max_turns=3) > $a')
     assert bench.waiting == {"S1.0.1": RunAgent("S1.0.1", "S1", "AGENT_SOLVE", ["g"], {"max_turns": 3})}
 
 
-def test_an_answer_may_be_the_text_of_an_action() -> None:
+def test_answer_may_be_action_text() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", ' {"tool": "@Read", "args": "{\\"x\\": 2}"} ')
     assert bench.args == [{"x": 2}]
@@ -56,7 +56,7 @@ def test_an_answer_may_be_the_text_of_an_action() -> None:
         {"calls": []},
     ],
 )
-def test_an_answer_that_is_no_action_is_told_back_once_and_counts_as_a_turn(answer: JSON) -> None:
+def test_invalid_action_is_reported_once_and_counts_as_turn(answer: JSON) -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", answer)
     assert bench.keys == ["S1.0.1/t2"]
@@ -68,7 +68,7 @@ def test_an_answer_that_is_no_action_is_told_back_once_and_counts_as_a_turn(answ
     assert "the model's answer is no action, twice" in bench.result.response
 
 
-def test_an_action_between_two_answers_that_are_none_forgives_the_first() -> None:
+def test_valid_action_resets_invalid_answer_count() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", "hm")
     bench.ok("S1.0.1/t2", act("read"))
@@ -78,7 +78,7 @@ def test_an_action_between_two_answers_that_are_none_forgives_the_first() -> Non
 
 
 @pytest.mark.parametrize("tool", ["delete_all", "pay", "look", "agent_solve"])
-def test_a_tool_that_the_step_does_not_name_is_never_called(tool: str) -> None:
+def test_unnamed_tool_is_never_called(tool: str) -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act(tool, x=1))
     assert bench.keys == ["S1.0.1/t2"]
@@ -88,11 +88,11 @@ def test_a_tool_that_the_step_does_not_name_is_never_called(tool: str) -> None:
     assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2}
 
 
-def test_a_step_that_names_no_tools_has_those_of_the_loop() -> None:
+def test_step_without_tools_gets_loop_tools() -> None:
     assert question(agent('S1: @AGENT_SOLVE ("g") > $a')).allowed.tools == ("READ", "LOOK")
 
 
-def test_where_the_tools_of_the_loop_are_the_most_a_step_cannot_name_others() -> None:
+def test_step_cannot_add_tools_to_loop_maximum() -> None:
     facts = {**FACTS, "AGENT_SOLVE": FACTS["AGENT_SOLVE"]._replace(loop=Loop(("READ",), is_most=True))}
     bench = Bench('S1: @AGENT_SOLVE ("g", tools=["read", "write"]) > $a', facts=facts)
     assert question(bench).allowed.tools == ("READ",)
@@ -104,7 +104,7 @@ def test_data_cannot_name_tools() -> None:
     assert "stand in the plan" in question(bench).allowed.fault
 
 
-def test_the_last_turn_makes_no_call() -> None:
+def test_last_turn_makes_no_call() -> None:
     bench = agent('S1: @AGENT_SOLVE ("g", max_turns=2, tools=["write"]) > $a')
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.ok("S1.0.1/t1c1", 1)
@@ -113,7 +113,7 @@ def test_the_last_turn_makes_no_call() -> None:
     assert bench.machine.usage().calls_by_tool == {"AGENT_SOLVE": 2, "WRITE": 1}
 
 
-def test_a_failed_call_is_what_the_model_sees_and_the_step_goes_on() -> None:
+def test_failed_call_is_reported_to_model_and_step_continues() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.fail("S1.0.1/t1c1", "not there")
@@ -121,7 +121,7 @@ def test_a_failed_call_is_what_the_model_sees_and_the_step_goes_on() -> None:
     assert (seen.outcome, seen.value) == (CallOutcome.FAILED, "not there")
 
 
-def test_the_same_call_is_not_made_again_while_nothing_has_changed() -> None:
+def test_same_call_is_not_repeated_without_change() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.ok("S1.0.1/t1c1", 5)
@@ -134,7 +134,7 @@ def test_the_same_call_is_not_made_again_while_nothing_has_changed() -> None:
     assert bench.keys == ["S1.0.1/t4c1"]
 
 
-def test_the_same_write_is_not_made_twice_in_a_row() -> None:
+def test_same_write_is_not_made_twice_in_a_row() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.ok("S1.0.1/t1c1", 5)
@@ -142,7 +142,7 @@ def test_the_same_write_is_not_made_twice_in_a_row() -> None:
     assert bench.keys == ["S1.0.1/t3"]
 
 
-def test_a_call_that_failed_is_made_once_more() -> None:
+def test_failed_call_may_be_repeated_once() -> None:
     bench = agent()
     for turn, key in ((1, "S1.0.1/t1c1"), (2, "S1.0.1/t2c1")):
         bench.ok(f"S1.0.1/t{turn}", act("read", x=1))
@@ -152,7 +152,7 @@ def test_a_call_that_failed_is_made_once_more() -> None:
     assert "has failed 2 times" in str(question(bench).turns[2].seen[0].value)
 
 
-def test_calls_of_one_turn_go_side_by_side_where_they_may() -> None:
+def test_calls_of_turn_are_concurrent_where_allowed() -> None:
     plan = 'S1: @AGENT_SOLVE ("g", tools=["read", "write", "keep"], parallel=3) > $a'
     bench = agent(plan)
     bench.ok("S1.0.1/t1", acts(act("read", x=1), act("keep", x=2), act("read", x=3)))
@@ -168,13 +168,13 @@ def test_calls_of_one_turn_go_side_by_side_where_they_may() -> None:
     assert bench.keys == ["S1.0.1/t2c3"]
 
 
-def test_a_turn_with_too_many_calls_is_refused() -> None:
+def test_turn_with_too_many_calls_is_refused() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", acts(act("read", x=1), act("read", x=2)))
     assert "in one turn there may be 1" in question(bench).turns[0].fault
 
 
-def test_an_agent_makes_no_more_calls_than_its_step_allows() -> None:
+def test_agent_makes_no_more_calls_than_its_step_allows() -> None:
     bench = agent('S1: @AGENT_SOLVE ("g", max_calls=1) > $a')
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.ok("S1.0.1/t1c1")
@@ -185,7 +185,7 @@ def test_an_agent_makes_no_more_calls_than_its_step_allows() -> None:
 @pytest.mark.parametrize(
     "arguments", ["max_turns=0", "max_turns=101", 'max_turns="many"', "parallel=17", "max_calls=-1"]
 )
-def test_an_allowance_that_is_none_is_a_fault_of_the_question(arguments: str) -> None:
+def test_invalid_allowance_is_error_of_request(arguments: str) -> None:
     fault = question(agent(f'S1: @AGENT_SOLVE ("g", {arguments}) > $a')).allowed.fault
     assert fault.startswith(arguments.partition("=")[0])
 
@@ -193,7 +193,7 @@ def test_an_allowance_that_is_none_is_a_fault_of_the_question(arguments: str) ->
 # ---------------------------------------------------------------- failures and limits
 
 
-def test_a_question_that_fails_is_asked_again_in_its_turn_and_no_call_is_repeated() -> None:
+def test_failed_request_is_repeated_in_turn_without_repeating_calls() -> None:
     bench = agent('S1: @AGENT_SOLVE ("g", tools=["write"]) > $a ON_FAIL @RETRY(1, delay=2)')
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.ok("S1.0.1/t1c1", "paid")
@@ -206,7 +206,7 @@ def test_a_question_that_fails_is_asked_again_in_its_turn_and_no_call_is_repeate
     assert bench.keys == ["S1.0.2/t2c1"]
 
 
-def test_a_model_that_fails_is_a_failure_of_the_step() -> None:
+def test_model_failure_fails_step() -> None:
     bench = agent(
         'S1: @AGENT_SOLVE ("g") > $a ON_FAIL GOTO S3\nS2: @RESPOND ("no")\nS3: @RESPOND ("failed: $a")'
     )
@@ -216,7 +216,7 @@ def test_a_model_that_fails_is_a_failure_of_the_step() -> None:
     assert bench.result.response == "failed: the model is gone"
 
 
-def test_with_two_calls_left_an_agent_never_makes_a_third() -> None:
+def test_agent_with_two_calls_left_makes_no_third() -> None:
     bench = agent(limits=Limits(max_calls=2))
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.ok("S1.0.1/t1c1")
@@ -226,7 +226,7 @@ def test_with_two_calls_left_an_agent_never_makes_a_third() -> None:
     assert bench.result.usage.calls == 2
 
 
-def test_a_cap_on_a_tool_holds_within_an_agent() -> None:
+def test_tool_cap_applies_within_agent() -> None:
     bench = agent(limits=Limits(max_calls_by_tool={"write": 1}))
     bench.ok("S1.0.1/t1", act("write", x=1))
     bench.ok("S1.0.1/t1c1")
@@ -235,7 +235,7 @@ def test_a_cap_on_a_tool_holds_within_an_agent() -> None:
     assert bench.result.refusal.tool == "WRITE"
 
 
-def test_every_question_counts_against_the_limit_of_model_calls() -> None:
+def test_requests_count_against_model_call_limit() -> None:
     bench = agent(limits=Limits(max_model_calls=1))
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.ok("S1.0.1/t1c1")
@@ -243,7 +243,7 @@ def test_every_question_counts_against_the_limit_of_model_calls() -> None:
     assert bench.result.refusal.budget == "max_model_calls"
 
 
-def test_calls_under_way_are_waited_for_when_the_next_one_is_refused() -> None:
+def test_calls_in_flight_are_awaited_when_next_is_refused() -> None:
     bench = agent('S1: @AGENT_SOLVE ("g", parallel=3) > $a', limits=Limits(max_calls=3))
     bench.ok("S1.0.1/t1", acts(act("read", x=1), act("read", x=2), act("read", x=3)))
     assert bench.keys == ["S1.0.1/t1c1", "S1.0.1/t1c2"]
@@ -253,7 +253,7 @@ def test_calls_under_way_are_waited_for_when_the_next_one_is_refused() -> None:
     assert bench.result.refusal is not None
 
 
-def test_cancelling_ends_an_agent_between_two_calls() -> None:
+def test_cancelling_ends_agent_between_calls() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("read", x=1))
     bench.cancel()
@@ -264,7 +264,7 @@ def test_cancelling_ends_an_agent_between_two_calls() -> None:
 # ---------------------------------------------------------------- in loops and groups
 
 
-def test_agents_of_a_loop_work_one_after_another() -> None:
+def test_loop_agents_run_sequentially() -> None:
     bench = agent("S1: ?FOREACH $i IN $l THEN @AGENT_SOLVE ($i) > $a", inputs={"l": ["x", "y"]})
     assert bench.keys == ["S1.0.1/t1"]
     bench.ok("S1.0.1/t1", done(1))
@@ -274,7 +274,7 @@ def test_agents_of_a_loop_work_one_after_another() -> None:
     assert bench.result.variables["a"] == [1, 2]
 
 
-def test_agents_of_a_group_work_side_by_side() -> None:
+def test_group_agents_run_concurrently() -> None:
     bench = agent(
         '@PARALLEL {\n  S1: @AGENT_SOLVE ("a") > $a\n  S2: @AGENT_SOLVE ("b") > $b\n}\nS3: @RESPOND ("$a$b")'
     )
@@ -286,7 +286,7 @@ def test_agents_of_a_group_work_side_by_side() -> None:
     assert bench.result.response == "AB"
 
 
-def test_the_story_tells_each_turn() -> None:
+def test_notes_describe_each_turn() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("read", x="a b"))
     bench.ok("S1.0.1/t1c1")
@@ -295,7 +295,7 @@ def test_the_story_tells_each_turn() -> None:
     assert told == ["turn 1: calls READ (x=a b)", "turn 2: is done"]
 
 
-def test_an_event_of_a_turn_that_is_over_changes_nothing() -> None:
+def test_event_of_past_turn_changes_nothing() -> None:
     bench = agent()
     bench.ok("S1.0.1/t1", act("read", x=1))
     assert bench.ok("S1.0.1/t1", done(0)) == []
@@ -303,7 +303,7 @@ def test_an_event_of_a_turn_that_is_over_changes_nothing() -> None:
     assert isinstance(question(agent()), AgentTurn)
 
 
-def test_what_goes_turn_by_turn_starts_in_its_turn() -> None:
+def test_refinements_and_agents_do_not_start_early() -> None:
     plan = "S1: @WRITE (1)\nS2: @SELF_REFINE (1, rounds=2) > $a\nS3: @AGENT_SOLVE (2)\nS4: @READ (2)"
     bench = agent(plan, limits=Limits(schedule="auto"))
     assert bench.keys == ["S1.0.1"]

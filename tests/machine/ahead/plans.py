@@ -6,15 +6,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import strategies as st
-from tests.plans import INPUTS, LIMITS, duration, outcome, plan_of
+from tests.plans import INPUTS, LIMITS, plan_of, simulation_of
 
 from callsheet.ir import Effect
 from callsheet.machine import (
     CallModel,
     CallTool,
-    Command,
     Event,
-    Finish,
     Limits,
     Machine,
     Result,
@@ -24,7 +22,6 @@ from callsheet.machine import (
 )
 from callsheet.machine.limits import AUTO
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.runtime.simulated import Simulation
 
 FACTS = {
     "READ": ToolFacts(Effect.READ, ("x", "y")),
@@ -76,7 +73,7 @@ def _step(draw: st.DrawFn, last: int) -> str:
 
 @st.composite
 def busy_plans(draw: st.DrawFn) -> str:
-    """The text of a plan most of whose steps only read, with some that write, jump, or stand in groups."""
+    """The text of a plan with mostly reading steps, and some that write, jump, or are in groups."""
     sizes = draw(st.lists(st.sampled_from([1, 1, 1, 1, 1, 2, 3]), min_size=2, max_size=10))
     last, number = sum(sizes) + 1, 0
     lines: list[str] = []
@@ -90,7 +87,7 @@ def busy_plans(draw: st.DrawFn) -> str:
 
 
 class Ran(NamedTuple):
-    """What came of a run: its result, its calls as they left, the story of its steps, its seconds."""
+    """The result of a run, its calls in order of departure, its notes, and its seconds."""
 
     result: Result
     calls: list[CallTool | CallModel | RunAgent]
@@ -100,7 +97,7 @@ class Ran(NamedTuple):
 
     @property
     def writes(self) -> list[tuple[str, str, str]]:
-        """The calls that may write, in the order in which they left."""
+        """The calls that may write, in order of departure."""
         return [
             (call.key, call.tool, repr(call))
             for call in self.calls
@@ -116,18 +113,8 @@ _TOLD_AS_THEY_COME = frozenset({NoteKind.EARLY, NoteKind.FAILED, NoteKind.RETRYI
 
 
 def machine_of(text: str, limits: Limits, notes: list[Note] | None = None) -> Machine:
-    """A machine that is about to run a plan."""
+    """A machine that is ready to run a plan."""
     return Machine(compile_plan(plan_of(text), FACTS), limits, None if notes is None else notes.append)
-
-
-def simulation_of(machine: Machine, world: int, schedule: int) -> Simulation:
-    """A run in virtual time whose outcomes and durations depend on the keys of the calls alone."""
-
-    def respond(command: Command) -> tuple[float, Event]:
-        assert not isinstance(command, Finish)
-        return duration(schedule, command.key), outcome(world, command)
-
-    return Simulation(machine, respond)
 
 
 def ran(text: str, world: int, schedule: int, limits: Limits) -> Ran:

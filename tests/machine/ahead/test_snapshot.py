@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.machine.ahead.plans import AHEAD, FACTS, busy_plans, machine_of, simulation_of
+from tests.machine.ahead.plans import AHEAD, FACTS, busy_plans, machine_of
 from tests.machine.driving import Bench
-from tests.plans import INPUTS
+from tests.plans import INPUTS, simulation_of
 
 from callsheet.machine import Awaited, Cut, Finish, Machine, Spent, Succeeded
 from callsheet.machine.snapshots import state_from_json, state_to_json
@@ -19,7 +19,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def through_json(machine: Machine) -> Machine | None:
-    """The machine made anew of its state as JSON text; None where it cannot be said now."""
+    """The machine restored from its state as JSON text; None if it has no state at this point."""
     state = machine.state()
     data = None if state is None else state_to_json(state)
     if state is None or data is None:
@@ -29,9 +29,7 @@ def through_json(machine: Machine) -> Machine | None:
 
 @given(busy_plans(), SEEDS, SEEDS, st.sampled_from([2, 6]))
 @settings(max_examples=100, deadline=None)
-def test_restored_at_any_event_it_says_command_for_command_the_same(
-    text: str, world: int, schedule: int, most: int
-) -> None:
+def test_restored_state_continues_with_same_commands(text: str, world: int, schedule: int, most: int) -> None:
     limits = replace(AHEAD, max_concurrency=most)
     run = simulation_of(machine_of(text, limits), world, schedule)
     result = run.run(INPUTS)
@@ -56,7 +54,7 @@ def bench() -> Bench:
     return Bench("S1: @WRITE (1)\nS2: @PURE (2) > $a\nS3: @PURE ($a)", limits=AHEAD, facts=FACTS)
 
 
-def test_an_outcome_that_waits_outlives_it_with_what_it_has_spent() -> None:
+def test_pending_outcome_survives_snapshot_with_usage() -> None:
     run = bench()
     run.feed(Succeeded("S2.0.1", "two", (), Spent(1, 2, 0.5)))
     restored: Any = through_json(run.machine)
@@ -68,7 +66,7 @@ def test_an_outcome_that_waits_outlives_it_with_what_it_has_spent() -> None:
     assert (restored.variables(), restored.usage().tokens) == ({"a": "two"}, 3)
 
 
-def test_an_outcome_with_remarks_has_to_have_its_turn_first() -> None:
+def test_outcome_with_remarks_waits_for_its_turn() -> None:
     run = bench()
     run.feed(Succeeded("S2.0.1", "two", (Cut("the page", 1, 2, "bytes"),)))
     assert through_json(run.machine) is None

@@ -31,7 +31,7 @@ def bench(*steps: str, limits: Limits = EARLY) -> Bench:
     return Bench("\n".join(steps), limits=limits, facts=FACTS)
 
 
-def test_independent_reads_start_with_the_first_step() -> None:
+def test_independent_reads_start_with_first_step() -> None:
     run = bench("S1: @READ (1) > $a", "S2: @READ (2) > $b", "S3: @READ ($a) > $c", "S4: @READ ($b) > $d")
     assert run.keys == ["S1.0.1", "S2.0.1"]
     run.ok("S2.0.1", "two")
@@ -40,7 +40,7 @@ def test_independent_reads_start_with_the_first_step() -> None:
     assert run.machine.variables() == {}
 
 
-def test_writes_start_in_their_turn_and_reads_wait_for_them() -> None:
+def test_writes_start_in_order_and_reads_wait_for_them() -> None:
     run = bench(
         "S1: @READ (1)", "S2: @WRITE (2)", "S3: @READ (3)", "S4: @PURE (4)", "S5: @LLM_EXTRACT (5, target=1)"
     )
@@ -56,12 +56,12 @@ def test_writes_start_in_their_turn_and_reads_wait_for_them() -> None:
     ["?IF ($a == 1) THEN GOTO S3", '?IF ($a == 1) THEN @RESPOND ("x")', '?IF ($a == 1) THEN TERMINATE ("x")',
      "@READ ($a) ON_FAIL GOTO S3", '?IF ($a == 1) THEN RE-PLAN ("x")'],
 )  # fmt: skip
-def test_no_step_starts_before_a_possible_jump(control: str) -> None:
+def test_no_step_starts_before_possible_jump(control: str) -> None:
     run = bench("S1: @READ (1) > $a", f"S2: {control}", "S3: @PURE (3)")
     assert run.keys == ["S1.0.1"]
 
 
-def test_a_condition_that_is_settled_stands_in_the_way_of_nothing() -> None:
+def test_settled_condition_blocks_nothing() -> None:
     run = bench(
         "S1: @READ (1) > $a",
         '?IF ($n == 2) THEN @RESPOND ("x")',
@@ -71,7 +71,7 @@ def test_a_condition_that_is_settled_stands_in_the_way_of_nothing() -> None:
     assert run.keys == ["S1.0.1", "S4.0.1"]
 
 
-def test_a_setter_that_is_sure_to_be_skipped_hands_on_what_was_there_before() -> None:
+def test_certainly_skipped_setter_keeps_earlier_value() -> None:
     run = bench(
         "S1: @WRITE (1)", "S2: @PURE (2) > $a", "S3: ?IF ($n == 2) THEN @PURE (3) > $a", "S4: @PURE ($a)"
     )
@@ -80,16 +80,14 @@ def test_a_setter_that_is_sure_to_be_skipped_hands_on_what_was_there_before() ->
     assert run.args[-1] == {"x": "two"}
 
 
-def test_a_step_that_has_succeeded_leads_nowhere_else() -> None:
+def test_succeeded_step_does_not_take_failure_branch() -> None:
     run = bench("S1: @WRITE (1)", "S2: @PURE (2) ON_FAIL GOTO S1", "S3: @PURE (3)")
     assert run.keys == ["S1.0.1", "S2.0.1"]
     run.ok("S2.0.1")
     assert run.keys == ["S1.0.1", "S3.0.1"]
 
 
-def test_a_step_with_an_at_sign_in_its_id_leaves_early_on_every_visit_under_the_key_that_is_asked_for() -> (
-    None
-):
+def test_step_id_with_at_sign_starts_early_under_requested_key() -> None:
     plan = Plan((Step("S1", Call("WRITE")), Step("a@3", Call("PURE")), Step("S3", Goto("S1"))))
     machine = Machine(compile_plan(plan, FACTS), EARLY)
     machine.feed(Started({}))
@@ -102,7 +100,7 @@ def test_a_step_with_an_at_sign_in_its_id_leaves_early_on_every_visit_under_the_
     assert machine.feed(Succeeded("S1@2.0.1", None)) == []  # the call of `a@3` is under way already
 
 
-def test_a_failure_acts_in_its_turn() -> None:
+def test_failure_acts_in_order() -> None:
     run = bench(
         "S1: @WRITE (1)", "S2: @PURE (2) > $a ON_FAIL @RETRY(1, delay=3)", "S3: @PURE ($a)", "S4: @PURE (4)"
     )
@@ -116,7 +114,7 @@ def test_a_failure_acts_in_its_turn() -> None:
     assert run.args[-1] == {"x": "now"}
 
 
-def test_a_loop_leaves_early_with_its_window() -> None:
+def test_loop_starts_early_with_window() -> None:
     run = bench(
         "S1: @WRITE (1)",
         "S2: ?FOREACH ($i IN [1, 2, 3]) THEN @PURE ($i) > $all",
@@ -131,7 +129,7 @@ def test_a_loop_leaves_early_with_its_window() -> None:
     assert run.args[-1] == {"x": ["a", "b", "c"]}
 
 
-def test_a_loop_with_more_items_than_it_may_have_does_not_leave_early() -> None:
+def test_loop_over_item_limit_does_not_start_early() -> None:
     for most, keys in ((3, ["S1.0.1", "S2.0.1", "S2.1.1", "S2.2.1"]), (2, ["S1.0.1"])):
         run = bench(
             "S1: @WRITE (1)",
@@ -141,7 +139,7 @@ def test_a_loop_with_more_items_than_it_may_have_does_not_leave_early() -> None:
         assert run.keys == keys
 
 
-def test_members_of_a_group_leave_early_and_see_what_stood_before_it() -> None:
+def test_group_members_start_early_and_see_variables_before_group() -> None:
     run = bench(
         "S1: @WRITE (1)", "@PARALLEL {", "S2: @PURE (2) > $a", "S3: @PURE ($a) > $b", "}", "S4: @PURE ($a)"
     )
@@ -151,7 +149,7 @@ def test_members_of_a_group_leave_early_and_see_what_stood_before_it() -> None:
     assert run.args[-1] == {"x": "two"}
 
 
-def test_at_most_so_many_steps_are_under_way() -> None:
+def test_number_of_steps_in_flight_is_limited() -> None:
     steps = [f"S{n}: @READ ({n})" for n in range(1, 8)]
     run = bench(*steps, limits=replace(EARLY, max_concurrency=3))
     assert run.keys == ["S1.0.1", "S2.0.1", "S3.0.1"]
@@ -159,7 +157,7 @@ def test_at_most_so_many_steps_are_under_way() -> None:
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]
 
 
-def test_early_calls_respect_the_concurrency_limit_of_a_tool() -> None:
+def test_early_calls_respect_concurrency_limit_of_tool() -> None:
     limits = replace(EARLY, max_concurrency_by_tool={"read": 2})
     run = bench("S1: @READ (1)", "S2: @READ (2)", "S3: @READ (3)", "S4: @PURE (4)", limits=limits)
     assert run.keys == ["S1.0.1", "S2.0.1", "S4.0.1"]
@@ -167,7 +165,7 @@ def test_early_calls_respect_the_concurrency_limit_of_a_tool() -> None:
     assert "S3.0.1" in run.keys
 
 
-def test_calls_that_need_a_yes_leave_in_their_turn() -> None:
+def test_calls_needing_approval_start_in_order() -> None:
     program = compile_plan(
         Bench("S1: @READ (1)\nS2: @PURE (2)\nS3: @READ (3)\nS4: @PURE (4)").machine.program.plan, FACTS
     )
@@ -175,7 +173,7 @@ def test_calls_that_need_a_yes_leave_in_their_turn() -> None:
     assert keys_of(commands) == ["S1.0.1"]
 
 
-def test_no_call_leaves_early_that_a_limit_would_leave_no_room_for() -> None:
+def test_early_calls_leave_room_for_limits() -> None:
     steps = ("S1: @WRITE (1) ON_FAIL @RETRY(3)", "S2: @PURE (2)", "S3: @PURE (3)")
     assert bench(*steps, limits=replace(EARLY, max_calls=5)).keys == ["S1.0.1"]
     assert bench(*steps, limits=replace(EARLY, max_calls=6)).keys == ["S1.0.1", "S2.0.1"]
@@ -197,7 +195,7 @@ def test_wasted_early_calls_are_counted() -> None:
     assert "2 of them early · 2 of these for nothing" in usage.describe()
 
 
-def test_a_run_that_goes_on_sequentially_keeps_what_has_left() -> None:
+def test_switching_to_sequential_keeps_early_calls() -> None:
     run = bench(
         "S1: @WRITE (1)", "S2: @PURE (2) > $a", "S3: @PURE (3)", limits=replace(EARLY, max_concurrency=2)
     )
@@ -212,27 +210,27 @@ def test_a_run_that_goes_on_sequentially_keeps_what_has_left() -> None:
     assert run.result.usage.early == 1
 
 
-def test_a_run_that_was_sequential_may_run_ahead_from_now_on() -> None:
+def test_sequential_run_may_switch_to_early_starts() -> None:
     run = bench("S1: @WRITE (1)", "S2: @PURE (2)", "S3: @PURE (3)", limits=Limits())
     assert run.keys == ["S1.0.1"]
     run.feed(LimitsChanged(EARLY))
     assert run.keys == ["S1.0.1", "S2.0.1", "S3.0.1"]
 
 
-def test_the_note_of_an_early_step_comes_when_its_call_leaves() -> None:
+def test_note_of_early_step_is_emitted_at_its_start() -> None:
     run = bench("S1: @WRITE (1)", "S2: @PURE (2)")
     assert run.story == [(NoteKind.STARTED, "S1"), (NoteKind.EARLY, "S2")]
 
 
-def test_a_chain_of_dependent_steps_has_no_early_schedule() -> None:
+def test_chain_of_dependent_steps_has_no_early_schedule() -> None:
     chain = "S1: @READ (1) > $a\nS2: @READ ($a) > $b\nS3: @WRITE ($b)\nS4: @READ (1)"
     assert machine_of(chain, EARLY).ahead is None
     assert machine_of(f"{chain}\nS5: @PURE (5)", EARLY).ahead is not None
     assert machine_of(f"{chain}\nS5: @PURE (5)", Limits()).ahead is None
 
 
-def test_a_plan_of_any_length_takes_time_in_proportion() -> None:
-    """Counted in calls of functions, not timed: each step may stand in the way of all that follow."""
+def test_scheduling_takes_linear_time() -> None:
+    """Counted in function calls, not in time; each step may block all later ones."""
     made: dict[int, int] = {}
     for count in (500, 5_000):
         steps = [f"S{n}: ?IF (IS_EMPTY($a)) THEN @READ ($a) > $a" for n in range(2, count)]

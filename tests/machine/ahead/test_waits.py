@@ -18,7 +18,7 @@ def said(*steps: str, asks: str = "") -> list[str]:
     return [step.describe() for step in schedule_of(plan, FACTS, lambda tool: tool == asks)]
 
 
-def test_data_the_world_and_control_are_waited_for() -> None:
+def test_steps_wait_for_data_world_and_control() -> None:
     assert said(
         "S1: @READ (1) > $a",
         "S2: @READ ($a, $b) > $b",
@@ -52,7 +52,7 @@ def test_dependencies_through_conditional_writes_are_traced() -> None:
     ]
 
 
-def test_members_of_a_group_wait_for_what_stands_before_it() -> None:
+def test_group_members_wait_for_earlier_steps() -> None:
     assert said(
         "S1: @READ (1) > $a", "@PARALLEL {", "S2: @READ ($a) > $b", "S3: @READ ($b)", "}", "S4: @READ ($b)"
     )[1:] == ["S2 waits for S1 ($a)", "S3 starts at once", "S4 waits for S2 ($b)"]
@@ -75,11 +75,11 @@ def test_members_of_a_group_wait_for_what_stands_before_it() -> None:
         ('RE-PLAN ("x")', "it makes a new plan"),
     ],
 )
-def test_steps_that_start_in_their_turn_have_a_reason(step: str, why: str) -> None:
+def test_steps_started_in_order_have_reason(step: str, why: str) -> None:
     assert said("S1: @READ (1)", f"S2: {step}", asks="PURE")[1] == f"S2 waits for all before it: {why}"
 
 
-def test_a_plan_of_dependencies_waits_for_what_it_names() -> None:
+def test_graph_waits_for_dependencies() -> None:
     waits = {"1": (), "2": ("1",), "3": ("1", "2")}
     steps = (Step(index, Call("READ"), depends_on=before) for index, before in waits.items())
     plan = Plan(tuple(steps), Order.DAG)
@@ -90,7 +90,7 @@ def test_a_plan_of_dependencies_waits_for_what_it_names() -> None:
     ]
 
 
-def test_the_json_says_the_same() -> None:
+def test_json_has_same_content() -> None:
     plan = plan_of("S1: @READ (1) > $a\nS2: @READ ($a)\nS3: @WRITE (1)")
     assert [step.to_json() for step in schedule_of(plan, FACTS)] == [
         {"step": "S1", "starts": "early", "why": None, "waits": []},
@@ -107,7 +107,7 @@ def test_the_json_says_the_same() -> None:
 @given(busy_plans())
 @settings(max_examples=200, deadline=None)
 def test_steps_without_dependencies_start_at_once(text: str) -> None:
-    """With nothing done and room for all: what waits for nothing leaves, what waits for a sure step not."""
+    """With nothing done and no limit, steps without dependencies start, and dependent ones do not."""
     plan = plan_of(text)
     room = Limits(
         schedule="auto", max_concurrency=500, max_steps=500, max_calls=None, max_model_calls=None

@@ -47,7 +47,7 @@ Called = CallTool | CallModel | RunAgent
 
 
 def fits(foreseen: Foreseen, actual: JSON) -> bool:
-    """Whether an actual value is one that the placeholder stands for; what is known must be equal."""
+    """Whether a placeholder covers an actual value; known parts must be equal."""
     match foreseen:
         case Unknown():
             return True
@@ -71,7 +71,7 @@ def fits(foreseen: Foreseen, actual: JSON) -> bool:
 
 
 def visit_of(step: StepForecast, item: int) -> Visit | None:
-    """The visit that stands for this item."""
+    """The forecast visit for this item."""
     if step.is_per_item or step.step.foreach is None:
         return step.visits[0] if step.visits else None
     return next((visit for visit in step.visits if visit.item == item), None)
@@ -105,8 +105,8 @@ def run(plan: Plan, world: int, known: Mapping[str, JSON]) -> tuple[list[Called]
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=400, deadline=None)
-def test_every_call_of_a_run_is_foreseen_with_arguments_that_fit(text: str, world: int) -> None:
-    """The known parts of the arguments are those of the run, and the run makes no call more often."""
+def test_every_call_of_run_is_forecast_with_matching_arguments(text: str, world: int) -> None:
+    """The known parts of the arguments equal those of the run, and no step makes more calls than forecast."""
     plan = plan_of(text)
     forecast = {step.step.id: step for step in foresee(plan, INPUTS, Knowledge(facts=FACTS)).steps}
     calls, _, _ = run(plan, world, {})
@@ -128,10 +128,8 @@ def test_every_call_of_a_run_is_foreseen_with_arguments_that_fit(text: str, worl
 
 @given(plan_texts(), st.integers(0, 2**32 - 1))
 @settings(max_examples=300, deadline=None)
-def test_where_no_step_fails_what_always_happens_does_and_what_waits_for_a_failure_does_not(
-    text: str, world: int
-) -> None:
-    """A run to its end without a failure makes at least the fewest calls of each step."""
+def test_forecast_always_and_on_failure_hold_without_failures(text: str, world: int) -> None:
+    """A run without a failure makes at least the minimum number of calls of each step."""
     plan = plan_of(text)
     calls, result, failed = run(plan, world, {})
     if failed or result.status is not Status.DONE:
@@ -149,10 +147,8 @@ def test_where_no_step_fails_what_always_happens_does_and_what_waits_for_a_failu
     st.integers(1, 8).map(lambda n: f"S{n}"), st.sampled_from([1, "2", [1, "x"], {"k": 1}, "", None])
 ))  # fmt: skip
 @settings(max_examples=400, deadline=None)
-def test_a_run_in_which_steps_give_what_was_assumed_is_foreseen_too(
-    text: str, world: int, assumed: dict[str, Any]
-) -> None:
-    """Assumed results decide guards and fill arguments exactly as they do in a run."""
+def test_run_with_assumed_results_is_forecast(text: str, world: int, assumed: dict[str, Any]) -> None:
+    """Assumed results decide guards and fill arguments as in a run."""
     plan = plan_of(text)
     known = {step.id: assumed[step.id] for step in plan.steps if step.id in assumed and step.foreach is None}
     calls, _, _ = run(plan, world, known)

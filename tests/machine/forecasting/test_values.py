@@ -31,8 +31,8 @@ def world_of(node: Value | Condition, data: st.DataObject) -> dict[str, Any]:
 
 @given(values(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_value_whose_variables_are_all_known_is_the_machines(value: Value, data: st.DataObject) -> None:
-    """evaluate == compile_value where nothing is unknown."""
+def test_value_of_known_variables_equals_machine_value(value: Value, data: st.DataObject) -> None:
+    """evaluate == compile_value if nothing is unknown."""
     known = world_of(value, data)
     names = list(known)
     expected = compile_value(value, names.index)([known[name] for name in names])
@@ -42,8 +42,8 @@ def test_a_value_whose_variables_are_all_known_is_the_machines(value: Value, dat
 
 @given(values(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_value_with_unknown_variables_stands_for_what_it_becomes(value: Value, data: st.DataObject) -> None:
-    """Whatever an unknown variable turns out to be, the known parts of the value were right."""
+def test_value_of_unknown_variables_is_placeholder(value: Value, data: st.DataObject) -> None:
+    """For every value of the unknown variables, the known parts of the value are correct."""
     known = world_of(value, data)
     hidden = {name for name in known if data.draw(st.booleans())}
     seen = evaluate(value, lambda name: Unknown(f"${name}") if name in hidden else known[name])
@@ -53,10 +53,8 @@ def test_a_value_with_unknown_variables_stands_for_what_it_becomes(value: Value,
 
 @given(conditions(), st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_condition_is_decided_as_the_machine_decides_it_or_left_open(
-    condition: Condition, data: st.DataObject
-) -> None:
-    """decide is None, or what compile_condition says of every value of the unknown variables."""
+def test_condition_is_decided_like_machine_or_left_open(condition: Condition, data: st.DataObject) -> None:
+    """decide is None, or the result of compile_condition for every value of the unknown variables."""
     known = world_of(condition, data)
     names = list(known)
     expected = compile_condition(condition, names.index)([known[name] for name in names])
@@ -67,11 +65,11 @@ def test_a_condition_is_decided_as_the_machine_decides_it_or_left_open(
     assert hidden or verdict is expected
 
 
-def test_a_path_into_something_unknown_is_the_placeholder_with_that_path() -> None:
+def test_path_into_unknown_is_placeholder_with_path() -> None:
     assert str(at_path(Unknown("GET result", "S1"), ("items", 0))) == "<GET result.items.0>"
 
 
-def test_a_path_goes_through_what_is_known_to_what_is_not() -> None:
+def test_path_crosses_known_to_unknown() -> None:
     value = Fields((("a", Items((1, Unknown("X result")))), ("b", 2)))
 
     assert at_path(value, ("a", 1, "c")) == Unknown("X result", path=("c",))
@@ -80,13 +78,13 @@ def test_a_path_goes_through_what_is_known_to_what_is_not() -> None:
     assert at_path(value, ("a", "name")) is None
 
 
-def test_a_text_with_something_readable_in_it_is_not_empty() -> None:
+def test_text_with_visible_characters_is_not_empty() -> None:
     assert emptiness(text_of(["a", Unknown("x")])) is False
     assert emptiness(text_of([" ", Unknown("x")])) is None
     assert emptiness(Items((Unknown("x"),))) is False
 
 
-def test_a_cast_tells_the_type_of_a_placeholder() -> None:
+def test_cast_sets_type_of_placeholder() -> None:
     text: Foreseen = Text(("n: ", Unknown("x")))
 
     assert cast_foreseen(Cast.INT, Unknown("x")) == Unknown("x", kind="int")

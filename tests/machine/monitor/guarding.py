@@ -42,7 +42,7 @@ def judge(call: CallView) -> Judgement:
 
 
 def enforcement(*, strict: bool = False, inputs: Mapping[str, Label] | None = None) -> Enforcement:
-    """The rules as a run is given them."""
+    """The rules as passed to a run."""
     policy = Policy(implicit=Implicit.STRICT if strict else Implicit.BOUNDED)
     return Enforcement(policy, judge, inputs or {})
 
@@ -77,5 +77,5 @@ class Guarded(Bench):
         return str(self.monitor.variables()[name][0])
 
     def origins(self, name: str) -> tuple[str, ...]:
-        """The steps that a variable was made by."""
+        """The steps that produced a variable."""
         return self.monitor.variables()[name][1]

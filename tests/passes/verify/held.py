@@ -21,7 +21,7 @@ from callsheet.policy.model import Policy
 
 
 class Held(NamedTuple):
-    """A plan that can be read, its policy, and whether it may run."""
+    """A readable plan, its policy, and whether it may run."""
 
     name: str
     plan: Plan
@@ -50,6 +50,6 @@ def _read(example: Example, must_run: bool) -> Held:
 
 
 def seen(case: Held) -> tuple[bool, frozenset[str]]:
-    """Whether the plan may run, and what kinds of things the runtime has to see to."""
+    """Whether the plan may run, and the kinds of obligations of the runtime."""
     verdict = verify(case.plan, case.policy)
     return verdict.ok, frozenset(obligation.kind for obligation in verdict.obligations)

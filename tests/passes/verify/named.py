@@ -17,7 +17,7 @@ def _code(code: str, language: str = "python") -> str:
 
 
 def _cases(made: list[str], **policy: object) -> list[Example]:
-    """Each program, and a search for what it gives."""
+    """Each program, and a search for its result."""
     search = ("@WEB_SEARCH (query=$a) > $r", "@RESPOND ($r)")
     return [case(f"named: {program}", PAGE, program, *search, **policy) for program in made]
 

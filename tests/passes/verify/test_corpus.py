@@ -12,7 +12,7 @@ from callsheet.passes.verify import verify
 
 
 @pytest.mark.parametrize("case", held(), ids=lambda case: case.name.replace("\\", ""))
-def test_the_plan_is_refused_or_may_run_as_it_must(case: Held) -> None:
+def test_plan_has_expected_verdict(case: Held) -> None:
     verdict = verify(case.plan, case.policy)
     assert verdict.ok is case.must_run, [str(violation) for violation in verdict.violations]
 
@@ -38,6 +38,6 @@ def test_leaking_plans_are_refused_as_graphs_too(case: Held) -> None:
     assert graph is None or not verify(graph, case.policy).ok
 
 
-def test_names_of_cases_are_unique() -> None:
+def test_case_names_are_unique() -> None:
     names = [case.name for case in held()]
     assert len(names) == len(set(names))

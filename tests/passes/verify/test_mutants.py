@@ -110,7 +110,7 @@ def without_rule(index: int) -> list[Patch]:
 
 
 def straight(of: Callable[[Any], Flow]) -> Callable[[Any], Flow]:
-    """A flow that goes on from each step to the next and nowhere else."""
+    """A flow that only leads from each step to the next."""
 
     def flow_of(plan: Any) -> Flow:
         found = of(plan)
@@ -172,13 +172,13 @@ def contains_trusted(self: Any, host: str) -> frozenset[str]:
 
 
 def anywhere(argument: Any) -> Any:
-    """The host that stands anywhere in the address, as a careless pattern finds it."""
+    """The host anywhere in the address, as a careless pattern finds it."""
     text = "".join(part if isinstance(part, str) else (part.text or urls.MARK) for part in argument.parts)
     host = "api.internal" if "api.internal" in text else AUTHORITY(argument).host
     return AUTHORITY(argument)._replace(host=host, error=None)
 
 
-def only_the_named(setting: Any, traits: Any, call: CallView) -> Any:
+def only_named(setting: Any, traits: Any, call: CallView) -> Any:
     short = CallView(
         call.step, call.tool, tuple(a for a in call.arguments if a.name == traits.audience), call.pc
     )
@@ -207,7 +207,7 @@ def no_end(argument: Any) -> bool:
     return argument.text is not None and runnable.is_executable(argument.text)
 
 
-def covers_what_is_below(pattern: str, path: str) -> bool:
+def covers_subtree(pattern: str, path: str) -> bool:
     return not pattern.endswith(f"{path}/**") and globs.covers(pattern, path)
 
 
@@ -219,11 +219,11 @@ def never_matches() -> re.Pattern[str]:
     return re.compile(r"(?!)")
 
 
-def a_bit_for_each_jump(found: Labels) -> int:
+def bit_per_jump(found: Labels) -> int:
     return sum(step.on_fail is not None for step in found.subject.plan.steps)
 
 
-def by_a_jump_alone(self: Any, number: int) -> bool:
+def by_jump_only(self: Any, number: int) -> bool:
     on_fail = self.plan.steps[number].on_fail
     return on_fail is not None and on_fail.then is not None
 
@@ -249,11 +249,11 @@ def all_contents(condition: Any, contents: list[Any], _: Any) -> None:
     SPLIT(condition, contents, contents)
 
 
-def words_are_trusted(self: Any, label_of: Any) -> Any:
+def literals_are_trusted(self: Any, label_of: Any) -> Any:
     return SURROUNDINGS(self, label_of)._replace(planner=LITERAL)
 
 
-def earlier_in_the_text(_labels: Labels, file: Any, number: int) -> bool:
+def earlier_steps(_labels: Labels, file: Any, number: int) -> bool:
     return file.step is None or file.step < number
 
 
@@ -306,7 +306,7 @@ def is_first(self: Any, step: Any, key: Any) -> bool:
     return not self._asked and self._asked.setdefault(key, step) is None
 
 
-def agents_without_programs(tools: frozenset[str]) -> places.Access:
+def agents_without_processes(tools: frozenset[str]) -> places.Access:
     return OF_AGENT(tools - places.CODE)
 
 
@@ -348,7 +348,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "the value that a plan ends with is no answer": [(analysis, "last_values", off)],
     "guards are not looked at": [(Labels, "guard", never)],
     "jumps decide nothing": [(Labels, "decision", never)],
-    "failures in a graph decide nothing": [(Subject, "leads_by_failure", by_a_jump_alone)],
+    "failures in a graph decide nothing": [(Subject, "leads_by_failure", by_jump_only)],
     "the end of a graph decides nothing": [(dependencies.GraphDependencies, "cut_off", lambda *_: ())],
     "one end of a graph of a label is looked at": [(dependencies.GraphDependencies, "cut_off", first_end)],
     "what waits in a graph is not told": [(labels, "waiting_of", no_waiting)],
@@ -385,7 +385,7 @@ MUTANTS: dict[str, list[Patch]] = {
         (judge, "authority_of", anywhere),
     ],
     "only the first recipient counts": [(audiences.Audiences, "of_recipients", first_recipient)],
-    "copies do not count": [(receivers, "_recipients", only_the_named)],
+    "copies do not count": [(receivers, "_recipients", only_named)],
     "names of inside are not known": [(addresses, "inside", nothing)],
     "parts of addresses are not looked at": [(addresses, "_refusal_of_pieces", nothing)],
     "an encoded path is taken as it is": [
@@ -424,7 +424,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "git starts what it is told": [(shell, "_sets_what_runs", yes)],
     "programs run what they name": [(scripts, "runs_file", yes)],
     "what is written later is run before": [(scripts, "_comes_before", yes)],
-    "what is written before comes first": [(scripts, "_comes_before", earlier_in_the_text)],
+    "what is written before comes first": [(scripts, "_comes_before", earlier_steps)],
     "everything is executable": [(executable, "may_be_executed", yes)],
     **{
         f"links of the kind {name} are not seen": [(links, name, never_matches())]
@@ -544,7 +544,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "a script leaves nothing out": [(programs.reads_shell._Made, "begin", nothing)],
     "a program leaves nothing out": [(programs.reads_python._Branches, "is_behind", yes)],
     "all that is outside is the machine's": [(opened_files, "_OF_THE_MACHINE", ("/",))],
-    "a folder is no more than its name": [(sources, "covers", covers_what_is_below)],
+    "a folder is no more than its name": [(sources, "covers", covers_subtree)],
     "mail addresses name nobody": [(receivers, "_by_mail", off)],
     "names like that of the recipients name nobody": [(receivers, "_is_like", no)],
     "messages name whom mail addresses say": [(receivers, "_OF_SENDERS", never_matches())],
@@ -591,12 +591,12 @@ MUTANTS: dict[str, list[Patch]] = {
     "any number of bits may be told": [(analysis, "told_bits", lambda _: 0)],
     "bits of emptiness are not counted": [(one_bit_flows, "_is_more", no)],
     "bits of failure are not counted": [(one_bit_flows, "_is_all_told", yes)],
-    "every failure is a bit": [(analysis, "told_bits", a_bit_for_each_jump)],
+    "every failure is a bit": [(analysis, "told_bits", bit_per_jump)],
     "an answer that is written ends a plan for sure": [(subject, "_with_empty_answers", lambda flow_: flow_)],
     "messages of failures are not looked at": [(analysis, "failure_view", nothing)],
     "an error in a message is public": [(Labels, "label_of", lambda self, n, name: self.seen(n, (name,)))],
     "agents touch no file and no memory": [(places, "_of_agent", lambda _: places.NOTHING)],
-    "programs of agents touch no file": [(places, "_of_agent", agents_without_programs)],
+    "programs of agents touch no file": [(places, "_of_agent", agents_without_processes)],
     "programs copy nothing": [(labels, "CODE", frozenset())],
     "programs touch no file": [(places, "CODE", frozenset())],
     "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
@@ -609,7 +609,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "items are there whatever they come from": [(Reading, "outer", lambda _, names: names)],
     "all conditions ask for emptiness": [(read_uses, "_split", all_emptiness)],
     "all conditions ask for content": [(read_uses, "_split", all_contents)],
-    "what the planner says is trusted": [(Subject, "surroundings", words_are_trusted)],
+    "what the planner says is trusted": [(Subject, "surroundings", literals_are_trusted)],
     "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
     "a text without data is not known": [(constants, "_formats", lambda *_: {})],
     "a text made of known texts is not known": [(constants, "_text", only_literals)],
@@ -628,7 +628,7 @@ MUTANTS: dict[str, list[Patch]] = {
 
 @cache
 def sound() -> dict[str, tuple[bool, frozenset[str]]]:
-    """What the whole analysis says."""
+    """The verdict of the complete analysis."""
     return {case.name: seen(case) for case in held()}
 
 
@@ -637,7 +637,7 @@ def shows(case: Held) -> bool:
 
 
 def forget() -> None:
-    """Let nothing that a mutant has worked out outlast it."""
+    """Clear caches so that no result of a mutant is reused."""
     judges = judge._judge_of
     opened = programs.reads.files_opened
     by_path = (paths.workspace_path, paths.host_path, runnable.is_executable, runnable._are_of_programs)
@@ -655,7 +655,7 @@ def _forgetting() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_plan_of_the_corpus_shows_the_mutant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mutant_is_detected_by_corpus(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, attribute, replacement in MUTANTS[name]:
         if isinstance(place, str):
             monkeypatch.setattr(f"{place}.{attribute}", replacement)

@@ -24,31 +24,29 @@ def _told(_self: object, _frame: object, error: str) -> str:
 
 @settings(max_examples=250, deadline=None)
 @given(st.integers(0, 2**32))
-def test_no_accepted_plan_tells_a_stranger_what_private_sources_say(seed: int) -> None:
+def test_accepted_plans_leak_no_private_data_to_untrusted_parties(seed: int) -> None:
     assert check(seed).breaches == ()
 
 
 @looks_inside
-def test_the_experiment_finds_a_proof_that_does_not_look_at_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiment_detects_proof_that_ignores_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Labels, "guard", lambda *_: LITERAL)
     assert any(check(seed).breaches for seed in range(400))
 
 
-def test_many_plans_are_accepted_and_many_are_not() -> None:
+def test_many_plans_are_accepted_and_many_refused() -> None:
     outcomes = [check(seed) for seed in range(100)]
     assert 20 < sum(outcome.accepted for outcome in outcomes) < 80
 
 
 @settings(max_examples=120, deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
-def test_under_a_policy_no_plan_and_no_graph_tells_it_either_accepted_or_not(
-    seed: int, is_graph: bool
-) -> None:
+def test_enforced_plans_and_graphs_leak_nothing_whether_accepted_or_not(seed: int, is_graph: bool) -> None:
     outcome = (check_graph if is_graph else check)(seed, is_enforced=True)
     assert outcome.breaches == ()
 
 
-def test_the_experiment_finds_a_run_that_shows_what_a_model_was_asked_to_link(
+def test_experiment_detects_run_that_shows_model_made_links(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sanitizing, "disarmed", _as_it_is)
@@ -56,7 +54,7 @@ def test_the_experiment_finds_a_run_that_shows_what_a_model_was_asked_to_link(
 
 
 @looks_inside
-def test_the_experiment_finds_a_graph_that_shows_a_secret_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_experiment_detects_graph_that_shows_secret_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ShownTexts, "failure", _told)
     found = (check_graph(seed, is_enforced=True).breaches for seed in range(400))
     assert any("under the policy: an answer shows a secret" in breaches for breaches in found)

@@ -24,7 +24,7 @@ def proved(text: str, **policy: object) -> Verdict:
     return verify(parse(text).require(), policy_of(policy))
 
 
-def test_the_way_of_the_data_is_told_from_where_it_came_in_to_where_it_would_go() -> None:
+def test_data_path_is_reported_from_source_to_sink() -> None:
     verdict = proved(
         'S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\n'
         'S3: @WRITE_FILE (path="public/x", content=$b) > $w\nS4: @READ_FILE (path="public/x") > $c\n'
@@ -37,7 +37,7 @@ def test_the_way_of_the_data_is_told_from_where_it_came_in_to_where_it_would_go(
 
 
 @pytest.mark.parametrize("name", ["RE-PLAN", "replan"])
-def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_plans(name: str) -> None:
+def test_denied_replan_is_refused_despite_rule_for_replans(name: str) -> None:
     plan = (
         'S1: @WEB_SEARCH (query="x") > $r\nS2: ?IF (IS_EMPTY($r)) THEN RE-PLAN ("again")\nS3: @RESPOND ($r)'
     )
@@ -48,7 +48,7 @@ def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_pla
     assert "denies RE-PLAN" in str(violation)
 
 
-def test_an_implicit_flow_is_reported_with_its_path() -> None:
+def test_implicit_flow_is_reported_with_path() -> None:
     verdict = proved(
         'S1: @READ_FILE (path="n.txt") > $a\nS2: ?IF ($a contains "x") THEN GOTO S4\n'
         'S3: @WEB_SEARCH (query="y") > $r\nS4: @RESPOND ("ok")'
@@ -72,7 +72,7 @@ def test_an_implicit_flow_is_reported_with_its_path() -> None:
         ('?IF ($a contains "x") THEN @WEB_SEARCH (query="y")', "@WEB_SEARCH"),
     ],
 )
-def test_an_objection_stands_at_the_argument_that_it_is_about(step: str, at: str) -> None:
+def test_objection_is_positioned_at_its_argument(step: str, at: str) -> None:
     text = f'S1: @READ_FILE (path="n.txt") > $a\nS2: {step} > $b\nS3: @RESPOND ("ok")'
     (violation,) = proved(text.replace(") > $b", ")") if "ON_FAIL" in step else text).violations
     assert violation.span is not None
@@ -80,7 +80,7 @@ def test_an_objection_stands_at_the_argument_that_it_is_about(step: str, at: str
 
 
 @pytest.mark.parametrize("guard", ["", "THEN ?IF (IS_EMPTY($a)) ", 'THEN ?IF ($a contains "x") '])
-def test_a_loop_over_a_variable_of_its_own_name_has_the_label_of_that_variable(guard: str) -> None:
+def test_loop_shadowing_its_source_has_label_of_source(guard: str) -> None:
     verdict = proved(
         f'S1: @READ_FILE (path="n.txt") > $a\nS2: ?FOREACH ($a IN $a) {guard}THEN @LLM_SUMMARIZE ($a) > $b\n'
         'S3: @WEB_SEARCH (query=$b) > $r\nS4: @RESPOND ("ok")'
@@ -89,7 +89,7 @@ def test_a_loop_over_a_variable_of_its_own_name_has_the_label_of_that_variable(g
     assert (violation.step, violation.flow) == ("S3", ("S1 $a", "S2 $b", "S3 query", "outside"))
 
 
-def test_the_runtime_is_told_what_it_has_to_see_to() -> None:
+def test_runtime_receives_obligations() -> None:
     verdict = proved(
         'S1: @WEB_SEARCH (query="x") > $a:json\nS2: @FETCH_PAGE (url=$a.0.url) > $p\n'
         'S3: @EXEC_CODE (code="print(1)", stdin=$p) > $n\nS4: @STORE_FACT (content=$n)\nS5: @RESPOND ($n)'
@@ -99,7 +99,7 @@ def test_the_runtime_is_told_what_it_has_to_see_to() -> None:
     assert kinds == [("ssrf-guard", "S2"), ("sandbox-without-network", "S3"), ("store-label", "S4")]
 
 
-def test_where_a_person_can_be_asked_a_yes_that_is_needed_is_an_obligation() -> None:
+def test_needed_approval_is_obligation_where_people_can_be_asked() -> None:
     plan = parse('S1: @HOST_EXEC (command="ls") > $o\nS2: @RESPOND ($o)').require()
     assert not verify(plan, policy_of({})).ok
     verdict = verify(plan, policy_of({}), can_ask=True)
@@ -107,21 +107,21 @@ def test_where_a_person_can_be_asked_a_yes_that_is_needed_is_an_obligation() -> 
     assert [(o.kind, o.step) for o in verdict.obligations] == [("approve", "S1")]
 
 
-def test_inputs_carry_the_labels_they_are_given() -> None:
+def test_inputs_have_given_labels() -> None:
     plan = parse("S1: @WEB_SEARCH (query=$q) > $r\nS2: @RESPOND ($r)").require()
     assert verify(plan, policy_of({}), inputs={"q": read_label("T/pub")}).ok
     (violation,) = verify(plan, policy_of({}), inputs={"q": PRIVATE}).violations
     assert violation.flow[0] == "the input $q"
 
 
-def test_each_step_has_its_labels_and_their_sources() -> None:
+def test_steps_have_labels_with_sources() -> None:
     verdict = proved('S1: @READ_FILE (path="n.txt") > $a\nS2: @LLM_SUMMARIZE ($a) > $b\nS3: @RESPOND ($b)')
     second = verdict.steps[1]
     assert second.reads == (("a", PRIVATE),)
     assert (second.result, second.because) == (PRIVATE.retold(), ("S1",))
 
 
-def test_leaking_plans_are_refused_by_the_coarse_analysis(
+def test_leaking_plans_are_refused_by_coarse_analysis(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(values, "_joins", lambda *_: None)
@@ -129,7 +129,7 @@ def test_leaking_plans_are_refused_by_the_coarse_analysis(
     assert [case.name for case in leaks if verify(case.plan, case.policy).ok] == []
 
 
-def test_a_call_is_judged_by_its_texts_once_they_are_known() -> None:
+def test_call_is_judged_by_known_texts() -> None:
     judge = Judge(policy_of({}))
 
     def rules(text: str | None, label: str) -> list[Rule]:
@@ -145,7 +145,7 @@ def test_a_call_is_judged_by_its_texts_once_they_are_known() -> None:
     assert rules("https://docs.example/", "T/priv") == [Rule.FLOW]
 
 
-def test_an_agent_calls_only_what_it_is_given() -> None:
+def test_agent_calls_only_its_tools() -> None:
     judge = Judge(policy_of({"dynamic": {"agent": {"tools": ["@READ_FILE"]}}}))
     path = Argument("path", (Hole("p", PRIVATE, "docs/a.md"),), PRIVATE)
     assert judge.judge(CallView("S1", "READ_FILE", (path,), in_agent=True)).objections == ()
@@ -153,7 +153,7 @@ def test_an_agent_calls_only_what_it_is_given() -> None:
     assert refused.rule is Rule.AGENT
 
 
-def test_data_in_the_place_of_a_recipient_is_told_in_one_short_line() -> None:
+def test_data_as_recipient_is_reported_in_one_short_line() -> None:
     mail = {"@SEND_MAIL": {"egress": True, "audience_arg": "to", "destructive": False}}
     judge = Judge(policy_of({"tools": mail}))
     to = Argument("to", (Hole("p", PRIVATE, "a page\nthat says " + "x" * 1_000),), PRIVATE)
@@ -165,7 +165,7 @@ def test_data_in_the_place_of_a_recipient_is_told_in_one_short_line() -> None:
     assert len(flow) < 200
 
 
-def test_a_tool_that_both_reads_private_data_and_sends_gets_its_own_hint() -> None:
+def test_tool_that_reads_private_data_and_sends_has_own_hint() -> None:
     agent = {"agent": {"tools": ["@WEB_SEARCH"], "max_turns": 5}}
     tools = {"@WEB_SEARCH": {"egress": True, "returns": "T/priv"}}
     verdict = proved(
@@ -178,7 +178,7 @@ def test_a_tool_that_both_reads_private_data_and_sends_gets_its_own_hint() -> No
     assert (violation.help or "").startswith("leave it out")
 
 
-def test_a_pattern_that_re2_does_not_know_is_refused_when_it_is_read() -> None:
+def test_pattern_unsupported_by_re2_is_refused() -> None:
     with pytest.raises(ValueError, match="cannot be read as a pattern"):
         Judge(Policy(forbidden=(r"(a)\1",))).judge(CallView("S1", "CALC", (Argument("x", ("1",)),)))
 
@@ -188,13 +188,13 @@ LINK = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @FORMAT (text="https://colle
 
 @pytest.mark.parametrize("guilty", [1, 255, 256, 257, 300])
 @pytest.mark.parametrize("key", ["AKIAABCDEFGHIJKLMNOP", "ＡKIAABCDEFGHIJKLMNOP"])
-def test_only_the_step_with_a_forbidden_text_is_refused(guilty: int, key: str) -> None:
+def test_only_step_with_forbidden_text_is_refused(guilty: int, key: str) -> None:
     steps = [f'S{n}: @LLM_ANALYZE ("{key if n == guilty else n}") > $a' for n in range(1, 301)]
     verdict = verify(parse("\n".join(steps)).require(), Policy(forbidden=("AKIA[0-9A-Z]{16}",)))
     assert [(told.step, told.rule) for told in verdict.violations] == [(f"S{guilty}", Rule.FORBIDDEN)]
 
 
-def test_texts_of_two_steps_are_no_text_in_one() -> None:
+def test_texts_of_two_steps_are_not_combined() -> None:
     steps = 'S1: @LLM_ANALYZE ("AKIAABCD") > $a\nS2: @LLM_ANALYZE ("EFGHIJKLMNOP") > $a'
     assert proved(steps, forbidden=["AKIA[0-9A-Z]{16}", "AKIA[^x]+P"]).ok
 
@@ -210,7 +210,7 @@ def test_texts_of_two_steps_are_no_text_in_one() -> None:
         ('S3: TERMINATE ("done")', False),
     ],
 )
-def test_the_last_value_is_the_answer_of_a_plan_without_one(rest: str, is_refused: bool) -> None:
+def test_last_value_is_answer_of_plan_without_respond(rest: str, is_refused: bool) -> None:
     found = proved(LINK + rest).violations
     assert bool(found) is is_refused, found
     if is_refused:
@@ -229,7 +229,7 @@ def test_the_last_value_is_the_answer_of_a_plan_without_one(rest: str, is_refuse
         ("see https://c.example/", False),
     ],
 )
-def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, is_refused: bool) -> None:
+def test_text_before_private_data_is_address_only_if_valid(text: str, is_refused: bool) -> None:
     judge = Judge(policy_of({}))
     arguments = tuple(
         Argument(str(n), (Hole(f"v{n}", PRIVATE, said),), PRIVATE) for n, said in enumerate((text, "b"))
@@ -265,7 +265,7 @@ def test_a_text_before_private_data_is_an_address_only_if_it_is_one(text: str, i
         ),
     ],
 )
-def test_a_refusal_has_a_place_and_a_way_out_that_leads_on(
+def test_refusal_has_position_and_working_hint(
     text: str, policy: dict[str, Any], rule: Rule, at: str, hint: str
 ) -> None:
     found = [

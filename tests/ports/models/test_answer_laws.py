@@ -49,7 +49,7 @@ PRICES = st.floats(0, 100)
 
 
 @given(ANSWERS)
-def test_any_json_is_an_answer_with_text_or_a_failure(data: object) -> None:
+def test_any_json_is_answer_with_text_or_failure(data: object) -> None:
     with suppress(ModelFailed):
         said = read_completion(json.dumps(data), 1.0, constrained=False, secrets=())
         assert isinstance(said, Completion)
@@ -58,7 +58,7 @@ def test_any_json_is_an_answer_with_text_or_a_failure(data: object) -> None:
 
 
 @given(st.text())
-def test_any_text_is_an_answer_or_a_failure(text: str) -> None:
+def test_any_text_is_answer_or_failure(text: str) -> None:
     with suppress(ModelFailed):
         read_completion(text, 1.0, constrained=True, secrets=())
 
@@ -70,7 +70,7 @@ def test_any_text_is_an_answer_or_a_failure(text: str) -> None:
     constrained=st.booleans(),
     wraps=st.sampled_from([lambda t: t, lambda t: json.dumps({"error": {"message": t}}), json.dumps]),
 )
-def test_a_failure_has_words_on_one_line_and_no_key(status, before, after, constrained, wraps) -> None:
+def test_failure_is_one_line_without_key(status, before, after, constrained, wraps) -> None:
     key = "sk-very-secret-key"
     error = refusal(status, wraps(f"{before}{key}{after}"), constrained=constrained, secrets=(key,))
     assert isinstance(error.kind, Failure)
@@ -81,7 +81,7 @@ def test_a_failure_has_words_on_one_line_and_no_key(status, before, after, const
 
 
 @given(st.integers(0, 10**6))
-def test_a_wait_is_said_in_seconds_or_by_a_date(seconds: int) -> None:
+def test_retry_after_is_seconds_or_date(seconds: int) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     assert seconds_in(str(seconds)) == seconds
     assert seconds_in(format_datetime(now + timedelta(seconds=seconds), usegmt=True), now) == seconds
@@ -89,7 +89,7 @@ def test_a_wait_is_said_in_seconds_or_by_a_date(seconds: int) -> None:
 
 
 @given(COUNTS, COUNTS, COUNTS, PRICES, PRICES)
-def test_what_was_cached_never_costs_more_where_its_price_is_lower(
+def test_cached_tokens_never_increase_cost(
     read: int, written: int, cached: int, price: float, output: float
 ) -> None:
     prices = ModelPrices(input=price, cached=price / 2, output=output)

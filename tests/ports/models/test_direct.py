@@ -80,7 +80,7 @@ def model_at(spec: str, provider: Provider, **more: object) -> LanguageModel:
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_each_provider_answers_in_its_own_format(spec: str) -> None:
+async def test_providers_answer_in_their_format(spec: str) -> None:
     with serving(answer("Hi", read=1000, written=50, cached=400)) as provider:
         model = model_at(spec, provider, seed=7)
         said = await model.complete(ASK, max_tokens=64)
@@ -97,7 +97,7 @@ async def test_each_provider_answers_in_its_own_format(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_each_provider_is_sent_a_schema_in_its_own_form(spec: str) -> None:
+async def test_providers_receive_schema_in_their_form(spec: str) -> None:
     with serving(answer('{"a": 1}')) as provider:
         model = model_at(spec, provider)
         assert Syntax.JSON_SCHEMA in model.accepts
@@ -120,7 +120,7 @@ WRONG: list[tuple[str, Behaviour, Failure, int]] = [
 
 @pytest.mark.parametrize("spec", MODELS)
 @pytest.mark.parametrize(("behaviour", "kind", "tries"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
-async def test_each_failure_has_its_kind_and_is_repeated_as_documented(
+async def test_failures_have_kinds_and_documented_retries(
     spec: str, behaviour: Behaviour, kind: Failure, tries: int
 ) -> None:
     with serving(always=behaviour) as provider:
@@ -134,14 +134,14 @@ async def test_each_failure_has_its_kind_and_is_repeated_as_documented(
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_what_passes_is_asked_again_and_answered(spec: str) -> None:
+async def test_transient_failure_is_retried(spec: str) -> None:
     with serving(refuses(429, "wait", Retry_After="1"), refuses(529), breaks_off) as provider:
         said = await model_at(spec, provider).complete(ASK)
         assert (said.text, said.usage.tries) == ("fine", 4)
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_an_answer_that_takes_too_long_is_given_up(spec: str) -> None:
+async def test_slow_answer_times_out(spec: str) -> None:
     with serving(always=takes(4.0)) as provider:
         model = model_at(spec, provider, timeout=1.5, retries=0)
         with pytest.raises(ModelFailed, match=r"1\.5 s") as raised:
@@ -150,7 +150,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_noise_beyond_what_was_asked_for_is_not_taken(spec: str) -> None:
+async def test_oversized_response_is_refused(spec: str) -> None:
     with serving(answer(NOISE, written=40_000), always=packs(NOISE)) as provider:
         model = model_at(spec, provider, retries=0)
         for _ in range(2):
@@ -161,7 +161,7 @@ async def test_noise_beyond_what_was_asked_for_is_not_taken(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_a_schema_that_is_refused_is_left_out_from_then_on(spec: str) -> None:
+async def test_refused_schema_is_omitted_from_then_on(spec: str) -> None:
     refused = refuses(400, "json_schema is not supported with this model")
     with serving(refused) as provider:
         model = model_at(spec, provider)
@@ -171,7 +171,7 @@ async def test_a_schema_that_is_refused_is_left_out_from_then_on(spec: str) -> N
 
 
 @pytest.mark.parametrize("spec", MODELS)
-async def test_a_key_that_is_not_set_is_told(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_key_is_reported(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(ModelFailed) as raised:
@@ -184,7 +184,7 @@ async def test_a_key_that_is_not_set_is_told(spec: str, monkeypatch: pytest.Monk
 
 
 def called(text: str) -> Behaviour:
-    """The answer of OpenAI's responses in which a custom tool is called."""
+    """The response of OpenAI in which a custom tool is called."""
 
     def behave(request: Handler) -> None:
         item = {"type": "custom_tool_call", "id": "x", "call_id": "y", "name": "plan", "input": text}
@@ -211,7 +211,7 @@ def called(text: str) -> Behaviour:
     return behave
 
 
-async def test_a_grammar_is_the_input_of_a_tool_that_must_be_called() -> None:
+async def test_grammar_is_sent_as_required_tool() -> None:
     lark = Constraint(Syntax.LARK, 'start: "yes" | "no"', "plan")
     prices = ModelPrices(input=1.0, cached=0.0, output=2.0)
     with serving(called("yes")) as provider:
@@ -242,7 +242,7 @@ async def test_a_grammar_is_the_input_of_a_tool_that_must_be_called() -> None:
     ],
     ids=["key", "limited", "no call", "broken", "noise", "no JSON"],
 )
-async def test_a_grammar_tool_fails_as_all_else_does(behaviour: Behaviour, kind: Failure) -> None:
+async def test_grammar_tool_fails_like_other_requests(behaviour: Behaviour, kind: Failure) -> None:
     with serving(always=behaviour) as provider:
         model = model_at("openai:gpt-5-mini", provider, retries=0)
         with pytest.raises(ModelFailed) as raised:
@@ -250,7 +250,7 @@ async def test_a_grammar_tool_fails_as_all_else_does(behaviour: Behaviour, kind:
         assert raised.value.kind is kind
 
 
-def test_known_prices_are_those_of_the_provider_itself() -> None:
+def test_prices_apply_to_provider_itself() -> None:
     from genai_prices import Usage, calc_price
     from pydantic_ai.messages import ModelResponse, TextPart
     from pydantic_ai.usage import RequestUsage
@@ -270,7 +270,7 @@ def test_known_prices_are_those_of_the_provider_itself() -> None:
     assert cost_of("nobody-knows-this") is None
 
 
-async def test_a_provider_that_needs_a_package_of_its_own_says_which() -> None:
+async def test_missing_provider_package_is_named() -> None:
     from importlib.util import find_spec
 
     if find_spec("groq") is not None:
@@ -281,7 +281,7 @@ async def test_a_provider_that_needs_a_package_of_its_own_says_which() -> None:
         await model.complete(ASK)
 
 
-def test_each_provider_of_the_table_is_one_that_pydantic_ai_knows() -> None:
+def test_table_providers_exist_in_pydantic_ai() -> None:
     from pydantic_ai.providers import infer_provider_class
 
     for provider in PROVIDERS.keys() - {"llama.cpp", "ollama", "vllm", "local"}:
@@ -289,14 +289,14 @@ def test_each_provider_of_the_table_is_one_that_pydantic_ai_knows() -> None:
             infer_provider_class(provider)
 
 
-def test_a_provider_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provider_without_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.ports.models.direct.find_spec", lambda name: None)
     with pytest.raises(CallsheetError, match=r"MDL002.*pydantic_ai") as raised:
         open_model("openai:gpt-5")
     assert "callsheet[models]" in (raised.value.diagnostics[0].help or "")
 
 
-async def test_models_of_providers_satisfy_the_language_model_protocol() -> None:
+async def test_models_of_providers_satisfy_language_model_protocol() -> None:
     with serving() as provider:
         model = model_at("openai-chat:gpt-4o", provider)
         assert isinstance(model, LanguageModel)

@@ -49,7 +49,7 @@ def model_at(provider: Provider, **settings: object) -> LanguageModel:
 
 
 def quick(model: LanguageModel) -> tuple[LanguageModel, list[float]]:
-    """The same model, whose waits are noted and not waited."""
+    """The same model, whose waits are recorded and skipped."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -69,7 +69,7 @@ async def failing(model: LanguageModel) -> ModelFailed:
 # ---------------------------------------------------------------- what is sent and read
 
 
-async def test_an_answer_comes_with_all_that_it_took() -> None:
+async def test_answer_has_usage() -> None:
     with serving(answer("Hi", read=1000, written=50, cached=400)) as provider:
         prices = ModelPrices(input=2.0, cached=0.5, output=10.0)
         model = model_at(provider, prices=prices, temperature=0.0, seed=7)
@@ -91,7 +91,7 @@ async def test_an_answer_comes_with_all_that_it_took() -> None:
     }
 
 
-async def test_a_cost_that_nobody_knows_is_not_nothing() -> None:
+async def test_unknown_cost_is_not_zero() -> None:
     with serving() as provider:
         assert (await model_at(provider).complete(ASK)).usage.cost is None
         silent = says('{"choices": [{"message": {"content": "x"}}]}')
@@ -101,19 +101,19 @@ async def test_a_cost_that_nobody_knows_is_not_nothing() -> None:
         assert (await priced.complete(ASK)).usage.cost is not None
 
 
-async def test_an_answer_that_reached_its_bound_says_so() -> None:
+async def test_truncated_answer_is_marked() -> None:
     with serving(answer("once upon", cut=True)) as provider:
         assert (await model_at(provider).complete(ASK)).stop is Stop.LENGTH
         assert provider.asked[0].body["max_tokens"] == 8_192
 
 
-async def test_the_bound_of_the_settings_holds_for_every_answer() -> None:
+async def test_configured_bound_applies_to_every_answer() -> None:
     with serving() as provider:
         await model_at(provider, max_tokens=50).complete(ASK, max_tokens=2_000)
         assert provider.asked[0].body["max_tokens"] == 50
 
 
-async def test_content_in_parts_is_one_text() -> None:
+async def test_content_parts_are_joined() -> None:
     parts = [
         {"type": "text", "text": "a"},
         {"type": "thinking", "thinking": "?"},
@@ -144,7 +144,7 @@ async def test_content_in_parts_is_one_text() -> None:
         ("vllm", Syntax.LARK, {"structured_outputs": {"grammar": "the text"}}),
     ],
 )
-async def test_each_kind_of_server_is_sent_its_own_form_of_a_constraint(
+async def test_server_kinds_receive_constraint_in_their_form(
     kind: str, syntax: Syntax, sent: dict[str, object]
 ) -> None:
     text = json.dumps(SCHEMA) if syntax is Syntax.JSON_SCHEMA else "the text"
@@ -156,7 +156,7 @@ async def test_each_kind_of_server_is_sent_its_own_form_of_a_constraint(
     assert sent.items() <= provider.asked[0].body.items()
 
 
-async def test_a_constraint_that_the_kind_does_not_take_is_never_sent() -> None:
+async def test_unsupported_constraint_is_not_sent() -> None:
     with serving() as provider:
         for kind, syntax in (("openai", Syntax.GBNF), ("ollama", Syntax.LARK), ("llama.cpp", Syntax.LARK)):
             model = model_at(provider, kind=kind)
@@ -192,7 +192,7 @@ WRONG: list[tuple[str, Behaviour, Failure, int]] = [
 
 
 @pytest.mark.parametrize(("behaviour", "kind", "tries"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG])
-async def test_each_failure_has_its_kind_and_is_repeated_as_documented(
+async def test_failures_have_kinds_and_documented_retries(
     behaviour: Behaviour, kind: Failure, tries: int
 ) -> None:
     with serving(always=behaviour) as provider:
@@ -214,14 +214,14 @@ async def test_each_failure_has_its_kind_and_is_repeated_as_documented(
     [refuses(429, "wait", Retry_After="1"), refuses(503), breaks_off, says("oops"), answer("")],
     ids=["429", "503", "broken", "no JSON", "empty"],
 )
-async def test_what_passes_is_asked_again_and_answered(behaviour: Behaviour) -> None:
+async def test_transient_failure_is_retried(behaviour: Behaviour) -> None:
     with serving(behaviour) as provider:
         model, waits = quick(model_at(provider))
         said = await model.complete(ASK)
         assert (said.text, said.usage.tries, len(waits)) == ("fine", 2, 1)
 
 
-async def test_a_provider_that_says_how_long_to_wait_is_heeded() -> None:
+async def test_retry_after_of_provider_is_honoured() -> None:
     with serving(refuses(429, "wait", Retry_After="1.5"), refuses(429, Retry_After="4000")) as provider:
         model, waits = quick(model_at(provider))
         error = await failing(model)
@@ -230,14 +230,14 @@ async def test_a_provider_that_says_how_long_to_wait_is_heeded() -> None:
         assert error.retry_after == 4000
 
 
-async def test_no_retries_are_none() -> None:
+async def test_zero_retries_make_no_retry() -> None:
     for behaviour in (refuses(429), refuses(500), says("x"), answer("")):
         with serving(always=behaviour) as provider:
             await failing(model_at(provider, retries=0))
             assert len(provider.asked) == 1
 
 
-async def test_an_answer_that_takes_too_long_is_given_up() -> None:
+async def test_slow_answer_times_out() -> None:
     with serving(always=takes(3.0)) as provider:
         model, _ = quick(model_at(provider, timeout=1.0))
         error = await failing(model)
@@ -245,13 +245,13 @@ async def test_an_answer_that_takes_too_long_is_given_up() -> None:
         assert "1 s" in str(error)
 
 
-async def test_nobody_there_is_told() -> None:
+async def test_unreachable_server_is_reported() -> None:
     model, waits = quick(open_model("http://127.0.0.1:9/v1"))
     assert (await failing(model)).kind is Failure.UNREACHABLE
     assert len(waits) == 3
 
 
-async def test_noise_beyond_what_was_asked_for_is_not_taken() -> None:
+async def test_oversized_response_is_refused() -> None:
     with serving(always=answer(NOISE, written=40_000)) as provider:
         model, _ = quick(model_at(provider))
         with pytest.raises(ModelFailed, match="larger than 77,824 bytes") as raised:
@@ -260,7 +260,7 @@ async def test_noise_beyond_what_was_asked_for_is_not_taken() -> None:
         assert len(provider.asked) == 2
 
 
-async def test_a_packed_answer_is_unpacked_as_far_as_it_may_be_long() -> None:
+async def test_compressed_answer_is_bounded_after_decompression() -> None:
     with serving(packs("fine"), always=packs(NOISE)) as provider:
         model, _ = quick(model_at(provider))
         assert (await model.complete(ASK, max_tokens=512)).text == "fine"
@@ -272,7 +272,7 @@ async def test_a_packed_answer_is_unpacked_as_far_as_it_may_be_long() -> None:
 # ---------------------------------------------------------------- constraints that are refused
 
 
-async def test_a_refused_constraint_is_left_out_from_then_on() -> None:
+async def test_refused_constraint_is_omitted_from_then_on() -> None:
     with serving(refuses(400, "response_format json_schema is not supported")) as provider:
         model, waits = quick(model_at(provider))
         assert model.accepts == (Syntax.JSON_SCHEMA,)
@@ -286,7 +286,7 @@ async def test_a_refused_constraint_is_left_out_from_then_on() -> None:
         assert other.accepts == (Syntax.JSON_SCHEMA,)
 
 
-async def test_a_grammar_that_the_server_fails_on_is_left_out() -> None:
+async def test_grammar_failing_on_server_is_omitted() -> None:
     with serving(refuses(500, "failed to parse grammar")) as provider:
         model, _ = quick(model_at(provider, kind="llama.cpp"))
         said = await model.complete(ASK, Constraint(Syntax.GBNF, "root ::="))
@@ -294,7 +294,7 @@ async def test_a_grammar_that_the_server_fails_on_is_left_out() -> None:
         assert model.accepts == (Syntax.JSON_SCHEMA,)
 
 
-async def test_without_a_constraint_a_word_of_grammar_is_no_matter_of_constraints() -> None:
+async def test_error_mentioning_grammar_without_constraint_is_plain_error() -> None:
     with serving(always=refuses(400, "your grammar is bad")) as provider:
         assert (await failing(model_at(provider))).kind is Failure.REQUEST
 
@@ -302,7 +302,7 @@ async def test_without_a_constraint_a_word_of_grammar_is_no_matter_of_constraint
 # ---------------------------------------------------------------- keys
 
 
-async def test_a_key_is_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_key_is_sent_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_KEY", "sk-s3cret")
     with serving(always=refuses(401, "Incorrect API key provided: sk-s3cret")) as provider:
         error = await failing(model_at(provider, key_env="THE_KEY"))
@@ -311,7 +311,7 @@ async def test_a_key_is_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert "Incorrect API key" in str(error)
 
 
-async def test_a_key_that_is_not_set_is_missed_before_anything_is_sent() -> None:
+async def test_missing_key_is_reported_before_request() -> None:
     with serving() as provider:
         error = await failing(model_at(provider, key_env="NO_SUCH_KEY"))
         assert (error.kind, provider.asked) == (Failure.KEY, [])
@@ -319,7 +319,7 @@ async def test_a_key_that_is_not_set_is_missed_before_anything_is_sent() -> None
 
 
 @pytest.mark.parametrize("url", ["http://me:pw@host/v1", "https://host/v1?api_key=abc"])
-def test_an_address_with_a_secret_is_refused(url: str) -> None:
+def test_url_with_secret_is_refused(url: str) -> None:
     for settings in ({"url": url}, {"model": url}):
         with pytest.raises(ValueError, match="key_env"):
             ModelSettings(**settings)
@@ -332,7 +332,7 @@ def test_an_address_with_a_secret_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://host:90401/v1", "http://host:abc/v1", "http://[::1/v1", "http://a b/v1"]
 )
-def test_an_address_of_no_server_is_refused_before_anybody_is_asked(url: str) -> None:
+def test_invalid_url_is_refused_before_request(url: str) -> None:
     with pytest.raises(CallsheetError, match="CFG016") as raised:
         open_model(url)
     assert "is not the address of a server" in str(raised.value)
@@ -341,7 +341,7 @@ def test_an_address_of_no_server_is_refused_before_anybody_is_asked(url: str) ->
 # ---------------------------------------------------------------- names
 
 
-def test_a_model_is_named_by_its_provider_or_its_address() -> None:
+def test_model_is_named_by_provider_or_url() -> None:
     assert open_model("ollama:qwen3:4b").name == "ollama:qwen3:4b"
     assert open_model("llama.cpp:any").accepts == (Syntax.GBNF, Syntax.JSON_SCHEMA)
     at_home = ModelSettings(url="http://127.0.0.1:8080/v1", name="a", kind="llama.cpp")
@@ -351,12 +351,12 @@ def test_a_model_is_named_by_its_provider_or_its_address() -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-5", "opnai:gpt-5", "olama:x"])
-def test_a_name_that_nobody_knows_is_told(spec: str) -> None:
+def test_unknown_model_name_is_reported(spec: str) -> None:
     with pytest.raises(CallsheetError, match="MDL001"):
         open_model(spec)
 
 
-def test_settings_of_the_configured_model_do_not_apply_to_another_model() -> None:
+def test_settings_of_configured_model_do_not_apply_to_another_model() -> None:
     settings = ModelSettings(
         url="http://127.0.0.1:1/v1",
         name="a",
@@ -371,7 +371,7 @@ def test_settings_of_the_configured_model_do_not_apply_to_another_model() -> Non
     assert settings.naming("http://127.0.0.1:1/v1#a") is settings
 
 
-async def test_an_endpoint_model_satisfies_the_language_model_protocol() -> None:
+async def test_endpoint_model_satisfies_language_model_protocol() -> None:
     with serving() as provider:
         model = model_at(provider)
         assert isinstance(model, LanguageModel)

@@ -24,7 +24,7 @@ ASK = [{"role": "user", "content": "Grüße"}]
 HELD = Constraint(Syntax.GBNF, 'root ::= "a"')
 
 
-async def test_what_was_recorded_is_given_again_without_the_model(tmp_path: Path) -> None:
+async def test_recorded_answer_is_replayed_without_model(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
     whole = Completion("ü", Usage(3, 2, 1, 0.5, 1.25, 2), Stop.LENGTH, "m-1")
     model = ScriptedModel([whole, "b", ModelFailed(Failure.REFUSED, "no", model="m")], accepts=[Syntax.GBNF])
@@ -53,7 +53,7 @@ async def test_what_was_recorded_is_given_again_without_the_model(tmp_path: Path
         ([*ASK, *ASK], None),
     ],
 )
-async def test_another_request_has_no_recorded_answer(
+async def test_different_request_has_no_recorded_answer(
     tmp_path: Path, messages: list[dict[str, str]], constraint: Constraint | None
 ) -> None:
     tape = RecordedModel(tmp_path / "a.json", ScriptedModel(["x"]), mode="record")
@@ -62,7 +62,7 @@ async def test_another_request_has_no_recorded_answer(
         await RecordedModel(tmp_path / "a.json").complete(messages, constraint)
 
 
-async def test_recording_again_keeps_what_was_there_and_replaces_what_is_asked(tmp_path: Path) -> None:
+async def test_recording_keeps_earlier_answers_and_replaces_same_request(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     first = RecordedModel(path, ScriptedModel(["1", "2"]), mode="record")
     await first.complete(ASK)
@@ -73,7 +73,7 @@ async def test_recording_again_keeps_what_was_there_and_replaces_what_is_asked(t
 
 
 @pytest.mark.parametrize("content", [None, "no JSON", "[]", '{"recorded_answers": 9, "answers": {}}'])
-def test_a_file_that_holds_no_answers_is_told(tmp_path: Path, content: str | None) -> None:
+def test_file_without_answers_is_reported(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "a.json"
     if content is not None:
         path.write_text(content)
@@ -81,7 +81,7 @@ def test_a_file_that_holds_no_answers_is_told(tmp_path: Path, content: str | Non
         RecordedModel(path)
 
 
-async def test_a_script_says_what_it_was_told_and_keeps_what_it_was_asked() -> None:
+async def test_scripted_model_returns_answers_and_keeps_requests() -> None:
     model = ScriptedModel(["a", ModelFailed(Failure.LIMITED, "later")])
     assert isinstance(model, LanguageModel)
     said = await model.complete(ASK, max_tokens=5)

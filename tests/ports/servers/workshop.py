@@ -74,7 +74,7 @@ paid: list[int] = []
 
 @server.tool(structured_output=False)
 async def pay(ctx: Context, seconds: float = 0.0) -> str:
-    """Pay, and take a while to answer the first time."""
+    """Pay; the first answer takes a while."""
     request = ctx.request_context.request
     note(f"key {request.headers.get('idempotency-key') if request is not None else None}")
     paid.append(1)

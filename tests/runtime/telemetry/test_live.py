@@ -28,9 +28,7 @@ def run(journal: Path, wait: Any) -> RunStatus:
     return Runtime([wait], journal=journal).run_sync(PLAN, run_id="r").status
 
 
-def test_what_has_come_out_arrives_while_the_run_goes_on_and_sending_it_again_adds_nothing(
-    collector: Collector, tmp_path: Path
-) -> None:
+def test_spans_arrive_during_run_and_resending_adds_nothing(collector: Collector, tmp_path: Path) -> None:
     journal, names = tmp_path / "j.db", list[str]()
 
     @tool(effect="read")
@@ -51,7 +49,7 @@ def test_what_has_come_out_arrives_while_the_run_goes_on_and_sending_it_again_ad
     assert (collector.spans, collector.metrics) == before
 
 
-def test_a_collector_that_hangs_holds_no_run_up(collector: Collector, tmp_path: Path) -> None:
+def test_hanging_collector_blocks_no_run(collector: Collector, tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
     collector.hold.clear()
 
@@ -67,7 +65,7 @@ def test_a_collector_that_hangs_holds_no_run_up(collector: Collector, tmp_path: 
     assert collector.spans == {}
 
 
-def test_what_was_refused_arrives_later_in_the_run(collector: Collector, tmp_path: Path) -> None:
+def test_refused_spans_arrive_later_in_run(collector: Collector, tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
     collector.answers = [503, 500]
 
@@ -85,7 +83,7 @@ def test_what_was_refused_arrives_later_in_the_run(collector: Collector, tmp_pat
     assert len(collector.spans) == 4
 
 
-def test_nobody_there_is_said_at_the_end(collector: Collector, tmp_path: Path) -> None:
+def test_unreachable_collector_is_reported_at_end(collector: Collector, tmp_path: Path) -> None:
     journal = tmp_path / "j.db"
 
     @tool(effect="read")
@@ -100,6 +98,6 @@ def test_nobody_there_is_said_at_the_end(collector: Collector, tmp_path: Path) -
     assert "cannot be reached" in str(done.failure)
 
 
-def test_a_run_that_never_began_is_nothing_to_tell_of(collector: Collector, tmp_path: Path) -> None:
+def test_run_that_never_started_sends_nothing(collector: Collector, tmp_path: Path) -> None:
     done = live(tmp_path / "j.db", collector).finish(20)
     assert (done.spans, done.failure, collector.requests) == (0, None, [])

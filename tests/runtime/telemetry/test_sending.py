@@ -68,11 +68,11 @@ def test_everything_arrives_in_both_encodings(
     assert (point["count"], point["sum"], point["bucketCounts"]) == ("3", 7.5, ["1", "0", "2"])
 
 
-def test_protobuf_is_the_choice_where_it_is_installed() -> None:
+def test_protobuf_is_used_if_installed() -> None:
     assert best_encoding() == PROTOBUF
 
 
-def test_a_busy_collector_is_asked_again_and_what_arrives_twice_is_there_once(collector: Collector) -> None:
+def test_busy_collector_is_retried_and_duplicates_are_dropped(collector: Collector) -> None:
     collector.answers = [503, 429]
     with sender(collector) as opened:
         opened.send(TOLD)
@@ -82,7 +82,7 @@ def test_a_busy_collector_is_asked_again_and_what_arrives_twice_is_there_once(co
     assert opened.sent.spans == 4
 
 
-def test_a_collector_that_stays_busy_is_given_up(collector: Collector) -> None:
+def test_permanently_busy_collector_is_abandoned(collector: Collector) -> None:
     collector.answers = [503] * 9
     with sender(collector) as opened, pytest.raises(CallsheetError, match="it answers 503") as refused:
         opened.send(TOLD)
@@ -90,7 +90,7 @@ def test_a_collector_that_stays_busy_is_given_up(collector: Collector) -> None:
     assert len(collector.requests) == 3
 
 
-def test_signals_that_a_collector_does_not_take_are_said_and_no_failure(collector: Collector) -> None:
+def test_unsupported_signals_are_reported_and_no_failure(collector: Collector) -> None:
     collector.takes = {"/v1/traces"}
     with sender(collector) as opened:
         opened.send(TOLD)
@@ -100,14 +100,14 @@ def test_signals_that_a_collector_does_not_take_are_said_and_no_failure(collecto
     assert [path for path, _ in collector.requests].count("/v1/logs") == 1
 
 
-def test_a_refusal_is_told_with_its_status(collector: Collector) -> None:
+def test_refusal_is_reported_with_status(collector: Collector) -> None:
     collector.answers = [401]
     with sender(collector) as opened, pytest.raises(CallsheetError, match="it answers 401") as refused:
         opened.send(TOLD)
     assert refused.value.diagnostics[0].code == "TRC002"
 
 
-def test_a_collector_without_json_is_told_apart(
+def test_collector_without_json_support_is_reported(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "best_encoding", lambda: JSON)
@@ -117,7 +117,7 @@ def test_a_collector_without_json_is_told_apart(
     assert refused.value.diagnostics[0].help == "pip install 'callsheet[otel]'"
 
 
-def test_nobody_there_is_said_after_a_few_tries() -> None:
+def test_unreachable_collector_is_reported_after_retries() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -130,7 +130,7 @@ def test_nobody_there_is_said_after_a_few_tries() -> None:
     assert waits == [0.5, 1.0]
 
 
-def test_headers_come_from_the_environment_and_no_message_shows_them(
+def test_headers_come_from_environment_and_no_message_shows_them(
     collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLLECTOR_AUTH", "Bearer s3cret")
@@ -156,7 +156,7 @@ def test_headers_come_from_the_environment_and_no_message_shows_them(
         ("http://localhost", {"a": "env:TWO_LINES"}, "TRC004"),
     ],
 )
-def test_what_is_no_target_is_refused(
+def test_invalid_endpoint_is_refused(
     url: str, headers: dict[str, str], code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TWO_LINES", "a\nb")

@@ -18,7 +18,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def address(server: Server) -> str:
-    """The address of a store that has nothing in it."""
+    """The address of an empty store."""
     with psycopg.connect(server.address, autocommit=True) as connection:
         connection.execute("DROP SCHEMA IF EXISTS callsheet CASCADE")
     return server.address

@@ -29,7 +29,7 @@ DIGEST = sha256(BODY).hexdigest()
 def bucket(
     node_tool: Callable[[str], tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """A bucket of a server that speaks S3; its files lie in the folder that $S3_FOLDER names."""
+    """A bucket of an S3 server; its files lie in the folder that $S3_FOLDER names."""
     node, script = node_tool("s3rver")
     folder = tmp_path_factory.mktemp("s3")
     with socket.socket() as found:
@@ -68,7 +68,7 @@ def _wait_for(port: int) -> None:
 
 @pytest.fixture(params=["folder", "postgres", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The place of a store with nothing in it, but for the bucket's, which is one for all tests."""
+    """The place of an empty store, except the bucket's, which all tests share."""
     match request.param:
         case "folder":
             return str(tmp_path / "blobs")
@@ -87,18 +87,18 @@ def blobs(place: str) -> Iterator[Blobs]:
         opened.close()
 
 
-def test_what_is_put_is_there_again_and_may_be_put_twice(blobs: Blobs) -> None:
+def test_put_is_idempotent_and_get_returns_value(blobs: Blobs) -> None:
     blobs.put(DIGEST, BODY)
     blobs.put(DIGEST, BODY)
     assert blobs.get(DIGEST) == BODY
 
 
-def test_what_is_not_there_is_told(blobs: Blobs) -> None:
+def test_missing_blob_is_reported(blobs: Blobs) -> None:
     with pytest.raises(BlobMissing, match=f"blob {DIGEST} is not in"):
         blobs.get(DIGEST)
 
 
-def test_what_is_damaged_is_not_handed_out(blobs: Blobs, place: str) -> None:
+def test_damaged_blob_is_not_returned(blobs: Blobs, place: str) -> None:
     blobs.put(DIGEST, BODY)
     _damage(place)
     with pytest.raises(BlobMissing, match="is not what was stored"):
@@ -117,7 +117,7 @@ def _damage(place: str) -> None:
             path.write_bytes(BODY[:-1] + b"?")
 
 
-def test_what_is_old_and_not_needed_goes_and_what_is_put_again_is_young(blobs: Blobs, place: str) -> None:
+def test_old_unused_blobs_are_removed_and_renewed_ones_stay(blobs: Blobs, place: str) -> None:
     bodies = {sha256(body).hexdigest(): body for body in (BODY, b"needed", b"put again")}
     unused, needed, again = bodies
     for digest, body in bodies.items():
@@ -147,7 +147,7 @@ def _make_old(place: str) -> None:
             os.utime(path, (time.time() - 31 * 86_400,) * 2)
 
 
-def test_users_of_a_store_are_signed_in_it(blobs: Blobs) -> None:
+def test_users_of_store_are_registered(blobs: Blobs) -> None:
     assert blobs.signs() == {}
     for _ in range(2):
         blobs.sign("here", b"who")
@@ -158,7 +158,7 @@ def test_users_of_a_store_are_signed_in_it(blobs: Blobs) -> None:
     assert (blobs.signs(), list(blobs.stored())) == ({"here": b"who"}, [])
 
 
-def test_a_sign_that_is_removed_while_signs_are_read_hides_no_other_sign(
+def test_registration_removed_during_listing_hides_no_other(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blobs = open_blobs(place)
@@ -187,7 +187,7 @@ def test_a_sign_that_is_removed_while_signs_are_read_hides_no_other_sign(
     assert blobs.signs() == {"here": b"who", "there": b"who"}
 
 
-def test_removing_a_blob_in_two_processes_keeps_what_is_put_meanwhile(
+def test_concurrent_removal_keeps_blobs_put_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = str(tmp_path / "blobs")
@@ -198,7 +198,7 @@ def test_removing_a_blob_in_two_processes_keeps_what_is_put_meanwhile(
     seen: list[bytes | bool] = []
 
     def then_the_other(source: Any, target: Any) -> None:
-        """After the first rename: a read, the blob put again, and the other removal up to its rename."""
+        """After the first rename: a read, another put of the blob, and the other removal up to its rename."""
         renamed(source, target)
         monkeypatch.setattr(os, "replace", renamed)
         seen.append(second.get(DIGEST))
@@ -211,7 +211,7 @@ def test_removing_a_blob_in_two_processes_keeps_what_is_put_meanwhile(
     assert first.get(DIGEST) == BODY
 
 
-def test_many_threads_may_put_and_get_at_once(blobs: Blobs) -> None:
+def test_concurrent_threads_may_put_and_get(blobs: Blobs) -> None:
     bodies = [b"%d" % (number % 7) * 1_000 for number in range(40)]
 
     def round_trip(body: bytes) -> bool:
@@ -225,14 +225,12 @@ def test_many_threads_may_put_and_get_at_once(blobs: Blobs) -> None:
         assert all(threads.map(round_trip, bodies))
 
 
-def test_a_bucket_that_cannot_be_reached_is_an_error_of_the_system(
-    bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreachable_bucket_is_os_error(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError, match="cannot be used"):
         open_blobs("s3://another-bucket/values").put(DIGEST, BODY)
 
 
-def test_a_place_of_another_kind_is_refused() -> None:
+def test_store_of_other_kind_is_refused() -> None:
     with pytest.raises(CallsheetError) as caught:
         open_blobs("ftp://me:hidden@host/values")
     assert caught.value.diagnostics[0].code == "CFG230"

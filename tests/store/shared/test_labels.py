@@ -21,7 +21,7 @@ KINDS = st.sampled_from(["add", "begin", "end", "put", "forget"])
 NAMES = st.sampled_from(["a.txt", "b.txt", "dir/a.txt", "", "nul\x00", "half\udc80", "100%", "?"])
 
 
-def test_what_one_machine_has_written_another_reads(address: str) -> None:
+def test_labels_are_shared_between_machines(address: str) -> None:
     with LabelStore(PostgresDatabase(address)) as one, LabelStore(PostgresDatabase(address)) as other:
         one.add("/work", ["a.txt"], SECRET, "run-1")
         assert other.of("/work", ["a.txt"]) == SECRET
@@ -30,9 +30,7 @@ def test_what_one_machine_has_written_another_reads(address: str) -> None:
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(steps=st.lists(st.tuples(NAMES, LABELS, KINDS)))
-def test_any_history_gives_the_labels_that_a_file_gives(
-    address: str, steps: list[tuple[str, Label, str]]
-) -> None:
+def test_any_history_gives_same_labels_as_file(address: str, steps: list[tuple[str, Label, str]]) -> None:
     database = PostgresDatabase(address)
     database.execute("DELETE FROM label")
     with LabelStore(database) as shared, LabelStore.in_memory() as local:
@@ -58,7 +56,7 @@ def _played(store: LabelStore, steps: list[tuple[str, Label, str]]) -> list[obje
     return said
 
 
-def test_writes_of_many_machines_at_once_are_all_counted(address: str) -> None:
+def test_concurrent_writes_of_machines_are_all_counted(address: str) -> None:
     def machine(label: Label) -> None:
         with LabelStore(PostgresDatabase(address)) as store:
             for _ in range(20):
@@ -71,7 +69,7 @@ def test_writes_of_many_machines_at_once_are_all_counted(address: str) -> None:
     assert (open_writes, writes) == (0, 80)
 
 
-def test_pruning_a_journal_takes_nothing_that_other_machines_know(
+def test_pruning_journal_keeps_labels_of_other_machines(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", address)

@@ -45,7 +45,7 @@ def parse(text: str) -> Plan:
 
 
 def life(library: PlanLibrary) -> list[object]:
-    """What a library says in the course of a life of plans."""
+    """The results of a library over a sequence of operations."""
     one, other = parse(PLAN), parse(OTHER)
     library.save(one, "sum", text=f"# note\n{PLAN}", goal="add two")
     library.save(other, "sum", replaces=True)
@@ -69,11 +69,11 @@ def _code(work: Callable[[], object]) -> str:
     return str(caught.value.diagnostics[0].code)
 
 
-def test_the_shared_library_behaves_like_one_in_a_folder(shared: PlanLibrary, tmp_path: Path) -> None:
+def test_shared_library_behaves_like_folder(shared: PlanLibrary, tmp_path: Path) -> None:
     assert life(shared) == life(PlanLibrary(tmp_path / "plans", clock=lambda: 5.0))
 
 
-def test_plans_move_from_a_folder_to_the_store(shared: PlanLibrary, tmp_path: Path) -> None:
+def test_plans_move_from_folder_to_store(shared: PlanLibrary, tmp_path: Path) -> None:
     local = PlanLibrary(tmp_path / "plans")
     local.save(parse(PLAN), "sum")
     assert [(each.id, each.added) for each in import_plans(shared, export_plans(local, ["sum"]))] == [
@@ -82,7 +82,7 @@ def test_plans_move_from_a_folder_to_the_store(shared: PlanLibrary, tmp_path: Pa
     assert shared.load("sum").text == local.load("sum").text
 
 
-def test_an_import_that_fails_leaves_nothing_behind(shared: PlanLibrary, database: PostgresDatabase) -> None:
+def test_failed_import_leaves_nothing(shared: PlanLibrary, database: PostgresDatabase) -> None:
     shared.save(parse(PLAN), "sum")
     text = export_plans(shared, ["sum"])
     database.execute(
@@ -97,7 +97,7 @@ def test_an_import_that_fails_leaves_nothing_behind(shared: PlanLibrary, databas
     assert shared.ids() == ("sum",)
 
 
-def test_machines_that_save_at_once_lose_no_plan(address: str) -> None:
+def test_concurrent_saves_of_machines_lose_no_plan(address: str) -> None:
     def machine(number: int) -> None:
         with closing(PostgresDatabase(address)) as database:
             library = PlanLibrary(files=SharedFiles(database, "plans"))
@@ -110,9 +110,7 @@ def test_machines_that_save_at_once_lose_no_plan(address: str) -> None:
         assert len(PlanLibrary(files=SharedFiles(database, "plans")).ids()) == 15
 
 
-def test_the_environment_says_which_library_is_meant(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_selects_library(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALLSHEET_PLANS", raising=False)
     monkeypatch.setenv("CALLSHEET_STORE", address)
     assert open_library().address.startswith("postgresql://tests@/postgres/plans")
@@ -121,7 +119,7 @@ def test_the_environment_says_which_library_is_meant(
     assert open_library().folder == tmp_path
 
 
-def test_a_policy_of_the_store_is_read_by_its_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policy_in_store_is_read_by_name(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", address)
     share_policy("base", 'schema = 1\nname = "base"\nextends = "strict"\n')
     share_policy("store:ours", 'schema = 1\nname = "ours"\nextends = "store:base"\n')
@@ -133,7 +131,7 @@ def test_a_policy_of_the_store_is_read_by_its_name(address: str, monkeypatch: py
     assert "did you mean store:ours?" in caught.value.diagnostics[0].help
 
 
-def test_without_a_store_a_shared_policy_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_policy_without_store_has_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALLSHEET_STORE", raising=False)
     assert shared_names() == ()
     with pytest.raises(CallsheetError, match="there is no shared store"):
@@ -155,7 +153,7 @@ for use in (lambda: open_library(), lambda: load_policy("store:ours")):
 """
 
 
-def test_without_a_driver_plans_and_policies_of_a_store_say_what_brings_it() -> None:
+def test_missing_driver_error_names_extra() -> None:
     there = {**environ, "CALLSHEET_STORE": "postgresql://me@localhost/plans"}
     there.pop("CALLSHEET_PLANS", None)
     said = run([executable, "-c", _WITHOUT_DRIVER], env=there, capture_output=True, text=True, check=False)

@@ -41,7 +41,7 @@ def rank(value: float | None) -> float:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(documents(), min_size=1, max_size=4))
-def test_nothing_rises_along_a_chain(chain: list[Handoff]) -> None:
+def test_confidence_never_rises_along_chain(chain: list[Handoff]) -> None:
     """eff(f, document) <= eff(f, parent) and <= stated(f), at every hop."""
     before: dict[str, float | None] = {}
     for document in chain:
@@ -59,7 +59,7 @@ def test_nothing_rises_along_a_chain(chain: list[Handoff]) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(documents(), st.lists(st.dictionaries(st.sampled_from(NAMES), CONFIDENCES), max_size=4), st.randoms())
-def test_the_order_of_parents_changes_nothing(document: Handoff, parents: list, random: object) -> None:
+def test_parent_order_changes_nothing(document: Handoff, parents: list, random: object) -> None:
     """Joining is commutative: it is a minimum."""
     mixed = list(parents)
     random.shuffle(mixed)  # type: ignore[attr-defined]
@@ -69,13 +69,13 @@ def test_the_order_of_parents_changes_nothing(document: Handoff, parents: list, 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(CONFIDENCES, min_size=1), st.integers(0, 5))
 def test_joining_is_associative(values: list[float | None], cut: int) -> None:
-    """The lowest of parts is the lowest of all, however they are put together."""
+    """The lowest of parts is the lowest of all, in any grouping."""
     parts = [part for part in (values[:cut], values[cut:]) if part]
     assert lowest(lowest(part) for part in parts) == lowest(values)
     assert reduce(lambda a, b: lowest([a, b]), values) == lowest(values)
 
 
-def test_a_circle_of_derivations_ends_at_its_lowest() -> None:
+def test_cyclic_derivation_takes_lowest() -> None:
     facts = {
         "F1": Fact("F1", "t", 0.9, derived_from=("F2",)),
         "F2": Fact("F2", "t", 0.8, derived_from=("F3", "F2")),
@@ -86,18 +86,18 @@ def test_a_circle_of_derivations_ends_at_its_lowest() -> None:
     assert found == {"F1": 0.7, "F2": 0.7, "F3": 0.7, "F4": 0.6}
 
 
-def test_many_derivations_cost_little() -> None:
+def test_many_derivations_take_bounded_time() -> None:
     facts = {f"F{n}": Fact(f"F{n}", "t", 1 - n / 1e6, derived_from=(f"F{n + 1}",)) for n in range(5_000)}
     assert effective(Handoff(Chain("c"), frozen(facts)))["F0"] == facts["F4999"].confidence
 
 
-def test_a_weak_parent_that_was_dropped_still_counts() -> None:
-    """Leaving a fact out does not make what follows from it surer."""
+def test_dropped_weak_parent_counts() -> None:
+    """Dropping a fact does not raise the confidence of its derivations."""
     facts = {"F2": Fact("F2", "t", 0.9, derived_from=("F1",))}
     assert effective(Handoff(Chain("c"), frozen(facts)), [{"F1": 0.5}]) == {"F2": 0.5}
 
 
-def test_a_dip_binds_all_later_hops_also_with_an_ack_or_an_unreadable_text_between() -> None:
+def test_dip_binds_later_hops_across_ack_or_unreadable_text() -> None:
     low = changed(minimal(), "facts.F1.confidence", 0.65)
     later = changed(minimal(), "chain.step", 3)
     report = check([text(low), "lctl: [", "lctl_ack: {chain_id: inv-7}", text(later)])
@@ -106,8 +106,8 @@ def test_a_dip_binds_all_later_hops_also_with_an_ack_or_an_unreadable_text_betwe
 
 
 @pytest.mark.parametrize("left_for", [1, 2])
-def test_a_fact_that_is_left_out_for_a_while_comes_back_as_it_was(left_for: int) -> None:
-    """Whoever drops a fact and has it again has not found it out anew."""
+def test_temporarily_dropped_fact_keeps_confidence(left_for: int) -> None:
+    """Dropping a fact and receiving it again does not raise its confidence."""
     low = changed(minimal(), "facts.F1.confidence", 0.65)
     without = changed(minimal(), "facts", {"F2": {"text": "t", "confidence": 0.9}})
     again = changed(minimal(), "facts.F3", {"text": "t", "confidence": 0.9, "derived_from": ["F2"]})
@@ -116,8 +116,8 @@ def test_a_fact_that_is_left_out_for_a_while_comes_back_as_it_was(left_for: int)
     assert (report.effective, report.flagged) == ({"F1": 0.65, "F3": 0.9}, ("F1",))
 
 
-def test_a_branch_that_still_has_a_fact_says_what_it_is_worth() -> None:
-    """What another branch left out, and knew before, lowers nothing that was raised with a reason."""
+def test_branch_still_having_fact_determines_confidence() -> None:
+    """A branch that dropped the fact does not lower one that was raised with a reason."""
     low, high = (Fact("F1", "t", value) for value in (0.65, 0.96))
     start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": low}), instruction="go")
     raised = Handoff(
@@ -135,7 +135,7 @@ def test_a_branch_that_still_has_a_fact_says_what_it_is_worth() -> None:
 @pytest.mark.parametrize(
     ("word", "value"), [(VerifiedRaise.CAP, 0.65), (VerifiedRaise.ACCEPT, 0.96)], ids=["cap", "accept"]
 )
-def test_a_verified_raise_is_capped_or_accepted(word: VerifiedRaise, value: float) -> None:
+def test_verified_raise_is_capped_or_accepted(word: VerifiedRaise, value: float) -> None:
     second = hop(2)
     second["trace"][1]["facts_modified"] = ["F1"]
     second["facts"]["F1"] |= {"source": "checker", "step": 2}
@@ -145,7 +145,7 @@ def test_a_verified_raise_is_capped_or_accepted(word: VerifiedRaise, value: floa
     assert check([docs[0], unlisted], verified_raise=word).effective["F1"] == 0.65
 
 
-def test_unknown_is_flagged_and_never_sure() -> None:
+def test_unknown_is_flagged_and_never_certain() -> None:
     report = check(
         [text(changed(minimal(), "facts.F1.confidence", ...)), text(changed(minimal(), "chain.step", 3))]
     )
@@ -165,7 +165,7 @@ def test_unknown_is_flagged_and_never_sure() -> None:
         (None, True, False, False),
     ],
 )
-def test_each_threshold_belongs_to_the_band_above_it(
+def test_threshold_belongs_to_band_above(
     value: float | None, flagged: bool, review: bool, blocked: bool
 ) -> None:
     assert (is_flagged(value), needs_review(value), is_blocked(value)) == (flagged, review, blocked)
@@ -175,10 +175,10 @@ def test_each_threshold_belongs_to_the_band_above_it(
     ("before", "after", "raised"),
     [(0.65, 0.96, True), (0.96, 0.96, False), (None, 0.96, False), (0.65, None, False)],
 )
-def test_only_a_stated_value_above_a_stated_one_is_a_raise(
+def test_only_stated_value_above_stated_one_is_raise(
     before: float | None, after: float | None, raised: bool
 ) -> None:
-    """A modified fact whose value was unknown, or has become so, has risen above nothing."""
+    """A modified fact whose value was or became unknown is no raise."""
     start = Handoff(Chain("c", 1, "a", "b"), frozen({"F1": Fact("F1", "t", before)}), instruction="go")
     changed_fact = Handoff(
         Chain("c", 2, "b", "c"), frozen({"F1": Fact("F1", "t", after)}), instruction="go",

@@ -12,7 +12,7 @@ PORTIONS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.fl
 
 
 @given(PORTIONS, st.frozensets(st.sampled_from("abcdef")))
-def test_dropped_facts_equal_a_dict_of_all_dropped_facts(portions: list, carried: frozenset[str]) -> None:
+def test_dropped_facts_equal_dict_of_all_dropped_facts(portions: list, carried: frozenset[str]) -> None:
     left, plain = DroppedFacts(), {}
     for portion in portions:
         left, plain = left.with_more(portion), {**plain, **portion}
@@ -29,7 +29,7 @@ def leaving(count: int) -> DroppedFacts:
     return left
 
 
-def test_the_time_grows_linearly_with_the_dropped_facts() -> None:
+def test_time_is_linear_in_dropped_facts() -> None:
     assert leaving(100)["F1"] == 0.5
     few = min(seconds(lambda: leaving(500)) for _ in range(3))
     assert min(seconds(lambda: leaving(4_000)) for _ in range(3)) < 24 * few + 0.05

@@ -29,7 +29,7 @@ def rules_of(block: str | bytes) -> list[str]:
 
 
 def extra(written: str) -> object:
-    """What a value is read as."""
+    """The parsed form of a value."""
     document = parse(f"{MINIMAL}x: {written}\n")
     assert isinstance(document, Handoff)
     return document.extra["x"]
@@ -46,7 +46,7 @@ def extra(written: str) -> object:
         ("{<<: {a: 1}}", {"<<": {"a": 1}}), ("-.inf", float("-inf")),
     ],
 )  # fmt: skip
-def test_scalars_are_those_of_the_core_schema(written: str, value: object) -> None:
+def test_scalars_follow_core_schema(written: str, value: object) -> None:
     found = extra(written)
     assert found == value
     assert type(found) is type(value)
@@ -67,7 +67,7 @@ def test_scalars_are_those_of_the_core_schema(written: str, value: object) -> No
         ("a: 1", "P09"), ("Lctl: '3.0'", "P09"),
     ],
 )  # fmt: skip
-def test_what_is_no_document_is_refused_by_the_rule_that_says_why(block: str | bytes, rule: str) -> None:
+def test_non_document_is_refused_by_specific_rule(block: str | bytes, rule: str) -> None:
     reading = read(block)
     assert [finding.rule for finding in reading.findings] == [rule]
     assert reading.document is None
@@ -76,7 +76,7 @@ def test_what_is_no_document_is_refused_by_the_rule_that_says_why(block: str | b
     assert rule in render_all(caught.value.diagnostics, caught.value.source)
 
 
-def test_every_key_that_stands_twice_is_told_and_what_else_the_shape_breaks() -> None:
+def test_duplicate_keys_and_shape_violations_are_reported() -> None:
     reading = read("lctl: '3.0'\nlctl: '3.0'\nchain: {id: c, step: 0, id: d}\ninstruction: ''\n")
     repeated = [finding for finding in reading.findings if finding.rule == "P03"]
     assert [finding.message for finding in repeated] == [
@@ -87,13 +87,13 @@ def test_every_key_that_stands_twice_is_told_and_what_else_the_shape_breaks() ->
 
 
 @pytest.mark.parametrize(("step", "told"), [("0", "0"), ("1.5", "1.5"), ("one", "a text"), ("", "empty")])
-def test_a_step_that_is_none_is_told_by_its_number_or_its_kind(step: str, told: str) -> None:
+def test_invalid_step_is_reported_by_number_or_kind(step: str, told: str) -> None:
     found = read(f"lctl: '3.0'\nchain: {{id: c, step: {step}, from: a, to: b}}\ninstruction: go\n").findings
     assert [finding.message for finding in found] == [f"step has to be a whole number from 1, and is {told}"]
 
 
 def calls_made(work: Callable[[], object]) -> int:
-    """How many functions are called, of Python or of C, while something is done."""
+    """The number of function calls, in Python or C, during an action."""
     count = 0
 
     def heard(_frame: FrameType, event: str, _: object) -> None:
@@ -109,7 +109,7 @@ def calls_made(work: Callable[[], object]) -> int:
     return count
 
 
-def test_bombs_are_refused_before_anything_grows() -> None:
+def test_bombs_are_refused_before_expansion() -> None:
     bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n"
         for before, name in zip("abcdefgh", "bcdefghi", strict=True)
@@ -128,15 +128,15 @@ def test_bombs_are_refused_before_anything_grows() -> None:
 @pytest.mark.parametrize(
     ("one", "nodes"), [("x", 1), ("[]", 1), ("{a: x}", 3)], ids=["texts", "lists", "mappings"]
 )
-def test_the_nodes_of_a_text_are_counted_whatever_they_are(one: str, nodes: int) -> None:
-    """A block may have 200,000 nodes: here five, and what stands in the list."""
+def test_nodes_of_text_are_counted(one: str, nodes: int) -> None:
+    """A block may have 200,000 nodes: here five, and the items of the list."""
     most = (200_000 - 5) // nodes
     begin = "lctl: '3.0'\nx: "
     assert rules_of(f"{begin}[{','.join([one] * most)}]") != ["P06"]
     assert rules_of(f"{begin}[{','.join([one] * (most + 1))}]") == ["P06"]
 
 
-def test_what_an_alias_stands_for_is_counted_before_it_is_used() -> None:
+def test_alias_targets_are_counted_before_use() -> None:
     half = f"lctl: '3.0'\na: &a [{','.join('x' * 100_000)}]\n"
     assert rules_of(half) != ["P06"]
     assert rules_of(f"{half}b: *a") == ["P06"]
@@ -144,9 +144,7 @@ def test_what_an_alias_stands_for_is_counted_before_it_is_used() -> None:
 
 @pytest.mark.parametrize("char", ["x", "ä"])
 @pytest.mark.parametrize("of", [str, str.encode], ids=["text", "bytes"])
-def test_the_bytes_of_a_text_are_counted_however_it_is_given(
-    char: str, of: Callable[[str], str | bytes]
-) -> None:
+def test_bytes_are_counted_for_text_and_bytes(char: str, of: Callable[[str], str | bytes]) -> None:
     most = 8 * 1024 * 1024
     begin = "lctl: '3.0'\nx: "
     room = (most - len(begin)) // len(char.encode())
@@ -154,7 +152,7 @@ def test_the_bytes_of_a_text_are_counted_however_it_is_given(
     assert rules_of(of(begin + char * (room + 1))) == ["P07"]
 
 
-def test_json_with_surrogates_has_the_same_bounds() -> None:
+def test_json_with_surrogates_has_same_limits() -> None:
     begin = '{"lctl": "3.0", "note": "\\ud83d\\ude00", "x": '
     assert rules_of(f"{begin}[{','.join('1' * 200_000)}]}}") == ["P01"]
     assert rules_of(f"{begin}{'[' * 100}{']' * 100}}}") == ["P01"]
@@ -162,18 +160,18 @@ def test_json_with_surrogates_has_the_same_bounds() -> None:
 
 
 @pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "9" * 5_000, "0x" + "f" * 5_000])
-def test_a_number_beyond_what_is_read_is_no_bug(digits: str) -> None:
+def test_number_beyond_limit_is_no_bug(digits: str) -> None:
     assert extra(digits) == (float("-inf") if digits.startswith("-") else float("inf"))
 
 
-def test_each_use_of_an_alias_is_a_value_of_its_own() -> None:
+def test_alias_uses_are_separate_values() -> None:
     document = parse(MINIMAL + "a: &a {b: [1]}\nc: *a\n")
     assert isinstance(document, Handoff)
     assert document.extra["c"] == {"b": [1]}
     assert document.extra["c"] is not document.extra["a"]
 
 
-def test_json_is_read_also_with_its_pairs_of_surrogates() -> None:
+def test_json_surrogate_pairs_are_read() -> None:
     block = minimal() | {"instruction": "go \U0001f600"}
     document = parse(json.dumps(block))
     assert isinstance(document, Handoff)
@@ -188,14 +186,14 @@ def test_json_is_read_also_with_its_pairs_of_surrogates() -> None:
 # ---------------------------------------------------------------- fences
 
 
-def test_the_first_closed_fence_with_a_block_counts() -> None:
+def test_first_closed_fence_with_block_counts() -> None:
     answer = f"See:\n```python\nprint('lctl: no')\n```\nand\n~~~yaml\n{MINIMAL}~~~\n```\nlctl: x\n```\n"
     document = parse(answer)
     assert isinstance(document, Handoff)
     assert document.chain.target == "checker"
 
 
-def test_a_fence_inside_of_the_instruction_does_not_end_the_block() -> None:
+def test_fence_inside_instruction_does_not_end_block() -> None:
     block = MINIMAL.replace("Check the total", "|\n  Run:\n  ```sh\n  make\n  ```\n  and tell.")
     for given_ in (block, f"Here:\n```yaml\n{block}```\nDone."):
         document = parse(given_)
@@ -203,7 +201,7 @@ def test_a_fence_inside_of_the_instruction_does_not_end_the_block() -> None:
         assert document.instruction == "Run:\n```sh\nmake\n```\nand tell.\n"
 
 
-def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
+def test_only_top_level_key_makes_fence_block() -> None:
     other = "```yaml\n---\n# set\nsettings:\n  lctl: on\n```\n"
     document = parse(f"{other}and\n" + indent(f"```yaml\n# mine\n{MINIMAL}```\n", "  "))
     assert isinstance(document, Handoff)
@@ -213,25 +211,25 @@ def test_only_a_key_at_the_top_level_makes_a_fence_a_block() -> None:
 @pytest.mark.parametrize(
     "before", ["", "# as asked\n", "---\n", "--- ", "%YAML 1.2\n# as asked\n---\n\n", "\n\n"]
 )
-def test_a_fence_may_hold_json_behind_what_may_stand_before_a_document(before: str) -> None:
+def test_fence_may_contain_json_after_document_prefix(before: str) -> None:
     block = '{"lctl": "3.0", "chain": {"id": "c", "step": 2, "from": "a", "to": "b"}, "instruction": "Go"}'
     document = parse(f"Here:\n```yaml\n{before}{block}\n```\nDone.")
     assert isinstance(document, Handoff)
     assert document.chain.target == "b"
 
 
-def test_a_mark_of_byte_order_in_front_of_a_fenced_block_is_no_part_of_it() -> None:
+def test_byte_order_mark_before_fenced_block_is_ignored() -> None:
     answer = f"Here:\n```yaml\n\ufeff{MINIMAL.replace('0.96', '9.6')}```\nDone."
     (found,) = read(answer).findings
     assert (found.rule, found.span and answer[slice(*found.span)]) == ("V02", "9.6")
 
 
-def test_an_answer_that_was_cut_off_is_refused() -> None:
+def test_truncated_answer_is_refused() -> None:
     assert rules_of(f"Here:\n```yaml\n{MINIMAL}") == ["P01"]
     assert rules_of("Here:\n```sh\nls\n```\n") == ["P09"]
 
 
-def test_places_are_those_of_the_whole_answer() -> None:
+def test_positions_refer_to_whole_answer() -> None:
     answer = f"Gladly.\n```yaml\n{MINIMAL.replace('0.96', '9.6')}```\n"
     (found,) = read(answer).findings
     assert found.span is not None
@@ -250,7 +248,7 @@ PIECES = st.sampled_from(
 
 @settings(deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_no_text_raises_anything_but_the_typed_error(block: str) -> None:
+def test_texts_raise_only_typed_error(block: str) -> None:
     report = check([block, block])
     for finding in report.findings:
         render_all([finding.diagnostic], report.readings[finding.document].source)
@@ -260,7 +258,7 @@ def test_no_text_raises_anything_but_the_typed_error(block: str) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=60))
-def test_no_bytes_raise_anything(block: bytes) -> None:
+def test_bytes_raise_nothing(block: bytes) -> None:
     read(block)
 
 
@@ -273,8 +271,8 @@ VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([hop(2), failed(), minimal(), {"lctl_ack": {"step": 1}}]), st.data())
-def test_a_document_with_any_value_in_any_place_is_told_of_and_kept(block: dict, data: st.DataObject) -> None:
-    """Whatever stands where, the check ends with findings, and writing loses nothing."""
+def test_document_with_any_value_anywhere_is_reported_and_kept(block: dict, data: st.DataObject) -> None:
+    """For any value anywhere the check ends with findings, and writing loses nothing."""
     paths = [[key] for key in block] + [[k, i] for k, v in block.items() if isinstance(v, dict) for i in v]
     path = data.draw(st.sampled_from(paths))
     value = data.draw(VALUES)
@@ -293,7 +291,7 @@ hop_text = text(hop(1))
 
 
 @pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029"])
-def test_what_ends_a_line_in_yaml_1_1_alone_is_a_character_of_its_text(char: str) -> None:
+def test_yaml_1_1_line_breaks_are_ordinary_characters(char: str) -> None:
     block = f"lctl: '3.0'\nchain: {{id: c, step: 1, from: a, to: b}}\ninstruction: go{char}on \ue000\n"
     assert parse(block).instruction == f"go{char}on \ue000"
     assert parse(write(parse(block))) == parse(block)

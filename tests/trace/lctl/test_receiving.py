@@ -41,12 +41,12 @@ def rules_of(error: pytest.ExceptionInfo[LctlError]) -> list[str]:
     return [diagnostic.code for diagnostic in error.value.diagnostics]
 
 
-def test_what_is_no_fact_is_refused_where_the_caller_sees_it() -> None:
+def test_invalid_fact_raises_in_caller() -> None:
     with pytest.raises(TypeError, match=r"each of Work\(facts=…\) must be a Fact\(…\), not str"):
         work("reader", "checker", facts={"F1": "x"})
 
 
-def test_the_six_steps() -> None:
+def test_receiving_follows_six_steps() -> None:
     got = receive(f"Here you are:\n```yaml\n{write(first())}```\n", agent="checker")
     assert [entry.agent for entry in got.trace] == ["reader"]
     assert (got.concerns, got.human_review, got.blocked) == ((), (), ())
@@ -63,7 +63,7 @@ def test_the_six_steps() -> None:
     assert check([first(), made, onward]).is_ok
 
 
-def test_what_cannot_be_received_is_refused_with_its_place() -> None:
+def test_unreceivable_document_is_refused_with_position() -> None:
     with pytest.raises(LctlError) as caught:
         receive(text(changed(hop(1), "chain.step", 0)))
     assert rules_of(caught) == ["C04"]
@@ -76,7 +76,7 @@ def test_what_cannot_be_received_is_refused_with_its_place() -> None:
     assert rules_of(caught) == ["A03"]
 
 
-def test_a_fact_below_forty_percent_is_received_and_blocked() -> None:
+def test_fact_below_forty_percent_is_received_and_blocked() -> None:
     got = receive(text(changed(hop(1), "facts.F1.confidence", 0.3)))
     assert got.blocked == got.concerns == ("F1",)
     onward = got.hand_on(work("checker", "payer"))
@@ -86,7 +86,7 @@ def test_a_fact_below_forty_percent_is_received_and_blocked() -> None:
         receive(text(changed(hop(1), "facts.F1.confidence", 0.3)), accept=())
 
 
-def test_a_value_that_came_up_is_handed_on_at_what_it_is_worth() -> None:
+def test_raised_value_is_handed_on_at_computed_confidence() -> None:
     low = changed(hop(1), "facts.F1.confidence", 0.65)
     second = hop(2)
     second["trace"][1]["facts_modified"] = ["F1"]
@@ -97,8 +97,8 @@ def test_a_value_that_came_up_is_handed_on_at_what_it_is_worth() -> None:
     assert got.hand_on(work("payer", "auditor")).facts["F1"].confidence == 0.65
 
 
-def left_at_half(*, minimal: bool = False) -> list[Handoff]:
-    """A chain in which F3, worth 0.5, has been left."""
+def dropped_at_half(*, minimal: bool = False) -> list[Handoff]:
+    """A chain in which F3, with confidence 0.5, has been dropped."""
     facts = [Fact("F1", "It is", 0.9), Fact("F3", "Maybe", 0.5)]
     begun = begin("c", work("reader", "checker", facts=facts, critical=["F1"]), minimal=minimal)
     onward = work("checker", "payer", dropped=["F3"])
@@ -114,8 +114,8 @@ def left_at_half(*, minimal: bool = False) -> list[Handoff]:
     ]
 
 
-def test_a_fact_that_was_left_is_handed_on_again_at_what_it_was_worth() -> None:
-    chain = left_at_half(minimal=True)
+def test_dropped_fact_is_handed_on_again_at_its_confidence() -> None:
+    chain = dropped_at_half(minimal=True)
     got = receive(chain[-1], after=chain[:-1], accept=["X07"])  # without lists all facts are critical
     again = [Fact("F3", "Surely", 0.96), Fact("F5", "New", 0.96)]
     onward = got.hand_on(work("payer", "auditor", facts=again))
@@ -124,14 +124,14 @@ def test_a_fact_that_was_left_is_handed_on_again_at_what_it_was_worth() -> None:
     assert merge([got], work("payer", "auditor", facts=again)).facts["F3"].confidence == 0.5
 
 
-def test_what_derives_from_a_fact_that_was_left_is_worth_no_more_in_whatever_order_it_is_told() -> None:
-    chain = left_at_half()
+def test_derivation_from_dropped_fact_is_capped_in_any_order() -> None:
+    chain = dropped_at_half()
     derived = [Fact("F5", "So", 0.96, derived_from=("F6",)), Fact("F6", "Then", 0.9, derived_from=("F3",))]
     onward = receive(chain[-1], after=chain[:-1]).hand_on(work("payer", "auditor", facts=derived))
     assert (onward.facts["F5"].confidence, onward.facts["F6"].confidence) == (0.5, 0.5)
 
 
-def test_the_minimal_form_is_answered_in_the_minimal_form() -> None:
+def test_minimal_form_is_answered_in_minimal_form() -> None:
     onward = receive(text(minimal())).hand_on(work("checker", "payer", facts=[Fact("F2", "It fits", 0.96)]))
     assert onward.is_minimal
     assert list(onward.facts) == ["F1", "F2"]
@@ -140,7 +140,7 @@ def test_the_minimal_form_is_answered_in_the_minimal_form() -> None:
     assert "from: checker, to: payer" in write(onward)
 
 
-def test_work_that_breaks_a_rule_is_refused() -> None:
+def test_work_breaking_rule_is_refused() -> None:
     got = receive(write(first()))
     for wrong, rule in (
         ({"facts": [Fact("F1", "Something else", 0.9)]}, "T08"),
@@ -157,7 +157,7 @@ def test_work_that_breaks_a_rule_is_refused() -> None:
         assert rule in rules_of(caught), rule
 
 
-def test_a_fact_that_derives_from_none_of_the_chain_is_told_by_its_name_and_the_nearest_one() -> None:
+def test_fact_derived_from_unknown_one_names_it_and_nearest() -> None:
     derived = Fact("F3", "x", 0.9, derived_from=("F2", "f1"))
     with pytest.raises(LctlError, match=r"F3 derives from f1, and the chain has no such fact; .*F1"):
         receive(write(first())).hand_on(work("checker", "payer", facts=[derived]))
@@ -165,7 +165,7 @@ def test_a_fact_that_derives_from_none_of_the_chain_is_told_by_its_name_and_the_
         begin("c", work("reader", "checker", facts=[derived]))
 
 
-def test_a_fact_may_derive_from_one_that_is_left_out_or_that_a_received_fact_names() -> None:
+def test_fact_may_derive_from_dropped_or_referenced_fact() -> None:
     named = replace(first().facts["F2"], derived_from=("X7",))
     got = receive(replace(first(), facts={**first().facts, "F2": named}))
     onward = got.hand_on(work("checker", "payer", modified=[named], dropped=["F2"]))
@@ -174,7 +174,7 @@ def test_a_fact_may_derive_from_one_that_is_left_out_or_that_a_received_fact_nam
     assert "F3" in receive(onward).hand_on(work("payer", "auditor", facts=[derived])).facts
 
 
-def test_branches_come_together_at_the_lowest_value() -> None:
+def test_branches_join_at_lowest_value() -> None:
     start = first()
     branches = []
     for agent, value in (("web", 0.9), ("api", 0.7)):
@@ -202,7 +202,7 @@ def test_branches_come_together_at_the_lowest_value() -> None:
     assert {f.rule for f in report.of(3) if f.level is not Level.INFO} == {"M02"}
 
 
-def test_branches_that_give_one_id_to_two_facts_are_renamed_first() -> None:
+def test_branches_with_conflicting_id_must_be_renamed() -> None:
     one, other = (
         begin("c", work(agent, "lead", parallel=True, facts=[Fact("F1", f"{agent} answers", 0.9)]))
         for agent in ("web", "api")
@@ -220,10 +220,10 @@ CONFIDENCES = st.floats(0, 1)
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(CONFIDENCES, max_size=3), min_size=1, max_size=5), st.booleans(), st.data())
-def test_a_chain_that_is_made_breaks_no_rule_of_level_error(
+def test_generated_chain_breaks_no_error_rule(
     hops: list[list[float]], is_minimal: bool, data: st.DataObject
 ) -> None:
-    """Whatever agents add, in whatever confidence: every document passes the check, in its chain."""
+    """For any additions of agents in any confidence: every document passes the check, in its chain."""
     made: list[Handoff] = []
     for number, values in enumerate(hops):
         known = list(made[-1].facts) if made else []

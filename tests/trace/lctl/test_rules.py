@@ -20,7 +20,7 @@ def one(path: str, value: Any, block: Block | None = None) -> list[Block | str]:
 
 
 def two(path: str, value: Any) -> list[Block | str]:
-    """A chain whose second document is another."""
+    """A chain with a changed second document."""
     return [hop(1), changed(hop(2), path, value)]
 
 
@@ -34,7 +34,7 @@ def weak(value: float) -> Block:
 
 
 def raised(**entry: Any) -> list[Block | str]:
-    """A value that comes up on the second hop."""
+    """A value that is raised on the second hop."""
     second = hop(2)
     second["trace"][1] |= entry
     if entry:
@@ -167,13 +167,13 @@ def found_in(docs: list[Block | str]) -> Report:
     return check(blocks, FORK if docs[:1] == [WEB] else None)
 
 
-def test_every_rule_has_an_example() -> None:
+def test_every_rule_has_example() -> None:
     assert list(BREAKING) == list(RULES)
     assert len(RULES) == 99
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_example_breaks_the_rule_in_its_last_document(rule: str) -> None:
+def test_example_breaks_rule_in_last_document(rule: str) -> None:
     docs = BREAKING[rule]
     found = {finding.rule for finding in found_in(docs).of(len(docs) - 1)}
     assert rule in found
@@ -184,13 +184,13 @@ def test_the_example_breaks_the_rule_in_its_last_document(rule: str) -> None:
     [[hop(1), hop(2)], [hop(2), ack()], [minimal()], [failed()], [WEB, API, joined()]],
     ids=["chain", "ack", "minimal", "post-mortem", "merge"],
 )
-def test_documents_without_faults_break_no_rule(docs: list[Block | str]) -> None:
+def test_valid_documents_break_no_rule(docs: list[Block | str]) -> None:
     findings = found_in(docs).findings
     assert [(f.rule, f.message) for f in findings if f.level is not Level.INFO] == []
     assert {f.rule for f in findings} <= {"C08", "X09"}
 
 
-def test_a_finding_stands_where_the_fault_is() -> None:
+def test_finding_is_positioned_at_fault() -> None:
     block = text(changed(hop(2), "facts.F1.confidence", 1.5))
     (found,) = (f for f in check([block]).findings if f.rule == "V02")
     assert found.span is not None
@@ -199,12 +199,12 @@ def test_a_finding_stands_where_the_fault_is() -> None:
 
 
 @pytest.mark.parametrize("name", ["facts_loaded", "confidence_concerns"])
-def test_an_id_that_stands_twice_in_a_list_of_an_ack_is_told(name: str) -> None:
+def test_duplicate_id_in_ack_list_is_reported(name: str) -> None:
     findings = found_in(acked(f"lctl_ack.{name}", ["F1", "F3", "F1"])).of(1)
     assert [(f.rule, f.path) for f in findings] == [("H04", ("lctl_ack", name))]
 
 
-def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
+def test_text_changed_by_one_branch_is_no_conflict() -> None:
     start = hop(1)
     one_ = changed(hop(2), "facts.F1.text", "Invoice 881 is paid")
     one_["trace"][1] |= {"facts_modified": ["F1"], "parallel": True}
@@ -221,7 +221,7 @@ def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
     assert not {"M01", "X11", "M06"} & {finding.rule for finding in report.of(3)}
 
 
-def test_a_join_is_asked_for_once_and_not_by_every_document_after_it() -> None:
+def test_missing_join_is_reported_once() -> None:
     unmarked = changed(joined(), "chain.parallel_merge", ...)
     after = changed(unmarked, "chain", {"id": "inv-7", "step": 4, "source": "ops", "target": "end"})
     after["trace"].append({"step": 3, "agent": "ops", "action": "Did it", "confidence": 1.0})

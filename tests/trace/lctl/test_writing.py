@@ -59,7 +59,7 @@ ROUNDS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthC
 
 @ROUNDS
 @given(HANDOFFS | DEBUGS)
-def test_what_is_written_is_read_as_the_same_document(document: Handoff | DebugDocument) -> None:
+def test_documents_round_trip(document: Handoff | DebugDocument) -> None:
     """Writing and reading is the identity, unknown keys included."""
     written = write(document)
     assert parse(written) == document
@@ -68,8 +68,8 @@ def test_what_is_written_is_read_as_the_same_document(document: Handoff | DebugD
 
 @ROUNDS
 @given(HANDOFFS)
-def test_readers_of_yaml_1_1_see_the_same_data(document: Handoff) -> None:
-    """No word is written that PyYAML's own loader takes for something else."""
+def test_yaml_1_1_readers_see_same_data(document: Handoff) -> None:
+    """No word is written that the loader of PyYAML reads as another type."""
     seen = yaml.load(write(document), Loader=yaml.CSafeLoader)
     assert _texts(seen) == _texts(to_data(document))
 
@@ -89,29 +89,29 @@ def _texts(data: object) -> object:
 
 
 @pytest.mark.parametrize("block", [hop(1), hop(2), minimal(), failed(), ack()])
-def test_a_written_block_says_what_it_said(block: dict) -> None:
+def test_written_block_is_equal(block: dict) -> None:
     assert to_data(parse(text(block))) == block
 
 
-def test_unknown_keys_stay_at_every_depth_and_come_after_the_known_ones() -> None:
+def test_unknown_keys_are_kept_at_every_depth_after_known_ones() -> None:
     block = changed(changed(hop(1), "chain.priority", "high"), "facts.F1.seen", [1, {"a": None}])
     written = write(parse(text(block)))
     assert to_data(parse(written)) == block
     assert written.index("priority: high") > written.index("target: checker")
 
 
-def test_the_minimal_form_stays_minimal() -> None:
+def test_minimal_form_stays_minimal() -> None:
     assert write(parse(text(minimal()))) == text(minimal())
     assert "from: reader, to: checker" in text(minimal())
 
 
-def test_values_of_a_wrong_type_are_kept() -> None:
+def test_values_of_wrong_type_are_kept() -> None:
     block = changed(changed(hop(1), "chain.step", "1"), "facts.F1", "soon")
     document = read(text(block)).document
     assert document is not None
     assert to_data(document) == block
 
 
-def test_a_text_of_several_lines_is_written_as_a_block() -> None:
+def test_multiline_text_is_block_scalar() -> None:
     block = "lctl: '3.0'\nchain: {id: a, step: 1, from: one, to: two}\ninstruction: |\n  Two\n  lines\n"
     assert write(parse(block)) == block.replace("'", '"')

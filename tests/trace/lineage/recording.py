@@ -49,7 +49,7 @@ INPUTS: dict[str, JSON] = {"a": ["⟦in:a⟧0", "⟦in:a⟧1", ["⟦in:a⟧2"]],
 
 
 class Recorded:
-    """A run with its events, the state after each of them, and the marks that each call took along."""
+    """A run with its events, the state after each of them, and the marks in each call."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Recorded:
         self.states.append((machine.variables(), set(machine.open_keys())))
 
     def entries(self) -> list[Entry]:
-        """The events as the journal has them."""
+        """The events as stored in the journal."""
         entries = [Entry(1, EventType.START, None, 0.0, self.start.to_json(), 1, None)]
         for seq, event in enumerate(self.simulation.events[1:], 2):
             assert not isinstance(event, Started)
@@ -99,7 +99,7 @@ class Recorded:
         return entries
 
     def rows(self) -> list[Row]:
-        """The same, with whose calls they are."""
+        """The same, with the owners of calls."""
         return [
             Row("r", e.seq, 1, EventType(e.type), e.key, *_place(e.key), e.ts, e.ts, e.body, b"")
             for e in self.entries()
@@ -129,7 +129,7 @@ def marks(value: Any) -> set[str]:
 
 
 def marked(seed: int, key: str) -> JSON:
-    """A value of some shape, with the mark of the call in all of its parts."""
+    """A value of some shape, with the mark of the call in all its parts."""
     mark = f"⟦{key}⟧"
     shapes: tuple[JSON, ...] = (
         mark, f"{mark} $a", [mark, f"{mark}1", [mark]], {"k": mark, "0": [mark]},
@@ -139,7 +139,7 @@ def marked(seed: int, key: str) -> JSON:
 
 
 def marked_outcome(seed: int, second: Plan, command: Command) -> Event:
-    """What comes of a command in a world of marked data; what an agent says has its step's mark."""
+    """The outcome of a command in a world of marked data; text of an agent has the mark of its step."""
     key: str = getattr(command, "key", "")
     mark = key if isinstance(command, CallTool) else key.partition("/t")[0]
     if isinstance(command, Ask):
@@ -156,7 +156,7 @@ def marked_outcome(seed: int, second: Plan, command: Command) -> Event:
 
 
 def _turn(seed: int, command: AgentTurn) -> Event:
-    """What a model answers to an agent: calls, the end with a marked value, or nothing that can be read."""
+    """The answer of a model to an agent: calls, an end with a marked value, or unreadable text."""
     whole = command.key.partition("/t")[0]
     dice = crc32(f"{seed}?{command.key}".encode())
     kind, dice = dice % 8, dice // 8

@@ -43,7 +43,7 @@ def recorded(plan: Plan, world: int, schedule: int, inputs: dict[str, JSON] = IN
 
 
 def data_behind(lineage: Lineage, start: Node) -> set[str]:
-    """The calls and inputs that a lineage says are in a value: by arguments alone, as marks are."""
+    """The calls and inputs that a lineage finds in a value through arguments, as marks do."""
     found: set[str] = set()
     waiting, seen = [start], {start}
     while waiting:
@@ -70,7 +70,7 @@ def data_behind(lineage: Lineage, start: Node) -> set[str]:
 
 
 def places(name: str, write: int, value: JSON, lineage: Lineage) -> list[tuple[Node, JSON]]:
-    """A variable's value, and of the list of a FOREACH each member."""
+    """The value of a variable, and each member of the list of a FOREACH."""
     made = lineage.writes[write]
     found: list[tuple[Node, JSON]] = [(Node(write, ()), value)]
     is_gathered = made.visit != NONE and lineage.step(lineage.visits[made.visit]).foreach is not None
@@ -92,7 +92,7 @@ def is_held(run: Recorded) -> None:
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=150, deadline=None)
-def test_lineage_is_the_slice_of_an_independent_recorder(text: str, world: int, schedule: int) -> None:
+def test_lineage_equals_slice_of_independent_recorder(text: str, world: int, schedule: int) -> None:
     is_held(recorded(plan_of(text.replace(":bool", "")), world, schedule))
 
 
@@ -107,15 +107,15 @@ def followed(
 
 @given(agent_plans, SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_the_lineage_agrees_for_agents(text: str, world: int, schedule: int) -> None:
-    """Without retries: a second attempt is told what the first one has said, and has its marks."""
+def test_lineage_agrees_for_agents(text: str, world: int, schedule: int) -> None:
+    """Without retries: a second attempt receives the output of the first, with its marks."""
     once = re.sub(r"@RETRY\(\d+\) (?=GOTO|TERMINATE)| ON_FAIL +@RETRY\(\d+\)(?! GOTO| TERMINATE)", "", text)
     is_held(followed(once, world, schedule, AGENT_FACTS))
 
 
 @given(plan_texts(), SEEDS, SEEDS, st.sampled_from(POLICIES))
 @settings(max_examples=60, deadline=None)
-def test_the_lineage_agrees_under_policies(text: str, world: int, schedule: int, policy: Policy) -> None:
+def test_lineage_agrees_under_policies(text: str, world: int, schedule: int, policy: Policy) -> None:
     run = followed(text, world, schedule, policy=policy)
     assert run.start.policy is not None
     is_held(run)
@@ -123,7 +123,7 @@ def test_the_lineage_agrees_under_policies(text: str, world: int, schedule: int,
 
 @given(agent_plans, SEEDS, SEEDS, st.sampled_from([None, *POLICIES]))
 @settings(max_examples=60, deadline=None)
-def test_with_agents_and_policies_too_a_fold_up_to_an_event_is_the_machine_then(
+def test_fold_up_to_event_equals_machine_with_agents_and_policies(
     text: str, world: int, schedule: int, policy: Policy | None
 ) -> None:
     run = followed(text, world, schedule, AGENT_FACTS, policy)
@@ -138,7 +138,7 @@ def test_with_agents_and_policies_too_a_fold_up_to_an_event_is_the_machine_then(
 
 @given(agent_plans, SEEDS, SEEDS, st.sampled_from([None, *POLICIES]))
 @settings(max_examples=60, deadline=None)
-def test_with_agents_and_policies_too_the_documents_of_a_run_break_no_rule(
+def test_documents_break_no_rule_with_agents_and_policies(
     text: str, world: int, schedule: int, policy: Policy | None
 ) -> None:
     run = followed(text, world, schedule, AGENT_FACTS, policy)
@@ -149,7 +149,7 @@ def test_with_agents_and_policies_too_the_documents_of_a_run_break_no_rule(
 
 
 def graph_of(shape: list[list[int]]) -> Plan:
-    """A graph whose steps read what they wait for."""
+    """A graph whose steps read their dependencies."""
     steps = [
         Step(
             str(n),
@@ -164,15 +164,13 @@ def graph_of(shape: list[list[int]]) -> Plan:
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_the_lineage_agrees_for_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_lineage_agrees_for_graphs(shape: list[list[int]], world: int, schedule: int) -> None:
     is_held(recorded(graph_of(shape), world, schedule, {}))
 
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_writes_up_to_an_event_are_the_variables_of_the_machine_then(
-    text: str, world: int, schedule: int
-) -> None:
+def test_writes_up_to_event_equal_machine_variables(text: str, world: int, schedule: int) -> None:
     run = recorded(plan_of(text), world, schedule)
     for seq, (variables, _) in enumerate(run.states, 1):
         lineage = run.lineage(seq)
@@ -181,7 +179,7 @@ def test_writes_up_to_an_event_are_the_variables_of_the_machine_then(
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=60, deadline=None)
-def test_a_fold_up_to_an_event_is_the_machine_then(text: str, world: int, schedule: int) -> None:
+def test_fold_up_to_event_equals_machine(text: str, world: int, schedule: int) -> None:
     run = recorded(plan_of(text), world, schedule)
     for seq, (variables, open_keys) in enumerate(run.states, 1):
         folded = fold(run.plan, run.rows()[:seq], run.plans.__getitem__)
@@ -199,8 +197,8 @@ S3: @RESPOND ("end $a", $b, $c)"""
 @given(plan_texts(), SEEDS, SEEDS)
 @example(SHRINKING, 0, 0)
 @settings(max_examples=80, deadline=None)
-def test_forward_is_backward_the_other_way_round(text: str, world: int, schedule: int) -> None:
-    """What a value came from has led to it; and a call that took a mark along was reached by its maker."""
+def test_forward_lineage_inverts_backward(text: str, world: int, schedule: int) -> None:
+    """The sources of a value lead to it; a call that contains a mark was reached by its maker."""
     lineage = recorded(plan_of(text), world, schedule).lineage()
     for name, write in lineage.current.items():
         for source in backward(lineage, Node(write, ())):
@@ -210,7 +208,7 @@ def test_forward_is_backward_the_other_way_round(text: str, world: int, schedule
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_a_call_that_took_an_input_along_was_reached_by_it(text: str, world: int, schedule: int) -> None:
+def test_call_with_input_is_reached_by_it(text: str, world: int, schedule: int) -> None:
     run = recorded(plan_of(text), world, schedule)
     lineage = run.lineage()
     for given_ in (w for w in lineage.writes if w.made is ValueSource.INPUT):

@@ -32,7 +32,7 @@ _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 
 @pytest.fixture(autouse=True)
-def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
+def frequent_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
@@ -42,7 +42,7 @@ def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_of(journal: Journal, plan: Plan, world: int, other: int = 0, share: int = 0) -> RunInfo:
-    """A run in the world of a seed; of `share` in 16 calls the outcome is that of another world."""
+    """A run in the world of a seed; for `share` in 16 calls the outcome is that of another world."""
 
     def seed(key: str) -> int:
         return other if crc32(key.encode()) % 16 < share else world
@@ -69,7 +69,7 @@ def whole(journal: Journal, info: RunInfo) -> Lineage:
 
 
 def said(lineage: Lineage, graph: Graph) -> set[Any]:
-    """A slice in words that do not depend on where its lineage begins."""
+    """A slice in words that are independent of the start of its lineage."""
 
     def node_of(node: Node) -> Any:
         if node.write == NONE:
@@ -92,7 +92,7 @@ def place(lineage: Lineage, visit: Visit | None) -> Any:
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
-def test_a_slice_of_the_last_part_is_the_slice_of_the_run(journal: Journal, text: str, world: int) -> None:
+def test_slice_of_last_part_equals_slice_of_run(journal: Journal, text: str, world: int) -> None:
     info = run_of(journal, plan_of(text), world)
     *parts, full = lineages_in(journal, info)
     assert full.begins == 1
@@ -114,9 +114,7 @@ def test_a_slice_of_the_last_part_is_the_slice_of_the_run(journal: Journal, text
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
-def test_a_slice_up_to_what_set_a_variable_last_is_the_slice_of_the_run(
-    journal: Journal, text: str, world: int
-) -> None:
+def test_slice_up_to_last_write_equals_slice_of_run(journal: Journal, text: str, world: int) -> None:
     info = run_of(journal, plan_of(text), world)
     full = whole(journal, info)
     for name in full.current:
@@ -130,9 +128,7 @@ def test_a_slice_up_to_what_set_a_variable_last_is_the_slice_of_the_run(
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=10, deadline=None, suppress_health_check=_QUIET)
-def test_what_became_of_a_variable_in_the_last_part_is_what_became_of_it_in_the_run(
-    journal: Journal, text: str, world: int
-) -> None:
+def test_forward_lineage_in_last_part_equals_that_of_run(journal: Journal, text: str, world: int) -> None:
     info = run_of(journal, plan_of(text), world)
     full = whole(journal, info)
     for name in full.current:
@@ -148,7 +144,7 @@ def test_what_became_of_a_variable_in_the_last_part_is_what_became_of_it_in_the_
 
 @given(plan_texts(), SEEDS, st.sampled_from([0, 1, None]))
 @settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
-def test_what_became_of_a_variable_is_told_before_the_run_ends_only_where_it_is_all(
+def test_forward_lineage_ends_early_only_if_complete(
     journal: Journal, text: str, world: int, depth: int | None
 ) -> None:
     info = run_of(journal, plan_of(text), world)
@@ -161,7 +157,7 @@ def test_what_became_of_a_variable_is_told_before_the_run_ends_only_where_it_is_
         assert all(told in (None, again) for told in stages), start
 
 
-def test_what_no_later_step_reads_is_told_early(journal: Journal) -> None:
+def test_unread_value_is_reported_early(journal: Journal) -> None:
     text = "\n".join(f"S{n}: @LOOK (x=$v{n - 1}) > $v{n}" for n in range(1, 21))
     info = run_of(journal, plan_of(text), 1)
     full = whole(journal, info)
@@ -172,7 +168,7 @@ def test_what_no_later_step_reads_is_told_early(journal: Journal) -> None:
 
 
 def early_slices(journal: Journal, info: RunInfo, name: str, depth: int | None) -> list[Any]:
-    """What is told in each stage: None where it may not be all."""
+    """The output of each stage: None if it may be incomplete."""
     found: list[Any] = []
     for part in lineages_in(journal, info, name, is_forward=True, ends_early=True):
         start = Node(part.write_named(name), ())
@@ -210,7 +206,7 @@ def whole_diff(
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(0, 6))
 @settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
-def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
+def test_comparison_from_divergence_equals_full_comparison(
     journal: Journal, text: str, world: int, other: int, share: int
 ) -> None:
     plan = plan_of(text)
@@ -224,7 +220,7 @@ def test_runs_that_are_compared_from_where_they_part_differ_as_whole_runs_do(
 
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 8))
 @settings(max_examples=20, deadline=None, suppress_health_check=_QUIET)
-def test_a_comparison_that_ends_early_has_the_first_difference(
+def test_early_comparison_has_first_difference(
     journal: Journal, text: str, world: int, other: int, share: int
 ) -> None:
     plan = plan_of(text)

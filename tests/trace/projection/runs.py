@@ -26,7 +26,7 @@ Tool = Callable[[dict[str, Any], str], JSON]
 
 
 class Told(NamedTuple):
-    """A run: its plan, its journal's events, its end, and its record."""
+    """A run: its plan, the events of its journal, its end, and its record."""
 
     plan: Plan
     rows: list[Event]
@@ -43,7 +43,7 @@ def ports_of(
     answer: Callable[[str, str, dict[str, Any]], JSON],
     replan: Callable[[Compile], tuple[Plan, dict[str, ToolFacts]]] | None = None,
 ) -> Ports:
-    """Tools and a model that answer as a function of name, key and arguments says."""
+    """Tools and a model that answer by a function of name, key and arguments."""
 
     def route(name: str) -> Route:
         async def call(args: dict[str, Any], context: CallContext) -> JSON:
@@ -70,7 +70,7 @@ def tell(
     facts: Mapping[str, ToolFacts] | None = None,
     limits: Limits = LIMITS,
 ) -> Told:
-    """Run a plan to its end, and tell it."""
+    """Run a plan to its end and build its record."""
     made = parse(plan).require() if isinstance(plan, str) else plan
     run_id = f"run-{len(journal.runs(limit=10_000))}"
     launch = Launch(facts=dict(facts or {}), inputs=dict(inputs or {}), limits=limits)
@@ -92,5 +92,5 @@ def scripted(**tools: JSON | Exception | Callable[[dict[str, Any]], JSON]) -> Po
 
 
 def errors_of(*documents: Handoff | DebugDocument) -> list[tuple[str, str]]:
-    """What the rules find wrong with documents that follow one another."""
+    """The errors that the rules find in consecutive documents."""
     return [(f.rule, f.message) for f in check(documents).findings if f.is_error]

@@ -63,7 +63,7 @@ def hops_of(record: Record) -> list[Handoff]:
 
 
 def require_sound(told: Told) -> None:
-    """All documents of a run: without errors, alone and as a chain, and no needed value is left out."""
+    """All documents of a run have no errors, alone and as a chain, and omit no needed value."""
     record = told.record
     assert record.result == told.result
     hops = hops_of(record)
@@ -79,7 +79,7 @@ def require_sound(told: Told) -> None:
 
 
 def require_live(told: Told) -> None:
-    """Whatever a later visit did read and was there at a boundary is critical there, or too unsure."""
+    """Values that a later visit read and that exist at a boundary are critical there, or too uncertain."""
     record, batches = told.record, told.record.batches()
     for place, visit in enumerate(record.visits):
         upto = len(batches) - batches[::-1].index(batches[place])
@@ -97,7 +97,7 @@ def require_live(told: Told) -> None:
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
-def test_the_documents_of_a_run_in_text_order_break_no_rule(journal: Journal, text: str, world: int) -> None:
+def test_documents_of_text_plan_break_no_rule(journal: Journal, text: str, world: int) -> None:
     """Guards, groups, FOREACH, failures, jumps and new plans; the last writes are the run's variables."""
     told = told_of(journal, plan_of(text), world)
     assert told.result is not None
@@ -108,7 +108,7 @@ def test_the_documents_of_a_run_in_text_order_break_no_rule(journal: Journal, te
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=25, deadline=None, suppress_health_check=_QUIET)
-def test_documents_with_the_items_of_loops_break_no_rule(journal: Journal, text: str, world: int) -> None:
+def test_documents_with_loop_items_break_no_rule(journal: Journal, text: str, world: int) -> None:
     told = told_of(journal, plan_of(text), world)
     record = record_of(told.plan, told.rows, journal.plan_of, with_items=True)
     assert errors_of(*hops_of(record)) == []
@@ -117,10 +117,10 @@ def test_documents_with_the_items_of_loops_break_no_rule(journal: Journal, text:
 
 @given(plan_texts(), SEEDS, st.floats(0, 1))
 @settings(max_examples=30, deadline=None, suppress_health_check=_QUIET)
-def test_a_journal_that_was_cut_off_breaks_no_rule(
+def test_documents_of_truncated_journal_break_no_rule(
     journal: Journal, text: str, world: int, part: float
 ) -> None:
-    """Whatever a crash leaves of the events: where the run stands can be handed on."""
+    """For any events that a crash leaves, the current state can be handed on."""
     told = told_of(journal, plan_of(text), world)
     record = told.cut(max(1, round(len(told.rows) * part)))
     assert errors_of(handoff_of(record, "run")) == []
@@ -131,7 +131,7 @@ def test_a_journal_that_was_cut_off_breaks_no_rule(
 
 @st.composite
 def _graphs(draw: st.DrawFn) -> Plan:
-    """Plans of dependencies whose steps read what earlier ones, or nobody, have set."""
+    """Plans of dependencies whose steps read earlier or unset variables."""
     steps: list[Step] = []
     for number in range(draw(st.integers(1, 6))):
         before = [step.id for step in steps]
@@ -151,8 +151,8 @@ def _graphs(draw: st.DrawFn) -> Plan:
 
 @given(_graphs(), SEEDS)
 @settings(max_examples=40, deadline=None, suppress_health_check=_QUIET)
-def test_the_documents_of_a_graph_break_no_rule(journal: Journal, plan: Plan, world: int) -> None:
-    """Steps side by side, failures, and what hangs on them."""
+def test_documents_of_graph_break_no_rule(journal: Journal, plan: Plan, world: int) -> None:
+    """Concurrent steps, failures, and their dependents."""
     require_sound(told_of(journal, plan, world))
 
 
@@ -161,8 +161,8 @@ _TOKEN = re.compile("«[^»]*»")
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=30, deadline=None, suppress_health_check=_QUIET)
-def test_what_a_visit_read_is_what_its_calls_were_given(journal: Journal, text: str, world: int) -> None:
-    """Each result is a token of its own: those in a call's arguments are among the writes that it read."""
+def test_reads_of_visit_are_arguments_of_its_calls(journal: Journal, text: str, world: int) -> None:
+    """Each result is a unique token: those in the arguments of a call are among the writes that it read."""
     given_to: dict[str, set[str]] = {}
 
     def answer(name: str, key: str, args: dict[str, Any]) -> JSON:

@@ -35,7 +35,7 @@ def fact(document: Handoff | DebugDocument, var: str) -> Fact:
     return [f for f in document.facts.values() if (f.text or "").startswith(f"${var} = ")][-1]
 
 
-def test_a_variable_that_is_set_again_is_a_new_fact(journal: Journal) -> None:
+def test_variable_set_again_is_new_fact(journal: Journal) -> None:
     told = tell(
         journal,
         "S1: @READ ($a) > $a\nS2: @READ ($a) > $b\nS3: @RESPOND ($b)",
@@ -72,9 +72,7 @@ def test_a_variable_that_is_set_again_is_a_new_fact(journal: Journal) -> None:
         ('@LLM_CLASSIFY ("x", categories="1, 2")', Effect.LLM, 0.90, "checked"),
     ],
 )
-def test_a_confidence_has_its_basis(
-    journal: Journal, step: str, effect: Effect, value: float, why: str
-) -> None:
+def test_confidence_has_basis(journal: Journal, step: str, effect: Effect, value: float, why: str) -> None:
     facts = {name: ToolFacts(effect, ("x",)) for name in ("LOOK", "FETCH_PAGE")}
     ports = scripted(look="1", fetch_page="1", llm_summarize="1", llm_evaluate="1", llm_classify="1")
     document = handoff(tell(journal, f"S1: {step} > $a\nS2: @RESPOND ($a)", ports, facts=facts))
@@ -82,7 +80,7 @@ def test_a_confidence_has_its_basis(
     assert why in (fact(document, "a").note or "")
 
 
-def test_confidence_goes_down_along_the_data_and_not_along_conditions(journal: Journal) -> None:
+def test_confidence_decreases_along_data_not_conditions(journal: Journal) -> None:
     told = tell(
         journal,
         'S1: @LLM_SUMMARIZE ("x") > $doubt\n'
@@ -103,7 +101,7 @@ def test_confidence_goes_down_along_the_data_and_not_along_conditions(journal: J
     assert handoff_of(told.record, "run", by_tool={"LLM_SUMMARIZE": 0.99}).facts["F2"].confidence == 0.95
 
 
-def test_the_error_of_a_step_that_goes_on_is_kept_and_not_handed_on(journal: Journal) -> None:
+def test_error_of_continued_step_is_kept_and_not_handed_on(journal: Journal) -> None:
     ports = scripted(read=RuntimeError("no such file"))
     document = handoff(tell(journal, "S1: @READ () > $a\nS2: @RESPOND ($a)", ports, facts=FACTS))
     assert (fact(document, "a").confidence, document.handed_on) == (0.0, ())
@@ -112,7 +110,7 @@ def test_the_error_of_a_step_that_goes_on_is_kept_and_not_handed_on(journal: Jou
     assert "a person has to look" in document.lists.warnings[0]
 
 
-def test_a_failed_item_and_a_failed_cast_are_worth_nothing(journal: Journal) -> None:
+def test_failed_item_and_failed_cast_have_no_confidence(journal: Journal) -> None:
     def one(args: dict[str, object]) -> str:
         if args["x"] == 2:
             raise ZeroDivisionError
@@ -129,7 +127,7 @@ def test_a_failed_item_and_a_failed_cast_are_worth_nothing(journal: Journal) -> 
     assert document.entries[1].action == "called @READ, for each item; 1 item failed"
 
 
-def test_the_results_of_a_foreach_are_facts_one_by_one_where_that_is_asked_for(journal: Journal) -> None:
+def test_foreach_results_are_separate_facts_on_request(journal: Journal) -> None:
     def one(args: dict[str, object]) -> str:
         if args["x"] == 2:
             raise ZeroDivisionError
@@ -159,7 +157,7 @@ def test_the_results_of_a_foreach_are_facts_one_by_one_where_that_is_asked_for(j
     assert "F2-0" not in handoff(told).facts
 
 
-def test_members_of_a_group_share_a_step_and_read_what_was_before(journal: Journal) -> None:
+def test_group_members_share_step_and_read_earlier_values(journal: Journal) -> None:
     told = tell(
         journal,
         "@PARALLEL {\n  S1: @READ ($a) > $a\n  S2: @KEEP ($a) > $b\n"
@@ -181,7 +179,7 @@ def test_members_of_a_group_share_a_step_and_read_what_was_before(journal: Journ
     assert document.chain.parallel_merge
 
 
-def test_what_a_later_step_may_read_is_critical_and_the_rest_context(journal: Journal) -> None:
+def test_values_read_later_are_critical_and_others_are_context(journal: Journal) -> None:
     told = tell(
         journal,
         "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ ($a) > $c\nS4: @RESPOND ($c)",
@@ -196,13 +194,13 @@ def test_what_a_later_step_may_read_is_critical_and_the_rest_context(journal: Jo
     assert handoff(told).instruction == "The run is done: x"
 
 
-def test_what_is_set_anew_before_anybody_reads_it_is_not_needed(journal: Journal) -> None:
+def test_value_overwritten_before_read_is_not_needed(journal: Journal) -> None:
     text = "S1: @READ (1) > $a\nS2: @READ (2) > $b\nS3: @READ (3) > $a\nS4: @RESPOND ($a, $b)"
     told = tell(journal, text, scripted(read="x"), facts=FACTS)
     assert handoff(told, at="S2").critical == ("F2",)
 
 
-def test_a_visit_can_be_named_and_a_step_means_its_last(journal: Journal) -> None:
+def test_visit_can_be_named_and_step_means_last_visit(journal: Journal) -> None:
     answers = iter("0123")
     told = tell(
         journal,
@@ -219,7 +217,7 @@ def test_a_visit_can_be_named_and_a_step_means_its_last(journal: Journal) -> Non
     assert "it has done S1, S2, S3, S2@2" in (refused.value.diagnostics[0].help or "")
 
 
-def test_a_failure_has_its_likely_cause_from_the_slice(journal: Journal) -> None:
+def test_failure_has_likely_cause_from_slice(journal: Journal) -> None:
     told = tell(
         journal,
         "S1: @READ (1) > $good\nS2: @KEEP () > $n:int\nS3: @LLM_SUMMARIZE ($good) > $aside\n"
@@ -240,7 +238,7 @@ def test_a_failure_has_its_likely_cause_from_the_slice(journal: Journal) -> None
     assert {f.rule for f in check([document]).findings} <= {"V08", "V10"}
 
 
-def test_a_failure_without_doubtful_data_is_the_steps_own(journal: Journal) -> None:
+def test_failure_without_doubtful_data_is_attributed_to_step(journal: Journal) -> None:
     told = tell(
         journal,
         'S1: @READ (1) > $good\nS2: @WRITE ($good) ON_FAIL TERMINATE ("no")\nS3: @RESPOND ($good)',
@@ -252,7 +250,7 @@ def test_a_failure_without_doubtful_data_is_the_steps_own(journal: Journal) -> N
     assert cause.step == 3
 
 
-def test_a_limit_that_ends_a_run_is_no_steps_fault(journal: Journal) -> None:
+def test_limit_ending_run_is_attributed_to_no_step(journal: Journal) -> None:
     told = tell(
         journal, "S1: @READ () > $a\nS2: GOTO S1", scripted(read="x"), facts=FACTS, limits=Limits(max_steps=5)
     )
@@ -263,12 +261,12 @@ def test_a_limit_that_ends_a_run_is_no_steps_fault(journal: Journal) -> None:
     assert "a limit of the run" in (document.analysis.root_cause or "")
 
 
-def test_a_run_that_did_not_fail_has_a_post_mortem_too(journal: Journal) -> None:
+def test_successful_run_has_post_mortem(journal: Journal) -> None:
     told = tell(journal, "S1: @READ () > $a\nS2: @RESPOND ($a)", scripted(read="x"), facts=FACTS)
     assert (debug(told).chain.status, debug(told).analysis, has_failed(told.record)) == ("DONE", None, False)
 
 
-def test_values_are_cut_and_say_what_they_were(journal: Journal) -> None:
+def test_truncated_values_state_original_size(journal: Journal) -> None:
     told = tell(
         journal,
         "S1: @READ () > $a\nS2: @RESPOND ($a)",
@@ -281,7 +279,7 @@ def test_values_are_cut_and_say_what_they_were(journal: Journal) -> None:
     assert check([handoff(told)]).is_ok
 
 
-def test_a_long_run_tells_its_last_visits_one_by_one(journal: Journal) -> None:
+def test_long_run_lists_last_visits_individually(journal: Journal) -> None:
     count = MOST_VISITS + 40
     steps = "\n".join(f"S{n}: @READ ($v{n - 1}) > $v{n}" for n in range(1, count + 1))
     inputs = {f"in{n}": n for n in range(MOST_FACTS + 10)}

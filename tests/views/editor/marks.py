@@ -27,7 +27,7 @@ KNOWN = Knowledge(TOOLS)
 
 
 def opened(text: str, **more) -> tuple[PlanDocument, int]:
-    """The document of a text without its mark, and where that stood."""
+    """The document of a text without its mark, and the position of the mark."""
     return open_document(text.replace(MARK, ""), **more), text.index(MARK)
 
 

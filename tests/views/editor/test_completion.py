@@ -26,11 +26,11 @@ def labels(line: str) -> list[str]:
 @pytest.mark.parametrize(
     "line", ["‸", "S3: ‸", "  S3: @S‸", "S3: ?IF ($page == 1) THEN ‸", "S3: ?IF ($a) THEN @‸"]
 )
-def test_where_an_action_may_stand_there_are_tools_and_operations(line: str) -> None:
+def test_action_position_completes_tools_and_operations(line: str) -> None:
     assert {"@ADD", "@SEND", "@LLM_EXTRACT", "@RESPOND"} <= {*labels(line)}
 
 
-def test_a_line_that_begins_may_become_the_next_step_or_a_group() -> None:
+def test_new_line_completes_next_step_or_group() -> None:
     assert labels("‸")[:4] == ["S3:", "@PARALLEL", "?IF", "?FOREACH"]
     assert "S3:" not in labels("S3: ‸")
 
@@ -59,28 +59,28 @@ def test_a_line_that_begins_may_become_the_next_step_or_a_group() -> None:
         ('S3: @SEND (text="some @‸', []),
     ],
 )
-def test_what_fits_a_place_is_proposed(line: str, expected: list[str]) -> None:
+def test_completions_fit_position(line: str, expected: list[str]) -> None:
     assert labels(line) == expected
 
 
-def test_a_condition_takes_variables_tests_and_operators() -> None:
+def test_condition_completes_variables_tests_and_operators() -> None:
     found = labels("S3: ?IF ($page ‸")
     assert {"$page", "IS_EMPTY", "NOT", "==", "contains", "AND", "THEN"} <= {*found}
     assert "@ADD" not in found
 
 
-def test_inside_a_query_or_an_expression_its_functions_are_proposed() -> None:
+def test_query_and_expression_complete_functions() -> None:
     assert {"sort_by()", "group_by()"} <= {*labels('S3: @SELECT ($page, query="so‸')}
     assert {"round()", "avg()"} <= {*labels('S3: @CALC ("r‸')}
     assert labels('S3: @SEND (text="so‸') == []
 
 
-def test_members_of_a_group_do_not_see_one_anothers_results() -> None:
+def test_group_members_do_not_see_results_of_one_another() -> None:
     assert labels("@PARALLEL {\n  S3: @ADD (1) > $n\n  S4: @ADD ($‸") == ["$kinds", "$page"]
     assert labels("@PARALLEL {\n  S3: @ADD (1) > $n\n}\nS4: @ADD ($‸") == ["$n", "$kinds", "$page"]
 
 
-def test_variables_say_what_they_hold_and_those_given_from_outside_are_among_them() -> None:
+def test_variable_completions_have_details_and_include_given_ones() -> None:
     document, offset = opened(HEAD + "S3: @RESPOND (${‸", inputs=("city",))
     found = {p.label: (p.insert, p.detail) for p in proposals_at(document, offset)}
     assert found["$page"] == ("${page}", "JSON value")
@@ -88,7 +88,7 @@ def test_variables_say_what_they_hold_and_those_given_from_outside_are_among_the
     assert found["$city"] == ("${city}", "input of the run")
 
 
-def test_a_tool_comes_with_places_for_what_it_needs() -> None:
+def test_tool_completion_has_placeholders_for_required_arguments() -> None:
     document, offset = opened(HEAD + "S3: @SE‸")
     (send,) = [p for p in proposals_at(document, offset, KNOWN) if p.label == "@SEND"]
     assert send.snippet == '@SEND (to=$1, text="$2")$0'
@@ -97,8 +97,8 @@ def test_a_tool_comes_with_places_for_what_it_needs() -> None:
 
 @settings(max_examples=60)
 @given(plans(), st.data())
-def test_what_is_proposed_can_take_the_place_of_what_is_typed(plan, data) -> None:
-    """At any place of any text a proposal replaces a stretch that ends at the cursor, on its own line."""
+def test_completion_replaces_typed_text(plan, data) -> None:
+    """At any position of any text a completion replaces a range that ends at the cursor, on its line."""
     text = format_plan(plan)
     offset = data.draw(st.integers(0, len(text)))
     half = text[:offset]

@@ -36,7 +36,7 @@ def found(document: PlanDocument) -> tuple[Diagnostic, ...]:
         ("S1: @ADD (a=1) -> $x", "LTP052", "write >", "> $x"),
     ],
 )
-def test_a_finding_is_gone_after_its_repair(text: str, code: str, title: str, after: str) -> None:
+def test_fix_removes_finding(text: str, code: str, title: str, after: str) -> None:
     text = f"PLAN_START\n{text}\nPLAN_END\n"
     document = open_document(text)
     everywhere = Span(0, len(text))
@@ -47,17 +47,17 @@ def test_a_finding_is_gone_after_its_repair(text: str, code: str, title: str, af
     assert code not in {d.code for d in found(open_document(repaired))}
 
 
-def test_each_word_that_may_be_meant_is_a_repair_of_its_own() -> None:
+def test_each_suggestion_is_separate_fix() -> None:
     wrong = Diagnostic("CHK040", Severity.ERROR, "", Span(4, 12), swap=WordFix("FILE", ("FILL", "FILM")))
     assert [fix.title for fix in fixes_of(wrong, "S1: @FILE (1)")] == ["write FILL", "write FILM"]
 
 
-def test_a_word_whose_place_is_not_clear_is_left_alone() -> None:
+def test_word_without_clear_position_has_no_fix() -> None:
     wrong = Diagnostic("CHK001", Severity.WARNING, "", Span(0, 20), swap=WordFix("x", ("y",)))
     assert fixes_of(wrong, "      x and x here   ") == ()
 
 
-def test_all_loose_spellings_are_repaired_at_once() -> None:
+def test_all_loose_spellings_are_fixed_at_once() -> None:
     text = "respond 'a'\ns2: @add (A=True)\ngoto(s2)"
     document = open_document(text)
     fix = fix_all(document, document.diagnostics)
@@ -67,7 +67,7 @@ def test_all_loose_spellings_are_repaired_at_once() -> None:
     assert len(repaired.diagnostics) < len(document.diagnostics)
 
 
-def test_a_plan_whose_spelling_is_canonical_has_nothing_to_repair() -> None:
+def test_canonical_plan_has_no_fixes() -> None:
     document = open_document('# ltp: 1\nPLAN_START\nS1: @RESPOND ("x")\nPLAN_END\n')
     assert fix_all(document, document.diagnostics) is None
     assert check_plan(document.plan, None) == ()

@@ -21,14 +21,14 @@ CORPUS = sorted((Path(__file__).parents[2] / "frontends" / "corpus").rglob("*.lt
 
 
 def places(text: str, spans) -> list[str]:
-    """Each stretch as `line:column text`."""
+    """Each range as `line:column text`."""
     return [
         f"{text.count(chr(10), 0, s) + 1}:{s - text.rfind(chr(10), 0, s) - 1} {text[s:e]}" for s, e in spans
     ]
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda p: p.stem)
-def test_every_occurrence_spells_its_name(path: Path) -> None:
+def test_occurrences_spell_name(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for found in occurrences(open_document(text)):
         assert text[slice(*found.span)] == found.entity.name
@@ -36,8 +36,8 @@ def test_every_occurrence_spells_its_name(path: Path) -> None:
 
 @settings(max_examples=150)
 @given(plans())
-def test_every_name_that_a_step_reads_sets_or_jumps_to_is_found(plan) -> None:
-    """The occurrences of a canonical text are as many as the names in its plan."""
+def test_names_read_set_or_jumped_to_are_found(plan) -> None:
+    """A canonical text has as many occurrences as its plan has names."""
     document = open_document(format_plan(plan))
     found = occurrences(document)
     reads = sum(1 for number, step in enumerate(plan.steps) for _ in uses_of(step, number))
@@ -53,8 +53,8 @@ def test_every_name_that_a_step_reads_sets_or_jumps_to_is_found(plan) -> None:
 
 @settings(max_examples=150)
 @given(plans())
-def test_the_definition_of_every_use_is_a_place_that_sets_it(plan) -> None:
-    """Whatever is read and set anywhere has a definition, and each is a write of the same thing."""
+def test_definition_of_every_use_sets_it(plan) -> None:
+    """Names that are both read and set have a definition, and each is a write of the same thing."""
     document = open_document(format_plan(plan))
     found = occurrences(document)
     for use in found:
@@ -66,19 +66,19 @@ def test_the_definition_of_every_use_is_a_place_that_sets_it(plan) -> None:
         assert bool(led_to) == bool(writes)
 
 
-def test_a_use_leads_to_the_value_that_can_reach_it() -> None:
+def test_use_leads_to_reaching_definition() -> None:
     text = 'S1: @A > $x\nS2: @B > $x\nS3: ?IF (NOT_EMPTY($x)) THEN @C > $x\nS4: @RESPOND ("$x")'
     assert places(text, definitions_at(open_document(text), text.rindex("x"))) == ["2:10 x", "3:35 x"]
 
 
-def test_a_member_of_a_group_sees_what_was_set_before_the_group() -> None:
+def test_group_member_sees_definition_before_group() -> None:
     text = "S1: @A > $x\n@PARALLEL {\n  S2: @B > $x\n  S3: @C ($x) > $y\n}\nS4: @D ($x)"
     document = open_document(text)
     assert places(text, definitions_at(document, text.index("($x") + 2)) == ["1:10 x"]
     assert places(text, definitions_at(document, text.rindex("($x") + 2)) == ["3:12 x"]
 
 
-def test_a_loop_variable_is_another_than_one_of_the_same_name() -> None:
+def test_loop_variable_differs_from_variable_of_same_name() -> None:
     text = 'S1: @A > $t\nS2: ?FOREACH ($t IN $t) THEN @B ("$t") > $u\nS3: @RESPOND ($t, $u)'
     document = open_document(text)
     in_loop = named_at(document, text.index('"$t"') + 2)
@@ -87,7 +87,7 @@ def test_a_loop_variable_is_another_than_one_of_the_same_name() -> None:
     assert places(text, [o.span for o in outside]) == ["1:10 t", "2:21 t", "3:15 t"]
 
 
-def test_a_step_id_leads_to_its_step_from_jumps_and_dependencies() -> None:
+def test_step_id_leads_to_step_from_jumps_and_dependencies() -> None:
     text = "S1: @A ON_FAIL @RETRY(2) GOTO S3\nS2: GOTO S1\nS3: @B"
     document = open_document(text)
     assert places(text, definitions_at(document, text.index("S3\n"))) == ["3:0 S3"]
@@ -97,7 +97,7 @@ def test_a_step_id_leads_to_its_step_from_jumps_and_dependencies() -> None:
     assert places(dag, definitions_at(open_document(dag), dag.rindex('"a"') + 1)) == ["1:22 a"]
 
 
-def test_a_number_of_a_command_leads_to_the_command_that_it_counts() -> None:
+def test_command_number_leads_to_its_command() -> None:
     text = 'read "a" > a\n?if $a empty : goto S3\nrespond $a'
     document = open_document(text, syntax=Syntax.MICRO)
     at = text.index("S3")
@@ -108,7 +108,7 @@ def test_a_number_of_a_command_leads_to_the_command_that_it_counts() -> None:
     assert renamable_at(document, at) is None
 
 
-def test_names_in_steps_that_cannot_be_read_are_found_too() -> None:
+def test_names_in_unreadable_steps_are_found() -> None:
     text = 'S1: @A > $x\nS2: @B (\nS3: @C ("${x}"'
     document = open_document(text)
     assert places(text, definitions_at(document, text.rindex("x"))) == ["1:10 x"]

@@ -27,7 +27,7 @@ def renamed(text: str, new: str) -> str:
 
 @settings(max_examples=150)
 @given(plans(), st.data())
-def test_renaming_and_renaming_back_changes_nothing(plan, data) -> None:
+def test_renaming_back_restores_text(plan, data) -> None:
     """Any name can be taken for a fresh one: all else keeps its name, and the old name gives the old text.
 
     Only where a loop's variable hid another one of its name the way back is refused: they would meet.
@@ -50,23 +50,23 @@ def test_renaming_and_renaming_back_changes_nothing(plan, data) -> None:
     assert applied(text, rename(after, at, here.entity.name)) == document.text
 
 
-def test_a_variable_is_renamed_in_values_texts_and_outputs() -> None:
+def test_variable_is_renamed_in_values_texts_and_outputs() -> None:
     text = 'S1: @A > $x‸\nS2: ?IF ($x.k > 1) THEN @B (v=$x[0], t="${x.k}$x.") ON_FAIL TERMINATE ("$x")'
     assert renamed(text, "$y_2") == text.replace("‸", "").replace("$x", "$y_2").replace("{x", "{y_2")
 
 
-def test_a_loop_variable_is_renamed_in_its_step_alone() -> None:
+def test_loop_variable_is_renamed_only_in_its_step() -> None:
     text = "S1: ?FOREACH ($‸i IN $l) THEN @A ($i) > $a\nS2: ?FOREACH ($i IN $l) THEN @A ($i) > $b"
     assert renamed(text, "j").splitlines()[0] == "S1: ?FOREACH ($j IN $l) THEN @A ($j) > $a"
     assert renamed(text, "j").splitlines()[1] == "S2: ?FOREACH ($i IN $l) THEN @A ($i) > $b"
 
 
-def test_a_step_is_renamed_with_the_jumps_to_it() -> None:
+def test_step_is_renamed_with_jumps_to_it() -> None:
     text = "S1: @A ON_FAIL GOTO S3\nS2: GOTO S3\nS3‸: @B"
     assert renamed(text, "end") == "S1: @A ON_FAIL GOTO end\nS2: GOTO end\nend: @B"
 
 
-def test_a_step_of_a_graph_is_renamed_with_what_waits_for_it() -> None:
+def test_graph_step_is_renamed_with_dependents() -> None:
     text = '{"steps": [{"index": "‸1", "title": "A", "tool": "x", "args": {}, "depends_on": [],'
     text += ' "result_variable": "r"}, {"index": "2", "title": "B", "tool": "x", "args": {"v": "${r}"},'
     text += ' "depends_on": ["1"]}]}'
@@ -75,7 +75,7 @@ def test_a_step_of_a_graph_is_renamed_with_what_waits_for_it() -> None:
     assert renamed(moved, "page").count("page") == 2
 
 
-def test_names_in_steps_that_cannot_be_read_are_renamed_too() -> None:
+def test_names_in_unreadable_steps_are_renamed() -> None:
     assert renamed("S1: @A > $x‸\nS2: @B ($x", "y") == "S1: @A > $y\nS2: @B ($y"
 
 
@@ -96,25 +96,25 @@ def test_names_in_steps_that_cannot_be_read_are_renamed_too() -> None:
         ('search "a" > x‸\nrespond hits x', "hits", "LSP004"),
     ],
 )
-def test_what_would_mean_something_else_is_refused(text: str, new: str, code: str) -> None:
+def test_meaning_changing_rename_is_refused(text: str, new: str, code: str) -> None:
     document, offset = opened(text)
     with pytest.raises(CallsheetError) as refused:
         rename(document, offset, new)
     assert refused.value.diagnostics[0].code == code
 
 
-def test_a_name_that_is_given_from_outside_is_taken() -> None:
+def test_given_name_is_reserved() -> None:
     document = replace(open_document("S1: @A > $x\nS2: @B ($x)"), inputs=("city",))
     with pytest.raises(CallsheetError, match="input of the run"):
         rename(document, document.text.index("x"), "city")
 
 
-def test_a_name_in_another_loop_is_free() -> None:
+def test_name_in_other_loop_is_free() -> None:
     text = "S1: ?FOREACH ($‸i IN $l) THEN @A ($i) > $a\nS2: ?FOREACH ($j IN $l) THEN @A ($j) > $b"
     assert "FOREACH ($j IN $l) THEN @A ($j) > $a" in renamed(text, "j")
 
 
-def test_what_stands_at_a_place_is_known_by_its_kind() -> None:
+def test_symbol_at_position_has_kind() -> None:
     document, offset = opened("S1: @A > $‸x")
     named = named_at(document, offset)
     assert named is not None

@@ -32,7 +32,7 @@ ALL = sorted(FOLDER.rglob("*.ltp"))
 
 
 def painted(text: str) -> list[Scope | None]:
-    """For each character what it is."""
+    """The class of each character."""
     out: list[Scope | None] = [None] * len(text)
     for span, scope in scan(text):
         out[span.start : span.end] = [scope] * (span.end - span.start)
@@ -54,7 +54,7 @@ def literals(value: Value) -> Iterator[Literal]:
 
 
 def expected(text: str, plan: Plan) -> Iterator[tuple[Span, set[Scope]]]:
-    """What the parser says of stretches of a text: spans and the scopes that their characters may have."""
+    """The parser's view of a text: spans and the scopes that their characters may have."""
     for step in plan.steps:
         if isinstance(step.action, Call) and step.action.span is not None:
             start = step.action.span.start
@@ -96,22 +96,22 @@ def check(text: str, plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("path", GOOD, ids=lambda p: p.stem)
-def test_a_text_has_the_colours_of_what_the_parser_reads(path: Path) -> None:
+def test_highlighting_agrees_with_parser(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     check(text, parse(text).require())
 
 
 @settings(max_examples=200)
 @given(plans())
-def test_any_plan_that_is_printed_has_the_colours_of_what_the_parser_reads(plan) -> None:
-    """Of every canonical text each tool, text, number, reference, output and id has its own colour."""
+def test_highlighting_of_any_printed_plan_agrees_with_parser(plan) -> None:
+    """In every canonical text each tool, text, number, reference, output and id has its own class."""
     text = format_plan(plan)
     check(text, parse(text).require())
 
 
 @given(st.text(alphabet='S1:@A("$x\\\n ') | st.text(max_size=60))
-def test_any_text_has_pieces_in_their_order(text) -> None:
-    """Pieces never overlap and never lie outside."""
+def test_highlighted_pieces_are_in_order_for_any_text(text) -> None:
+    """Pieces never overlap and never lie outside of the text."""
     at = 0
     for span, _ in scan(text):
         assert at <= span.start < span.end <= len(text)
@@ -119,7 +119,7 @@ def test_any_text_has_pieces_in_their_order(text) -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda p: p.stem)
-def test_the_textmate_grammar_gives_the_same_colours_line_by_line(path: Path) -> None:
+def test_textmate_grammar_gives_same_classes_by_line(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
     read = scopes(textmate_grammar(), text)
@@ -129,8 +129,8 @@ def test_the_textmate_grammar_gives_the_same_colours_line_by_line(path: Path) ->
 
 @settings(max_examples=100)
 @given(plans())
-def test_the_textmate_grammar_gives_the_same_colours_to_any_plan(plan) -> None:
-    """Line by line an editor paints what the scan of the whole text says."""
+def test_textmate_grammar_gives_same_classes_for_any_plan(plan) -> None:
+    """Highlighting line by line equals the scan of the whole text."""
     text = "".join(c for c in format_plan(plan) if c not in "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029")
     names = ["" if scope is None else NAMES[scope] for scope in painted(text)]
     read = scopes(textmate_grammar(), text)
@@ -139,12 +139,12 @@ def test_the_textmate_grammar_gives_the_same_colours_to_any_plan(plan) -> None:
     ]
 
 
-def test_the_grammar_that_ships_with_the_extension_is_made_from_the_table() -> None:
+def test_shipped_grammar_is_generated_from_table() -> None:
     shipped = ROOT / "editors" / "vscode" / "syntaxes" / "ltp.tmLanguage.json"
     assert json.loads(shipped.read_text(encoding="utf-8")) == textmate_grammar()
 
 
-def test_pygments_knows_plans_by_name_and_by_suffix(tmp_path, monkeypatch) -> None:
+def test_pygments_finds_lexer_by_name_and_suffix(tmp_path, monkeypatch) -> None:
     entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
     installed = tmp_path / "plans-1.dist-info"
     installed.mkdir()
@@ -157,10 +157,10 @@ def test_pygments_knows_plans_by_name_and_by_suffix(tmp_path, monkeypatch) -> No
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda p: p.stem)
-def test_pygments_loses_nothing_of_a_text(path: Path) -> None:
+def test_pygments_keeps_whole_text(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert "".join(value for _, _, value in LtpLexer().get_tokens_unprocessed(text)) == text
 
 
-def test_every_scope_has_a_name_in_each_of_the_tables() -> None:
+def test_every_scope_has_name_in_each_table() -> None:
     assert set(NAMES) == set(TOKENS) == set(Scope)

@@ -17,7 +17,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def scopes(grammar: dict[str, Any], text: str) -> list[str]:
-    """For each character the name of the innermost scope, empty where there is none."""
+    """The name of the innermost scope of each character, empty if there is none."""
     out: list[str] = []
     stack: list[dict[str, Any]] = [grammar]
     for line in text.splitlines(keepends=True):

@@ -19,7 +19,7 @@ LABEL = "graph.node.id"
 def tell(
     plan: Plan, entries: Iterable[Entry], plan_of: Callable[[str], Plan], run_id: str = "r", **how: bool
 ) -> Telemetry:
-    """All at once."""
+    """All spans at the end."""
     rest = iter(entries)
     tracer = Tracer(run_id, plan, plan_hash(plan), None, next(rest), **how)
     for entry in rest:
@@ -36,7 +36,7 @@ def tell_run(journal: Path, run_id: str, **how: bool) -> Telemetry:
 
 
 def steps(told: Telemetry) -> list[Span]:
-    """The spans of visits, in the order in which they came out."""
+    """The spans of visits, in order of emission."""
     return [span for span in told.spans if LABEL in span.attributes]
 
 
@@ -55,7 +55,7 @@ def root(told: Telemetry) -> Span:
 
 
 def is_well_formed(told: Telemetry) -> None:
-    """Each span is told once, in one trace, below a span that is told, and within the times of its root."""
+    """Each span is emitted once, in one trace, below an emitted span, and within the times of its root."""
     ids = [span.span_id for span in told.spans]
     assert len(set(ids)) == len(ids)
     known = {span.span_id: span for span in told.spans}

@@ -60,7 +60,7 @@ def is_told(run: Recorded) -> None:
 
 
 def told_live(run: Recorded, entries: list[Entry]) -> Telemetry:
-    """As it is told while the run goes on: after each event."""
+    """The spans as emitted during the run: after each event."""
     tracer = Tracer("r", run.plan, plan_hash(run.plan), None, entries[0])
     parts = [tracer.drain()]
     for entry in entries[1:]:
@@ -79,13 +79,11 @@ def told_live(run: Recorded, entries: list[Entry]) -> Telemetry:
 
 @given(plan_texts(), SEEDS, SEEDS)
 @settings(max_examples=120, deadline=None)
-def test_the_spans_of_a_run_are_its_record_whenever_they_are_told(
-    text: str, world: int, schedule: int
-) -> None:
+def test_spans_equal_record_at_any_time(text: str, world: int, schedule: int) -> None:
     is_told(recorded(plan_of(text), world, schedule))
 
 
 @given(graphs(), SEEDS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_spans_of_a_graph_form_one_tree(shape: list[list[int]], world: int, schedule: int) -> None:
+def test_graph_spans_form_one_tree(shape: list[list[int]], world: int, schedule: int) -> None:
     is_told(recorded(graph_of(shape), world, schedule))

@@ -33,7 +33,7 @@ def texts(*modules: ModuleType) -> set[str]:
     return {value for module in modules for value in vars(module).values() if isinstance(value, str)}
 
 
-def test_nothing_is_made_up_under_the_names_of_others() -> None:
+def test_no_foreign_namespace_is_extended() -> None:
     known = texts(gen_ai_attributes, mcp_attributes, network_attributes, error_attributes, service_attributes)
     assert set(map(str, names.Gen)) <= known
     assert set(map(str, names.Rpc)) <= known
@@ -42,19 +42,19 @@ def test_nothing_is_made_up_under_the_names_of_others() -> None:
     assert {str(name) for name in names.EventName} - ours == {"gen_ai.evaluation.result"}
 
 
-def test_the_operations_and_providers_are_those_of_the_conventions() -> None:
+def test_operations_and_providers_follow_conventions() -> None:
     operations = {value.value for value in gen_ai_attributes.GenAiOperationNameValues}
     assert {str(op) for op in names.Op} - {str(op) for op in NEWER} <= operations
     assert set(names.PROVIDERS.values()) <= {v.value for v in gen_ai_attributes.GenAiProviderNameValues}
 
 
-def test_the_names_of_openinference_are_its_own() -> None:
+def test_openinference_names_exist() -> None:
     known = {v for v in vars(openinference.SpanAttributes).values() if isinstance(v, str)}
     assert {str(name) for name in names.OpenInference} <= known
     assert {str(kind) for kind in names.Kind} <= {v.value for v in openinference.OpenInferenceSpanKindValues}
 
 
-def test_the_metrics_and_the_schema_are_those_of_the_conventions() -> None:
+def test_metrics_and_schema_follow_conventions() -> None:
     known = texts(gen_ai_metrics) | METRICS_ELSEWHERE
     assert {measure.name for measure in names.MEASURES} <= known
     assert names.SCHEMA_URL in {schema.value for schema in Schemas}

@@ -16,18 +16,26 @@ from callsheet.views.otel.model import Span
 
 @pytest.fixture(params=RECORDED, ids=lambda file: file.stem)
 def recorded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    path = tmp_path / "journal.db"
-    with Journal.open(path) as journal, request.param.open("rb") as lines:
+    return imported(request.param, tmp_path)
+
+
+def imported(file: Path, folder: Path) -> Path:
+    """A journal with the recorded runs of a file."""
+    path = folder / "journal.db"
+    with Journal.open(path) as journal, file.open("rb") as lines:
         import_runs(journal.parts, lines)
     return path
 
 
 def runs_in(path: Path) -> list[tuple[str, int]]:
+    """The id and the number of processes of each run, at least one."""
     with Journal.open_to_read(path) as journal:
-        return [(info.run_id, info.epoch) for info in journal.runs()]
+        found = [(info.run_id, info.epoch) for info in journal.runs()]
+    assert found
+    return found
 
 
-def test_a_recorded_run_has_one_span_tree_for_each_process(recorded: Path) -> None:
+def test_recorded_run_has_span_tree_per_process(recorded: Path) -> None:
     for run_id, epochs in runs_in(recorded):
         told = tell_run(recorded, run_id)
         is_well_formed(told)
@@ -48,7 +56,7 @@ def test_a_recorded_run_has_one_span_tree_for_each_process(recorded: Path) -> No
         assert tell_run(recorded, run_id) == told
 
 
-def test_what_a_process_left_under_way_is_linked_to_what_goes_on_with_it(recorded: Path) -> None:
+def test_interrupted_span_is_linked_to_its_continuation(recorded: Path) -> None:
     for run_id, _ in runs_in(recorded):
         spans = steps(tell_run(recorded, run_id))
         left = [s for s in spans if s.attributes.get("callsheet.step.status") in ("interrupted", "waiting")]
@@ -57,6 +65,14 @@ def test_what_a_process_left_under_way_is_linked_to_what_goes_on_with_it(recorde
             assert len(after) <= 1
             for other in after:
                 assert other.attributes["callsheet.step.id"] == span.attributes["callsheet.step.id"]
+
+
+@pytest.mark.parametrize("name", ["asking", "doubts"])
+def test_recorded_journal_contains_continued_span(name: str, tmp_path: Path) -> None:
+    """Otherwise the test of links above would check nothing."""
+    path = imported(next(file for file in RECORDED if file.stem == name), tmp_path)
+    spans = [steps(tell_run(path, run_id)) for run_id, _ in runs_in(path)]
+    assert any(is_linked(other, span, "resumed_from") for run in spans for span in run for other in run)
 
 
 def is_linked(span: Span, to: Span, why: str) -> bool:

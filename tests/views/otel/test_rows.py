@@ -35,7 +35,7 @@ def send(to: str) -> str:
 
 
 class Flaky:
-    """Fails so many times."""
+    """Fails this many times."""
 
     def __init__(self, times: int) -> None:
         self.left = times
@@ -76,7 +76,7 @@ def names(spans: list[Span]) -> list[str]:
     return [span.name for span in spans]
 
 
-def test_a_run_is_a_workflow_with_its_steps_below_it(world: World) -> None:
+def test_run_is_workflow_with_steps_below(world: World) -> None:
     told = world.run('S1: @ORDERS (customer="a") > $o\nS2: @RESPOND ("$o")')
     top = root(told)
     assert (top.name, top.kind, top.span_id) == ("invoke_workflow plan", SpanKind.INTERNAL, span_id("r", 1))
@@ -99,7 +99,7 @@ def test_a_run_is_a_workflow_with_its_steps_below_it(world: World) -> None:
     assert call.attributes[KIND] == "TOOL"
 
 
-def test_arguments_results_and_errors_are_told_only_where_they_may(world: World) -> None:
+def test_arguments_results_and_errors_are_exported_only_if_allowed(world: World) -> None:
     text = 'S1: @ORDERS (customer="secret-in") > $o\nS2: @FAIL (text="secret-out")'
     quiet, loud = world.run(text, {"who": "secret-who"}), world.told(content=True)
     assert "secret" not in repr(quiet)
@@ -111,7 +111,7 @@ def test_arguments_results_and_errors_are_told_only_where_they_may(world: World)
     assert root(loud).attributes["input.value"] == '{"who": "secret-who"}'
 
 
-def test_a_failure_says_of_which_kind_it_is(world: World) -> None:
+def test_failure_has_kind(world: World) -> None:
     told = world.run('S1: @FAIL (text="no") > $a ON_FAIL TERMINATE ("ended")')
     failed = one(told, "S1")
     assert (failed.attributes[ERROR], failed.attributes[STATUS]) == ("tool_error", "failed")
@@ -123,7 +123,7 @@ def test_a_failure_says_of_which_kind_it_is(world: World) -> None:
     assert root(spent).attributes[ERROR] == "budget_exceeded"
 
 
-def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(world: World) -> None:
+def test_loop_ended_by_item_is_failed(world: World) -> None:
     text = 'S1: ?FOREACH ($i IN ["a", "b"]) THEN @FAIL (text=$i) > $a ON_FAIL TERMINATE ("ended")'
     told = world.run(text)
     loop = one(told, "S1")
@@ -137,7 +137,7 @@ def world_of(world: World, number: int) -> World:
     return World(folder)
 
 
-def test_a_condition_is_an_event_and_a_skipped_step_takes_no_time(world: World) -> None:
+def test_condition_is_event_and_skipped_step_takes_no_time(world: World) -> None:
     text = 'S1: ?IF ($n > 1) THEN @ORDERS ("a") > $a\nS2: ?IF ($n > 5) THEN @ORDERS ("b") > $b'
     told = world.run(text, {"n": 3})
     done, skipped = one(told, "S1"), one(told, "S2")
@@ -146,7 +146,7 @@ def test_a_condition_is_an_event_and_a_skipped_step_takes_no_time(world: World) 
     assert (skipped.attributes[STATUS], skipped.end - skipped.start) == ("skipped", 0)
 
 
-def test_a_loop_has_a_span_for_each_item_and_each_attempt(world: World) -> None:
+def test_loop_has_span_per_item_and_attempt(world: World) -> None:
     text = (
         'S1: @ORDERS ("a") > $o\n'
         "S2: ?FOREACH ($i IN $o) THEN @FLAKY ($i.total) > $f ON_FAIL @RETRY(2, delay=0)"
@@ -168,7 +168,7 @@ def test_a_loop_has_a_span_for_each_item_and_each_attempt(world: World) -> None:
     assert {span.span_id for span in (*tries, *items)} >= {span_id("r", f"S2.{n}.1") for n in (0, 1)}
 
 
-def test_a_step_that_tried_again_came_out_as_its_last_attempt(world: World) -> None:
+def test_retried_step_has_status_of_last_attempt(world: World) -> None:
     told = world.run("S1: @FLAKY (1) > $f ON_FAIL @RETRY(3, delay=0)", tools=[Flaky(2).tool()])
     step = one(told, "S1")
     assert (step.name, step.error, step.attributes[STATUS]) == ("execute_tool FLAKY", None, "ok")
@@ -177,7 +177,7 @@ def test_a_step_that_tried_again_came_out_as_its_last_attempt(world: World) -> N
     assert sum(sum(m.counts) for m in calls) == 3  # the step that holds them is no call
 
 
-def test_steps_are_linked_to_what_they_have_read_from(world: World) -> None:
+def test_steps_are_linked_to_read_steps(world: World) -> None:
     text = (
         "PARALLEL {\n  S1: @ORDERS ($who) > $a\n  S2: @ORDERS ($who) > $b\n}\n"
         'S3: @SEND (to="$a $b") > $s\nS4: @RESPOND ("$s")'
@@ -194,7 +194,7 @@ def test_steps_are_linked_to_what_they_have_read_from(world: World) -> None:
     assert one(told, "S1").links == ()
 
 
-def test_a_graph_is_linked_to_what_it_waits_for_though_it_reads_nothing_of_it(world: World) -> None:
+def test_graph_step_is_linked_to_unread_dependencies(world: World) -> None:
     steps_of: list[dict[str, object]] = [
         {"index": 1, "title": "one", "tool": "ORDERS", "args": {"customer": "a"}, "depends_on": []},
         {"index": 2, "title": "two", "tool": "SEND", "args": {"to": "b"}, "depends_on": [1]},
@@ -204,7 +204,7 @@ def test_a_graph_is_linked_to_what_it_waits_for_though_it_reads_nothing_of_it(wo
     assert [k.span_id for k in second.links] == [first.span_id]
 
 
-def test_a_jump_is_an_event_of_the_step_that_made_it(world: World) -> None:
+def test_jump_is_event_of_its_step(world: World) -> None:
     text = (
         'S1: @FAIL ("no") > $x ON_FAIL GOTO S3\nS2: @SEND ("never")\nS3: ?IF ($n == 1) THEN GOTO S5\n'
         'S4: @SEND ("never")\nS5: @TERMINATE ("enough")'
@@ -214,7 +214,7 @@ def test_a_jump_is_an_event_of_the_step_that_made_it(world: World) -> None:
     assert went == [["S1", "S3", "on_fail"], ["S3", "S5", "goto"], ["S5", "end", "terminate"]]
 
 
-def test_a_visit_again_is_a_span_of_its_own(world: World) -> None:
+def test_repeated_visit_is_separate_span(world: World) -> None:
     text = 'S1: @CALC ("$n + 1") > $n\nS2: ?IF ($n < 3) THEN GOTO S1\nS3: @RESPOND ($n)'
     told = world.run(text, {"n": 0})
     assert [s.attributes["graph.node.id"] for s in steps(told)] == [
@@ -229,7 +229,7 @@ def test_a_visit_again_is_a_span_of_its_own(world: World) -> None:
     assert one(told, "S1@2").links[0].span_id == one(told, "S1").span_id
 
 
-def test_an_operation_of_a_model_has_the_asking_of_the_model_below_it(world: World) -> None:
+def test_model_operation_has_model_span_below(world: World) -> None:
     told = world.run('S1: @LLM_SUMMARIZE ("text") > $s', model=Scripted(["short"]))
     step = one(told, "S1")
     assert (step.name, step.attributes[KIND]) == ("execute_tool LLM_SUMMARIZE", "TOOL")
@@ -242,7 +242,7 @@ def test_an_operation_of_a_model_has_the_asking_of_the_model_below_it(world: Wor
     assert tokens == {"input": 100.0, "output": 10.0}
 
 
-def test_an_agent_has_its_turns_and_its_calls_below_it(world: World) -> None:
+def test_agent_has_turns_and_calls_below(world: World) -> None:
     turns = ['{"tool": "orders", "args": {"customer": "a"}}', '{"finish": "done"}']
     text = 'S1: @AGENT_SOLVE (goal="g", tools=["orders"]) > $a'
     told = world.run(text, model=Scripted(turns))
@@ -255,7 +255,7 @@ def test_an_agent_has_its_turns_and_its_calls_below_it(world: World) -> None:
     assert children[1].span_id == span_id("r", "S1.0.1/t1c1")
 
 
-def test_the_model_that_a_run_was_started_with_is_named_where_it_was_asked(world: World) -> None:
+def test_original_model_is_named_in_spans(world: World) -> None:
     world.run('S1: @AGENT_SOLVE (goal="g") > $a', model=Scripted(['{"finish": "done"}']))
     with Journal.open_to_read(world.journal) as opened:
         plan = opened.plan(opened.find_run("r").plan_hash)[0]
@@ -270,7 +270,7 @@ def test_the_model_that_a_run_was_started_with_is_named_where_it_was_asked(world
     assert providers == ["gcp.gemini", "gcp.gemini"]
 
 
-def test_a_new_plan_is_a_span_beside_the_steps(world: World) -> None:
+def test_new_plan_is_span_beside_steps(world: World) -> None:
     text = 'S1: @ORDERS ("a") > $o\nS2: RE-PLAN ("more")\nS3: @SEND ("never")'
     told = world.run(text, model=Scripted(['S1: @SEND ("b") > $s\nS2: @RESPOND ($s)']))
     planned = one(told, "S2")
@@ -284,7 +284,7 @@ def test_a_new_plan_is_a_span_beside_the_steps(world: World) -> None:
     assert after.parent_id == root(told).span_id
 
 
-async def test_a_question_to_a_person_ends_one_root_and_the_answer_begins_another(world: World) -> None:
+async def test_question_ends_root_span_and_answer_starts_another(world: World) -> None:
     runtime = Runtime([orders, send], journal=world.journal, approve=["send"])
     await runtime.run('S1: @ORDERS ("a") > $o\nS2: @SEND ("b") > $s\nS3: @RESPOND ($s)', run_id="r")
     waiting = world.told()
@@ -304,7 +304,7 @@ async def test_a_question_to_a_person_ends_one_root_and_the_answer_begins_anothe
     assert "Bo" not in repr(told)
 
 
-def test_how_sure_a_value_is_is_an_event_of_the_step_that_gave_it(world: World) -> None:
+def test_confidence_is_event_of_step(world: World) -> None:
     told = world.run('S1: @ORDERS ("a") > $o\nS2: @LLM_SUMMARIZE ("$o") > $s', model=Scripted(["s"]))
     said = {record.span_id: record.attributes for record in told.logs}
     assert {record.name for record in told.logs} == {"gen_ai.evaluation.result"}

@@ -17,7 +17,7 @@ from callsheet.views.report.bundle import NotBundled, bundle
 from callsheet.views.report.page import embedded, page_of
 
 
-def test_modules_come_before_those_that_import_them_and_each_once():
+def test_modules_precede_importers_once():
     script = bundle(
         {
             "./main.js": 'import a from "./a.js";\nimport { b as c } from "./b.js";\na(c);\n',
@@ -32,14 +32,14 @@ def test_modules_come_before_those_that_import_them_and_each_once():
     assert "export" not in script
 
 
-def test_a_circle_of_modules_and_a_module_that_is_not_there_are_refused():
+def test_module_cycle_and_missing_module_are_refused():
     with pytest.raises(NotBundled, match=r"a\.js imports itself"):
         bundle({"./a.js": 'import { a } from "./a.js";'}, "./a.js")
     with pytest.raises(NotBundled, match=r"b\.js is not there"):
         bundle({"./a.js": 'import { b } from "./b.js";'}, "./a.js")
 
 
-def test_modules_of_other_folders_are_found_beside_their_importer():
+def test_modules_of_other_folders_are_resolved_from_importer():
     script = bundle(
         {
             "web/app.js": 'import { b } from "../viewer/b.js";\nb;\n',
@@ -51,19 +51,19 @@ def test_modules_of_other_folders_are_found_beside_their_importer():
     assert script.index("const c = 1;") < script.index("const b = c;") < script.index("\nb;")
 
 
-def test_what_would_end_the_script_is_refused():
+def test_script_end_tag_is_refused():
     with pytest.raises(NotBundled):
         bundle({"./a.js": 'const a = "</script>";'}, "./a.js")
 
 
-def test_the_viewer_is_the_same_each_time_and_says_no_import_or_export():
+def test_viewer_bundle_is_deterministic_without_imports_or_exports():
     script = the_viewer().script
     the_viewer.cache_clear()
     assert the_viewer().script == script
     assert not re.search(r"^\s*(?:import|export)\b", script, re.MULTILINE)
 
 
-def test_the_vendored_files_are_those_that_are_told_of():
+def test_vendored_files_are_those_listed():
     folder = files("callsheet.views") / "viewer" / "vendor"
     told = json.loads(folder.joinpath("vendored.json").read_text())
     there = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
@@ -74,14 +74,14 @@ def test_the_vendored_files_are_those_that_are_told_of():
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
-def test_data_of_a_page_is_never_markup_and_reads_as_it_was(data):
+def test_page_data_is_never_markup_and_round_trips(data):
     text = embedded(data)
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == data
     text.encode()
 
 
-def test_a_page_may_run_its_own_script_and_style_and_load_nothing():
+def test_page_runs_only_own_script_and_style():
     page = page_of({"a": "</script><script>alert(1)</script>"}, "<b>", "let a = 1;", "b { }")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None

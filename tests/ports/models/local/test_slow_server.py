@@ -23,7 +23,7 @@ SILENCE = 100.0
 
 
 def word(text: str) -> str:
-    """An event with a further piece of the answer."""
+    """An event with another piece of the answer."""
     return "data: " + json.dumps({"choices": [{"delta": {"content": text}, "finish_reason": None}]})
 
 
@@ -35,7 +35,7 @@ DONE = "data: [DONE]"
 
 
 class Slow:
-    """A server that sends events and has the loop's clock go on by so many seconds before each."""
+    """A server that sends events and advances the clock of the loop before each."""
 
     def __init__(self, events: Sequence[tuple[float, str]]) -> None:
         self._events = events
@@ -43,11 +43,11 @@ class Slow:
         self._answering: list[asyncio.Task[None]] = []
 
     def now(self) -> float:
-        """The loop's clock."""
+        """The clock of the loop."""
         return time.monotonic() + self._ahead
 
     def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request in a task that is waited for in the end."""
+        """Answer one request in a task that is awaited at the end."""
         self._answering.append(asyncio.create_task(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +68,7 @@ class Slow:
             await writer.wait_closed()
 
     async def asked(self) -> Completion:
-        """What a model at this server answers."""
+        """The answer of a model at this server."""
         asyncio.get_running_loop().time = self.now  # type: ignore[method-assign]
         server = await asyncio.start_server(self.take, "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
@@ -84,37 +84,37 @@ class Slow:
 
 
 async def late(events: Sequence[tuple[float, str]]) -> ModelFailed:
-    """The failure of an answer that does not come in time."""
+    """The failure of an answer that times out."""
     with pytest.raises(ModelFailed) as failed:
         await Slow(events).asked()
     assert failed.value.kind is Failure.TIMEOUT
     return failed.value
 
 
-async def test_an_answer_that_goes_on_may_take_longer_than_the_time_out() -> None:
+async def test_streaming_answer_may_exceed_timeout() -> None:
     events: list[Any] = [(60.0, READ), (60.0, READ), (60.0, word("te")), (60.0, word("al")), (60.0, LAST)]
     answer = await Slow([*events, (0.0, DONE)]).asked()
     assert (answer.text, answer.stop, answer.usage.output_tokens) == ("teal", Stop.END, 3)
 
 
-async def test_silence_ends_an_answer_and_pings_are_no_progress() -> None:
+async def test_silence_times_out_and_pings_are_no_progress() -> None:
     failed = await late([(60.0, word("te")), (60.0, PING), (60.0, PING), (0.0, LAST), (0.0, DONE)])
     assert "no word for 100 s" in str(failed)
 
 
-async def test_an_answer_as_a_whole_has_a_bound() -> None:
+async def test_total_answer_time_is_bounded() -> None:
     failed = await late([(90.0, word("on and ")) for _ in range(13)])
     assert "no complete answer within 1000 s" in str(failed)
 
 
 @pytest.mark.parametrize("said", ["data: {", "data: 5", "data: [1]", 'data: {"choices": []}'])
-async def test_a_stream_that_is_broken_is_no_answer(said: str) -> None:
+async def test_broken_stream_is_no_answer(said: str) -> None:
     with pytest.raises(ModelFailed) as failed:
         await Slow([(0.0, word("te")), (0.0, said)]).asked()
     assert failed.value.kind is Failure.MALFORMED
 
 
-async def test_a_fault_within_a_stream_is_told() -> None:
+async def test_error_within_stream_is_reported() -> None:
     fault = "data: " + json.dumps({"error": {"code": 500, "message": "out of memory"}})
     with pytest.raises(ModelFailed, match="out of memory") as failed:
         await Slow([(0.0, word("te")), (0.0, fault)]).asked()

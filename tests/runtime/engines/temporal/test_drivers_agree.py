@@ -35,20 +35,20 @@ def carried(server: str) -> Iterator[Fleet]:
 @pytest.mark.parametrize(
     "case", [c for c in read_cases(CASES / "ltp.jsonl") if c.id in LTP], ids=lambda c: c.id
 )
-def test_a_case_of_a_text_is_met(case: Case, carried: Fleet) -> None:
+def test_text_case_is_met(case: Case, carried: Fleet) -> None:
     assert ltp_there.differences(case, carried) == []
 
 
 @pytest.mark.parametrize(
     "case", [c for c in read_dag_cases(CASES / "dag.jsonl") if c.id in DAG], ids=lambda c: c.id
 )
-def test_a_case_of_a_graph_is_met(case: DagCase, carried: Fleet) -> None:
+def test_graph_case_is_met(case: DagCase, carried: Fleet) -> None:
     assert dag_there.differences(case, carried) == []
 
 
 @given(plan_texts(), SEEDS)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_plan_ends_as_virtual_time_says(carried: Fleet, text: str, world: int) -> None:
+def test_any_plan_ends_like_simulation(carried: Fleet, text: str, world: int) -> None:
     plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     assert carried.there(carried.run(plan, ports_of(world), launch)).result == simulated(plan, world)

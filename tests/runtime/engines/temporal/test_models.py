@@ -21,7 +21,7 @@ from providers import Provider, answer, refuses, serving
 
 
 async def _run(world: World, provider: Provider, text: str, folder: Path) -> RunOutcome:
-    """A plan whose models are asked by one worker, and everything else done by another."""
+    """A plan whose model calls run on one worker, and everything else on another."""
     settings = Settings(model=ModelSettings(url=f"{provider.url}/v1", name="small", retries=0))
     setup = Setup(workspace=folder, data=folder / "data", discovers=False, settings=settings)
     asked, plan = models_for_any_plan(setup), read(text)
@@ -41,9 +41,7 @@ async def _run(world: World, provider: Provider, text: str, folder: Path) -> Run
             return outcome
 
 
-async def test_operations_agents_and_new_plans_are_asked_of_the_models_own_workers(
-    world: World, tmp_path: Path
-) -> None:
+async def test_operations_agents_and_new_plans_run_on_model_workers(world: World, tmp_path: Path) -> None:
     text = (
         'S1: @LLM_SUMMARIZE ($t) > $s\nS2: @AGENT_SOLVE ("what is 6 times 7?", tools=["calc"]) > $a\n'
         'S3: RE-PLAN ("say it")'
@@ -63,9 +61,7 @@ async def test_operations_agents_and_new_plans_are_asked_of_the_models_own_worke
     assert world.journal.verify(outcome.run_id) is None
 
 
-async def test_a_model_that_gives_no_answer_is_asked_again_when_the_run_goes_on(
-    world: World, tmp_path: Path
-) -> None:
+async def test_failed_model_call_is_repeated_on_resume(world: World, tmp_path: Path) -> None:
     with serving(refuses(500), answer("short")) as provider:
         outcome = await _run(world, provider, 'S1: @LLM_SUMMARIZE ($t) > $s\nS2: @RESPOND ("$s")', tmp_path)
     assert outcome.result is not None

@@ -38,9 +38,7 @@ def office(tmp_path: Path, world: World) -> Office:
     return Office(folder, world.journal)
 
 
-async def test_a_secret_file_keeps_its_label_in_a_copy_and_leaves_by_no_call(
-    world: World, office: Office
-) -> None:
+async def test_secret_file_keeps_label_in_copy_and_leaves_by_no_call(world: World, office: Office) -> None:
     office.write("box/numbers.txt", HIDDEN)
     text = (
         'S1: @READ_FILE ("box/numbers.txt") > $x\nS2: @WRITE_FILE ("out.txt", $x) > $w\n'
@@ -59,9 +57,7 @@ async def test_a_secret_file_keeps_its_label_in_a_copy_and_leaves_by_no_call(
     assert HIDDEN.encode() not in b"".join(path.read_bytes() for path in files)
 
 
-async def test_a_call_that_needs_a_yes_by_the_policy_gets_it_by_a_signal(
-    world: World, office: Office
-) -> None:
+async def test_approval_required_by_policy_is_given_by_signal(world: World, office: Office) -> None:
     office.policy = replace(POLICY, tools={"PAY": replace(POLICY.tools["PAY"], approval="always")})
     text = 'S1: @PAY ("Ada", 7) > $x\nS2: @RESPOND ("$x")'
     async with world.worker(office.ports()):
@@ -74,7 +70,7 @@ async def test_a_call_that_needs_a_yes_by_the_policy_gets_it_by_a_signal(
     assert (ended.result.response, office.paid) == ("paid", [{"to": "Ada", "amount": 7}])
 
 
-async def test_an_agent_is_held_to_its_token_by_whichever_worker_calls(world: World, office: Office) -> None:
+async def test_agent_token_applies_on_every_worker(world: World, office: Office) -> None:
     office.policy = replace(
         POLICY, agent=AgentRule(tools=("WEB_SEARCH",), arguments={"WEB_SEARCH": {"query": ("weather *",)}})
     )
@@ -90,7 +86,7 @@ async def test_an_agent_is_held_to_its_token_by_whichever_worker_calls(world: Wo
     assert len(model.heard) == 3
 
 
-async def test_a_secret_is_put_in_by_the_worker_and_stands_in_no_history(
+async def test_secret_is_inserted_by_worker_and_absent_from_history(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PORTAL_TOKEN", "s3cr3t-99-tok")
@@ -112,7 +108,7 @@ async def test_a_secret_is_put_in_by_the_worker_and_stands_in_no_history(
     assert (b"s3cr3t" in told, KEY.encode() in told) == (False, False)
 
 
-async def test_a_tool_that_has_changed_since_the_run_began_is_not_called(world: World) -> None:
+async def test_tool_changed_since_start_is_not_called(world: World) -> None:
     heard: list[str] = []
 
     async def note(args: dict[str, Any], context: CallContext) -> Any:
@@ -162,7 +158,7 @@ class Looks:
         ({}, "mcp:other", ""),
     ],
 )
-async def test_a_tool_that_another_server_offers_than_at_the_start_is_not_called(
+async def test_tool_moved_to_another_server_is_not_called(
     world: World, of_start: dict[str, Any], origin: str, why: str
 ) -> None:
     here = Looks("", origin)
@@ -176,9 +172,7 @@ async def test_a_tool_that_another_server_offers_than_at_the_start_is_not_called
     assert accepting.calls == ["S1.0.1"]
 
 
-async def test_the_pins_of_a_policy_bind_workers_that_accept_changed_tools(
-    world: World, office: Office
-) -> None:
+async def test_policy_pins_bind_workers_that_accept_changed_tools(world: World, office: Office) -> None:
     policy = replace(
         POLICY, tools={**POLICY.tools, "LOOK": ToolRule(pin="sha256:1", egress=False, destructive=False)}
     )
@@ -191,7 +185,7 @@ async def test_the_pins_of_a_policy_bind_workers_that_accept_changed_tools(
         assert ("has changed since the policy was written" in str(run.result.variables["x"])) == (not made)
 
 
-def test_a_worker_gives_only_the_secrets_that_it_was_told_to_give() -> None:
+def test_worker_provides_only_configured_secrets() -> None:
     environ = {"A": "value of a", "B": "value of b"}
     named = NamedSecrets({"[a]": "A", "[b]": "B", "[c]": "C"}, ("A", "C"), environ)
     assert named.put_in({"args": {"x": ["<[a]>"]}}) == {"args": {"x": ["<value of a>"]}}

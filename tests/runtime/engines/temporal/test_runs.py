@@ -86,7 +86,7 @@ async def _locally(text: str) -> Any:
     return await driver.run(machine.feed(Started(INPUTS)))
 
 
-async def test_a_plan_comes_to_the_same_end_as_on_this_machine(world: World) -> None:
+async def test_plan_ends_as_on_local_engine(world: World) -> None:
     async with world.worker(Tools().ports()):
         runs = {name: await world.start(text, INPUTS, FACTS) for name, text in PLANS.items()}
         for name, run_id in runs.items():
@@ -97,7 +97,7 @@ async def test_a_plan_comes_to_the_same_end_as_on_this_machine(world: World) -> 
             assert (kinds[0], kinds[-1]) == ("start", "end")
 
 
-async def test_journal_and_notes_of_a_run_are_those_that_this_machine_would_write(world: World) -> None:
+async def test_journal_and_notes_equal_those_of_local_engine(world: World) -> None:
     text, heard_there, heard_here = PLANS["a chain"], list[Note](), list[Note]()
     async with world.worker(Tools().ports()), asyncio.timeout(60):
         there = await world.start(text, INPUTS, FACTS)
@@ -115,9 +115,7 @@ def _told(event: Event) -> tuple[Any, ...]:
     return event.seq, event.type, event.key, event.step, event.index, event.attempt, body
 
 
-async def test_a_large_result_is_made_once_and_stands_beside_the_history(
-    world: World, tmp_path: Path
-) -> None:
+async def test_large_result_is_made_once_and_stored_outside_history(world: World, tmp_path: Path) -> None:
     tools = Tools()
     async with world.worker(tools.ports()):
         outcome = await world.run('S1: @BULK ($size) > $x\nS2: @RESPOND ("done")', {"size": 1_500_000}, FACTS)
@@ -130,7 +128,7 @@ async def test_a_large_result_is_made_once_and_stands_beside_the_history(
     assert sum(event.ByteSize() for event in history.events) < 20_000
 
 
-async def test_a_question_is_answered_by_a_signal_also_before_it_is_asked(world: World) -> None:
+async def test_question_is_answered_by_signal_even_in_advance(world: World) -> None:
     text = "S1: @ADD ($n) > $x\nS2: @ASK_HUMAN ('which?', options=['a', 'b']) > $y\nS3: @RESPOND (\"$y\")"
     async with world.worker(Tools().ports()):
         outcome = await world.run(text, INPUTS, FACTS)
@@ -144,7 +142,7 @@ async def test_a_question_is_answered_by_a_signal_also_before_it_is_asked(world:
         assert outcome.result.response == "b"
 
 
-async def test_a_call_that_needs_a_yes_waits_for_it_and_a_no_fails_it(world: World) -> None:
+async def test_call_needing_approval_waits_and_denial_fails_it(world: World) -> None:
     tools = Tools()
     async with world.worker(tools.ports()):
         outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
@@ -159,7 +157,7 @@ async def test_a_call_that_needs_a_yes_waits_for_it_and_a_no_fails_it(world: Wor
     assert tools.calls == ["S1.0.1"]
 
 
-async def test_a_question_that_nobody_answers_in_time_takes_its_default(world: World) -> None:
+async def test_unanswered_question_takes_default(world: World) -> None:
     text = "S1: @ASK_HUMAN ('which?', timeout=0.2, default='c') > $y\nS2: @RESPOND (\"$y\")"
     async with world.worker(Tools().ports()):
         outcome = await world.wait(await world.start(text), waits=True)
@@ -167,7 +165,7 @@ async def test_a_question_that_nobody_answers_in_time_takes_its_default(world: W
     assert outcome.result.response == "c"
 
 
-async def test_a_run_is_cancelled_while_a_call_is_under_way(world: World) -> None:
+async def test_run_is_cancelled_during_call(world: World) -> None:
     began = asyncio.Event()
 
     async def hang(args: dict[str, Any], context: CallContext) -> Any:
@@ -184,7 +182,7 @@ async def test_a_run_is_cancelled_while_a_call_is_under_way(world: World) -> Non
     assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
 
 
-async def test_an_unsafe_call_whose_worker_is_lost_is_in_doubt_until_somebody_decides(world: World) -> None:
+async def test_unsafe_call_of_lost_worker_is_in_doubt_until_decided(world: World) -> None:
     calls: list[str] = []
     began = asyncio.Event()
 
@@ -211,7 +209,7 @@ async def test_an_unsafe_call_whose_worker_is_lost_is_in_doubt_until_somebody_de
     assert len(calls) == 2
 
 
-async def test_a_call_that_only_reads_is_made_again_when_its_worker_is_lost(world: World) -> None:
+async def test_read_only_call_of_lost_worker_is_repeated(world: World) -> None:
     keys: list[str] = []
     began = asyncio.Event()
 
@@ -234,7 +232,7 @@ async def test_a_call_that_only_reads_is_made_again_when_its_worker_is_lost(worl
     assert keys[0] == keys[1]
 
 
-async def test_a_long_run_goes_on_in_new_histories_and_its_journal_is_whole(world: World) -> None:
+async def test_long_run_continues_as_new_with_complete_journal(world: World) -> None:
     text = (
         "S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=1) > $sums\n"
         'S2: @ASK_HUMAN ("go on?", options=["yes", "no"]) > $word\n'
@@ -256,7 +254,7 @@ async def test_a_long_run_goes_on_in_new_histories_and_its_journal_is_whole(worl
 
 
 async def _histories(world: World, run_id: str) -> int:
-    """How many histories a run has had, one after the other."""
+    """The number of successive histories of a run."""
     count = 1
     history = await client.handle_of(world.reached, run_id).fetch_history()
     while before := history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
@@ -265,7 +263,7 @@ async def _histories(world: World, run_id: str) -> int:
     return count
 
 
-async def test_a_history_that_was_stored_leads_to_the_same_when_it_is_replayed(world: World) -> None:
+async def test_stored_history_replays_to_same_result(world: World) -> None:
     async with world.worker(Tools().ports()):
         outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
     history = await client.handle_of(world.reached, outcome.run_id).fetch_history()

@@ -66,6 +66,8 @@ def _print(lineage: Lineage, blamed: Blame) -> None:
         return
     print_text(f"failed        {visit_line(lineage, lineage.visits[blamed.visit])}, event {blamed.seq}")
     print_text(f"              {preview(blamed.error, 300)}")
+    if blamed.key:
+        print_text(f"              call {blamed.key}: {preview(_arguments(lineage, blamed.key), 300)}")
     if not blamed.suspects:
         print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
@@ -96,6 +98,13 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
     print_text(f"              {' → '.join(path)} → {step}, {into}")
 
 
+def _arguments(lineage: Lineage, key: str) -> dict[str, Any]:
+    """The arguments of a call by name; positional inputs of models and agents have their numbers as names."""
+    command: Any = lineage.commands[key]
+    inputs = enumerate(getattr(command, "inputs", ()))
+    return {**{str(number): value for number, value in inputs}, **getattr(command, "args", {})}
+
+
 def _json(run_id: str, lineage: Lineage, blamed: Blame) -> dict[str, Any]:
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
 
@@ -105,7 +114,13 @@ def _json(run_id: str, lineage: Lineage, blamed: Blame) -> dict[str, Any]:
         "run_id": run_id,
         "failed": None
         if visit is None
-        else {"step": lineage.code(visit).id, "visit": visit.visit, "event": blamed.seq},
+        else {
+            "step": lineage.code(visit).id,
+            "visit": visit.visit,
+            "event": blamed.seq,
+            "call": blamed.key or None,
+            "preview": preview(_arguments(lineage, blamed.key), 200) if blamed.key else None,
+        },
         "error": blamed.error,
         "likely_cause": suspects[0] if suspects else None,
         "method": "backward slice: the first error, else odd cast, else what is not set, else empty",

@@ -1,0 +1,65 @@
+"""`--json` of every command that returns a result, as `docs/cli.md` documents it."""
+
+from __future__ import annotations
+
+import click
+
+from callsheet.apps.cli.main import main
+
+NO_RESULT = {"chat", "completion", "demo", "lsp", "mcp", "plan export", "schema"}
+"""They print a text for another program as it is, or talk with somebody."""
+
+
+def _commands(group: click.Group, before: str = "") -> list[tuple[str, click.Command]]:
+    found: list[tuple[str, click.Command]] = []
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found += _commands(command, f"{before}{name} ")
+        else:
+            found.append((f"{before}{name}", command))
+    return found
+
+
+def test_every_command_with_result_has_json_option():
+    without = {
+        name for name, command in _commands(main) if all("--json" not in p.opts for p in command.params)
+    }
+
+    assert without == NO_RESULT
+
+
+def test_labels_commands_return_json(machine):
+    machine.write("a.txt", "a")
+
+    assert machine.json("labels", "set", "a.txt", "U/priv") == {
+        "place": "a.txt",
+        "before": None,
+        "label": "U/priv",
+    }
+    assert machine.json("labels", "forget", "a.txt")["forgotten"] is True
+    assert machine.json("labels", "forget", "a.txt")["forgotten"] is False
+
+
+def test_written_policy_path_is_in_json(machine):
+    assert (
+        machine.json("policy", "show", "workspace")["text"] == machine("policy", "show", "workspace").stdout
+    )
+    written = machine.json("policy", "init", "-o", "ours.toml")
+
+    assert (written["file"], written["base"], written["diagnostics"]) == ("ours.toml", "workspace", [])
+    assert (machine.folder / "ours.toml").exists()
+    assert machine.json("policy", "init", "-o", "-")["text"].startswith("# What plans may do here")
+
+
+def test_models_are_in_json(machine, monkeypatch):
+    folder = machine.folder / "models"
+    monkeypatch.setenv("CALLSHEET_MODELS", str(folder))
+
+    assert machine.json("models", "path") == {"path": str(folder)}
+    assert machine.json("models", "remove", "qwen2.5-coder-0.5b") == {
+        "removed": [],
+        "missing": ["qwen2.5-coder-0.5b"],
+    }

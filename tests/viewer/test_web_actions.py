@@ -1,0 +1,81 @@
+"""Actions on a run in the web viewer: forks, reruns from a step, decisions on calls in doubt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser
+from tests.apps.http.conftest import running
+from tests.viewer.web import browse
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_run_is_forked_with_edited_variable_and_rerun_after_confirmation(
+    browser: Browser, folder: Path
+):
+    with running(folder) as api:
+        run = api.start("S1: @ADD (a=1) > $a", 'S2: @NOTE (line="it is $a") > $n', name="first")
+        api.ended(run)
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}&seq=3&step=S2")
+        await web.page.click(".branching summary")
+        await web.page.select_option(".branch-actions select", "a")
+        await web.page.fill(".branch-actions input", "9")
+        await web.page.click(".branch-actions button:has-text('Fork')")
+        await web.page.locator(".branch-actions .notice", has_text="@NOTE").wait_for()
+        assert (folder / "notes.txt").read_text() == "it is 2\n"
+        await web.page.click("text=Continue anyway")
+        await web.page.locator(".what", has_text=f"from run {run}").wait_for()
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text() == "it is 2\nit is 9\n"
+        fork = web.page.url
+        await web.page.click(".steps .step:has-text('S1')")
+        await web.page.click(".branching summary")
+        await web.page.click("button:has-text('Rerun from S1')")
+        await web.page.click("text=Continue anyway")
+        await web.wait_for(lambda: _is_elsewhere(web.page.url, fork))
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text().count("\n") == 3
+        await web.page.context.close()
+
+
+async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+    await web.page.locator(".notice", has_text="The data may be outdated").wait_for()
+    assert "Running" in await web.text("h1 .words")
+    await web.page.context.close()
+
+
+def _wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.02)
+
+
+async def _is_elsewhere(address: str, run: str) -> bool:
+    return address.partition("&")[0] != run.partition("&")[0]
+
+
+async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @WRITE (name="gate") > $a', 'S2: @RESPOND ("it gave $a")')
+        await asyncio.to_thread(_wait_for, folder / "gate.began")
+    with running(folder) as api:  # the first server was stopped while the call was under way
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
+        await web.page.fill(".waits input", "seven")
+        await web.page.click("text=Use this result")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert "it gave seven" in await web.text("#below-panel")
+        assert web.said == []
+        await web.page.context.close()
