@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.dag_form import DagCase, script_of, spellings
+from tests.conformance.dag_form import DagCase, said_of, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.budget import SharedBudget
@@ -117,7 +117,7 @@ class _World:
             if "error" in script:
                 raise ToolFailed(script["error"])
             if "raise" in script:
-                raise RuntimeError(script["raise"])
+                raise RuntimeError(said_of(script, "raise"))
             if "output_repeat" in script:
                 text, times = script["output_repeat"]
                 return text * times

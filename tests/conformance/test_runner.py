@@ -419,6 +419,39 @@ def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(aske
     assert dag.differences(dag_case_of({**given, "run": run, "expect": expect})) == []
 
 
+def test_without_a_recorded_run_there_is_nothing_to_resume() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    unrecorded = {"mode": "run", "checkpoint": False}
+    run = {"mode": "stages", "stages": [unrecorded, {"mode": "resume"}, {"mode": "run"}, {"mode": "resume"}]}
+    ends: list[dict[str, Any]] = [
+        {"success": True, "calls": ["one"]},
+        {"success": False, "call_count": 0, "error_contains": "no run"},
+        {"success": True, "calls": ["one"]},
+        {"success": True, "call_count": 0},
+    ]
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    assert dag.differences(dag_case_of({**given, "expect": {"stages": ends}})) == []
+
+
+@pytest.mark.parametrize(("is_guarded", "used"), [(True, 3), (False, 2)])
+def test_the_budget_counts_the_calls_of_the_conversation_and_of_a_guarded_plan(
+    is_guarded: bool, used: int
+) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    guards = {"budget_total": 5, "used_by_conversation": 2}
+    run = {"mode": "run", "guards": guards, "enable_guards": is_guarded}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    assert dag.differences(dag_case_of({**given, "expect": {"success": True, "budget_used": used}})) == []
+
+
+@pytest.mark.parametrize("script", [{"raise": "zork"}, {"raise": "ValueError", "message": "zork"}])
+def test_a_scripted_exception_says_its_message(script: dict[str, Any]) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "tools": {"one": script}}
+    expect = {"success": False, "steps": {"1": {"success": False, "error_contains": "zork"}}}
+    assert dag.differences(dag_case_of({**given, "run": {"mode": "run"}, "expect": expect})) == []
+
+
 @looks_inside
 def test_a_tool_that_spoils_its_arguments_spoils_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
