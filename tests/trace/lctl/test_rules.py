@@ -204,6 +204,30 @@ def test_an_id_that_stands_twice_in_a_list_of_an_ack_is_told(name: str) -> None:
     assert [(f.rule, f.path) for f in findings] == [("H04", ("lctl_ack", name))]
 
 
+@pytest.mark.parametrize(
+    ("docs", "rules"),
+    [
+        ([changed(hop(1), "chain.id", " "), hop(2)], {(0, "C02")}),
+        (two("chain.id", ""), {(1, "C02")}),
+        ([changed(hop(1), "chain.target", " "), hop(2)], {(0, "C05")}),
+        (two("chain.source", " "), {(1, "C05")}),
+        ([changed(hop(2), "chain.id", " "), ack()], {(0, "C02")}),
+        ([changed(hop(2), "chain.target", " "), ack()], {(0, "C05")}),
+        (acked("lctl_ack", "received"), {(1, "S07")}),
+        (two("facts.F1.text", " "), {(1, "F01")}),
+        ([changed(hop(1), "facts.F1.text", ""), hop(2)], {(0, "F01")}),
+        (one("trace.2.error", " ", failed()), {(0, "D03")}),
+        (one("trace.0.error", ""), set()),
+    ],
+)
+def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
+    docs: list[Block | str], rules: set[tuple[int, str]]
+) -> None:
+    """A blank name is no other name than that of the next document."""
+    findings = found_in(docs).findings
+    assert {(f.document, f.rule) for f in findings if f.level is not Level.INFO} == rules
+
+
 def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
     start = hop(1)
     one_ = changed(hop(2), "facts.F1.text", "Invoice 881 is paid")
