@@ -228,6 +228,25 @@ def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
     assert {(f.document, f.rule) for f in findings if f.level is not Level.INFO} == rules
 
 
+@pytest.mark.parametrize("step", [0, -1, 1.0, True, "2", [2]])
+@pytest.mark.parametrize(
+    ("block", "path", "rule"),
+    [
+        (hop(2), "chain.step", "C04"),
+        (hop(2), "facts.F3.step", "C04"),
+        (ack(), "lctl_ack.step", "C04"),
+        (failed(), "chain.failed_at_step", "C04"),
+        (hop(2), "trace.1.step", "T01"),
+    ],
+)
+def test_a_step_is_a_whole_number_from_1_wherever_it_stands(
+    block: Block, path: str, rule: str, step: Any
+) -> None:
+    findings = check([text(changed(block, path, step))]).findings
+    assert rule in {f.rule for f in findings}
+    assert "S07" not in {f.rule for f in findings}
+
+
 def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
     start = hop(1)
     one_ = changed(hop(2), "facts.F1.text", "Invoice 881 is paid")
