@@ -228,6 +228,11 @@ def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
     assert {(f.document, f.rule) for f in findings if f.level is not Level.INFO} == rules
 
 
+@pytest.mark.parametrize("status", ["received", "RECEIVED", "Received"])
+def test_the_status_of_an_ack_is_compared_without_case(status: str) -> None:
+    assert "A07" not in {f.rule for f in found_in(acked("lctl_ack.status", status)).findings}
+
+
 @pytest.mark.parametrize("step", [0, -1, 1.0, True, "2", [2]])
 @pytest.mark.parametrize(
     ("block", "path", "rule"),

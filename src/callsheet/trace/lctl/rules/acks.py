@@ -12,9 +12,9 @@ STATUSES = ("received",)
 
 
 def check_status(ack: Ack, notes: Notes) -> None:
-    """A07: the only status that the specification has."""
+    """A07: the only status that the specification has, in any case of letters as that of a chain."""
     status = not_blank(ack.status)
-    if status is not None and status not in STATUSES:
+    if status is not None and status.casefold() not in STATUSES:
         notes.add("A07", f"the status {status[:40]!r} is unknown", "lctl_ack", "status")
 
 
