@@ -422,7 +422,7 @@ def _each_step(session: Session, stage: Stage, wanted: Any) -> Any:
     failed = {n.step: n.detail for n in stage.notes if n.kind is NoteKind.FAILED}
     ended = {n.step for n in stage.notes if n.kind is NoteKind.FINISHED}
     for step, expected in wanted.items():
-        if expected.get("success") != (step in ended) or (step in ended) == (step in failed):
+        if expected.get("success", step in ended) != (step in ended):
             return {"failed": failed, "finished": sorted(ended)}
         if expected.get("error_contains", "") not in failed.get(step, ""):
             return failed
@@ -466,10 +466,12 @@ def _state(session: Session, stage: Stage, wanted: Any) -> Any:
     if wanted is None:
         return _left_behind(session)
     result = session.machine.result
+    ended = "completed" if _done(session) else "failed"
     found = {
         "plan_id": session.plan.id,
         "completed_steps": session.completed,
-        "status": "completed" if result is not None and result.status is Status.DONE else "failed",
+        "status": "running" if result is None else ended,
+        "variables": session.machine.variables(),
     }
     has = wanted.get("variables_has", {})
     plain = {name: value for name, value in wanted.items() if name != "variables_has"}
@@ -510,6 +512,7 @@ LOOKS: Mapping[str, Look] = {
     "step_indexes_unique": _same(_unique),
     "tool_args": _tool_args,
     "success": _same(lambda s, t: not t.refused and _done(s)),
+    "invalid": _same(lambda s, t: bool(t.refused)),
     "call_count": _same(lambda s, t: len(t.calls)),
     "budget_used": _same(_budget_used),
     "calls": _same(_names),

@@ -419,6 +419,63 @@ def test_a_run_is_resumed_by_the_id_of_its_plan_or_a_prefix_and_by_no_other(aske
     assert dag.differences(dag_case_of({**given, "run": run, "expect": expect})) == []
 
 
+@pytest.mark.parametrize(
+    ("expect", "met"),
+    [
+        ({"variables": {"v": "<one result>"}, "order": ["1", "2"], "calls": []}, True),
+        ({"variables_exact": {"v": "<one result>", "k": "K"}, "replanned": False}, True),
+        ({"steps": {"2": {"success": True}}, "args": {"2": {"x": "K-<one result>"}}}, True),
+        ({"variables": {"v": "ok"}}, False),
+        ({"variables_exact": {"v": "<one result>"}}, False),
+    ],
+)
+def test_what_is_told_of_a_dry_run(expect: dict[str, Any], met: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${k}-${v}"}, "depends_on": ["1"]}
+    plan = {"id": "p-1", "variables": {"k": "K"}, "steps": [one, two]}
+    given = {"id": "c", "area": "a", "plan": plan, "run": {"mode": "dry_run"}}
+    assert (dag.differences(dag_case_of({**given, "expect": expect})) == []) is met
+
+
+@pytest.mark.parametrize(
+    ("expect", "met"),
+    [
+        ({"steps": {"1": {"success": False}, "2": {"success": False}}}, True),
+        ({"steps": {"1": {"success": False, "error_contains": "x"}}}, True),
+        ({"steps": {"2": {"success": True}}}, False),
+        ({"steps": {"1": {"success": False, "error_contains": "y"}}}, False),
+        ({"state": {"status": "failed", "variables": {}}}, True),
+    ],
+)
+def test_a_step_that_was_not_reached_has_not_succeeded(expect: dict[str, Any], met: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one, two]}, "run": {"mode": "run"}}
+    given |= {"tools": {"one": {"error": "x"}}, "expect": expect}
+    assert (dag.differences(dag_case_of(given)) == []) is met
+
+
+def test_a_run_that_has_not_ended_is_running() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    run = {"mode": "stages", "stages": [{"mode": "run", "cancel_at_ms": 5}, {"mode": "resume"}]}
+    ends: list[dict[str, Any]] = [
+        {"cancelled": True, "state": {"status": "running", "completed_steps": []}},
+        {"success": True, "state": {"status": "completed", "completed_steps": ["1"]}},
+    ]
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    given |= {"tools": {"one": {"delay_ms": 10}}, "expect": {"stages": ends}}
+    assert dag.differences(dag_case_of(given)) == []
+
+
+def test_no_stage_of_a_plan_that_is_refused_can_succeed() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {"x": "${nope}"}, "depends_on": []}
+    run = {"mode": "stages", "stages": [{"mode": "run"}]}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    failed = {"stages": [{"success": False, "call_count": 0, "steps": {"1": {"success": False}}}]}
+    assert dag.differences(dag_case_of({**given, "expect": failed})) == []
+    assert dag.differences(dag_case_of({**given, "expect": {"stages": [{"success": True}]}})) != []
+
+
 def test_without_a_recorded_run_there_is_nothing_to_resume() -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     unrecorded = {"mode": "run", "checkpoint": False}
