@@ -269,6 +269,15 @@ def test_a_text_that_only_one_branch_changed_is_no_conflict() -> None:
     assert not {"M01", "X11", "M06"} & {finding.rule for finding in report.of(3)}
 
 
+def test_a_blank_text_of_one_branch_is_no_conflict_with_that_of_another() -> None:
+    api = changed(changed(branch("api", "F1"), "facts.F1.text", " "), "facts.F1.confidence", 0.96)
+    merged = clashing([])[2]
+    assert isinstance(merged, dict)
+    findings = found_in([WEB, api, merged]).findings
+    assert not {"M01", "M06"} & {f.rule for f in findings}
+    assert "F01" in {f.rule for f in findings if f.document == 1}
+
+
 def test_a_join_is_asked_for_once_and_not_by_every_document_after_it() -> None:
     unmarked = changed(joined(), "chain.parallel_merge", ...)
     after = changed(unmarked, "chain", {"id": "inv-7", "step": 4, "source": "ops", "target": "end"})
