@@ -240,7 +240,6 @@ def _render_differences(wanted: Mapping[str, Any], report: Report) -> list[str]:
     out: list[str] = []
     for key, value in wanted.items():
         seen = {"text": f"{terminal}\n{mermaid}", "terminal": f"{terminal}\n{chain}", "mermaid": mermaid}
-        seen["html"] = mermaid  # what a page shows of a chain is its flowchart
         where, _, what = key.partition("_")
         if key == "nodes":
             found: Any = list(dict.fromkeys(node.agent for node in graph.nodes))
