@@ -77,15 +77,23 @@ _OF_A_REFUSAL: Mapping[str, Callable[[Any, str], bool]] = {
     "no_escape": lambda wanted, said: True,
     "error_contains": lambda wanted, said: wanted in said,
     "state": lambda wanted, said: wanted is None,
+    "steps": lambda wanted, said: not any(step.get("success") for step in wanted.values()),
+    "planner_calls": lambda wanted, said: wanted == 0,
+    "replanned": lambda wanted, said: wanted is False,
+    "budget_used": lambda wanted, said: wanted == 0,
+    "stages": lambda wanted, said: not any(_speaking_against(stage, said) for stage in wanted),
 }
 """What is true of a plan that is refused before anything runs: no call is made, no file written."""
 
 
 def _refused(case: DagCase, errors: tuple[str, ...]) -> list[str]:
-    said = "\n".join(errors)
+    return _speaking_against(case.expect, "\n".join(errors))
+
+
+def _speaking_against(expect: Mapping[str, Any], said: str) -> list[str]:
     return [
         difference(key, wanted, f"the plan was refused: {said}")
-        for key, wanted in case.expect.items()
+        for key, wanted in expect.items()
         if key not in _OF_A_REFUSAL or not _OF_A_REFUSAL[key](wanted, said)
     ]
 

@@ -63,6 +63,11 @@ def script_of(case: DagCase, tool: str, call: int) -> Mapping[str, Any]:
     return entries[min(call, len(entries)) - 1] if entries else script
 
 
+def said_of(script: Mapping[str, Any], word: str) -> str:
+    """The text of a scripted failure; that of an exception may be in a `message`, next to its name."""
+    return ": ".join(str(script[key]) for key in (word, "message") if key in script)
+
+
 def _called(step: Any) -> Iterator[str]:
     """The tool of a step, in either position where a plan may name it."""
     for entry in (step, *(step.get("tool_calls") or ())):

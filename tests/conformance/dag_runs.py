@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.conformance.dag_form import DagCase, script_of, spellings
+from tests.conformance.dag_form import DagCase, said_of, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.kept_plans import check_same
@@ -95,6 +95,7 @@ class Session:
         self.counts: dict[str, int] = {}
         self.stage = Stage()
         self.prompts: list[str] = []
+        self._is_begun = False
         self._due: list[tuple[float, int, Event]] = []
         self._room = float("inf")
         """How many more bytes of events can be written in this stage."""
@@ -129,6 +130,9 @@ class Session:
         """Execute one stage."""
         self.stage, self._due = Stage(), []
         self._room = stage.get("state_write_limit_bytes", float("inf"))
+        if self.has_no_run(stage):
+            self.stage.refused = "no run of such a plan is recorded"
+            return self.stage
         if "state_text" in stage:
             commands = self._taken_over(stage)
         elif stage.get("mode") == "resume" and self.events:
@@ -150,6 +154,12 @@ class Session:
             self._launch(self._feed(event), now)
         self.stage.milliseconds = now
         return self.stage
+
+    def has_no_run(self, stage: Mapping[str, Any]) -> bool:
+        """Whether the stage resumes a run although no stage has begun and recorded one."""
+        is_resume = stage.get("mode") == "resume" and "state_text" not in stage
+        self._is_begun = self._is_begun or (not is_resume and stage.get("checkpoint", True))
+        return is_resume and not self._is_begun
 
     def _is_as_begun(self, stage: Mapping[str, Any]) -> bool:
         """Whether the run may go on: it is the one asked for, and its plan was not edited since.
@@ -261,7 +271,7 @@ class Session:
             return delay, None
         for word in ("error", "raise"):
             if word in script:
-                return delay, Failed(command.key, str(script[word]))
+                return delay, Failed(command.key, said_of(script, word))
         if "output_repeat" in script:
             text, times = script["output_repeat"]
             return delay, Succeeded(command.key, text * times)
@@ -412,11 +422,18 @@ def _each_step(session: Session, stage: Stage, wanted: Any) -> Any:
     failed = {n.step: n.detail for n in stage.notes if n.kind is NoteKind.FAILED}
     ended = {n.step for n in stage.notes if n.kind is NoteKind.FINISHED}
     for step, expected in wanted.items():
-        if expected.get("success") != (step in ended) or (step in ended) == (step in failed):
+        if expected.get("success", step in ended) != (step in ended):
             return {"failed": failed, "finished": sorted(ended)}
         if expected.get("error_contains", "") not in failed.get(step, ""):
             return failed
     return None
+
+
+def _budget_used(session: Session, stage: Stage) -> int:
+    """The calls that the budget has counted: those of the conversation, and the plan's if it is guarded."""
+    run = session.case.run
+    own = len(stage.calls) if run.get("enable_guards", True) else 0
+    return own + (run.get("guards") or {}).get("used_by_conversation", 0)
 
 
 def _done(session: Session) -> bool:
@@ -449,10 +466,12 @@ def _state(session: Session, stage: Stage, wanted: Any) -> Any:
     if wanted is None:
         return _left_behind(session)
     result = session.machine.result
+    ended = "completed" if _done(session) else "failed"
     found = {
         "plan_id": session.plan.id,
         "completed_steps": session.completed,
-        "status": "completed" if result is not None and result.status is Status.DONE else "failed",
+        "status": "running" if result is None else ended,
+        "variables": session.machine.variables(),
     }
     has = wanted.get("variables_has", {})
     plain = {name: value for name, value in wanted.items() if name != "variables_has"}
@@ -493,8 +512,9 @@ LOOKS: Mapping[str, Look] = {
     "step_indexes_unique": _same(_unique),
     "tool_args": _tool_args,
     "success": _same(lambda s, t: not t.refused and _done(s)),
+    "invalid": _same(lambda s, t: bool(t.refused)),
     "call_count": _same(lambda s, t: len(t.calls)),
-    "budget_used": _same(lambda s, t: len(t.calls)),
+    "budget_used": _same(_budget_used),
     "calls": _same(_names),
     "calls_set": lambda s, t, wanted: None if sorted(_names(s, t)) == sorted(wanted) else _names(s, t),
     "not_called": lambda s, t, wanted: _names(s, t) if set(wanted) & set(_names(s, t)) else None,

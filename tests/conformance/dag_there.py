@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.conformance import dag
-from tests.conformance.dag_form import DagCase
+from tests.conformance.dag_form import DagCase, said_of
 from tests.conformance.dag_runs import Session, Stage, run_case, run_stages
 from tests.temporal.fleet import Fleet
 
@@ -62,6 +62,8 @@ class _SessionThere(Session):
     def run(self, stage: Mapping[str, Any]) -> Stage:
         """Execute one stage."""
         self.stage = Stage()
+        if self.has_no_run(stage):
+            return self._simulated.run(stage)
         self._fleet.there(self._carried(stage))
         self._look_back()
         self._simulated.run(stage)
@@ -120,7 +122,7 @@ class _SessionThere(Session):
                 await asyncio.Event().wait()
             for word in ("error", "raise"):
                 if word in script:
-                    raise ToolFailed(str(script[word]))
+                    raise ToolFailed(said_of(script, word))
             if "output_repeat" in script:
                 text, times = script["output_repeat"]
                 return text * times

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.dag_form import DagCase, script_of, spellings
+from tests.conformance.dag_form import DagCase, said_of, script_of, spellings
 from tests.conformance.findings import difference
 
 from callsheet.api.budget import SharedBudget
@@ -117,7 +117,7 @@ class _World:
             if "error" in script:
                 raise ToolFailed(script["error"])
             if "raise" in script:
-                raise RuntimeError(script["raise"])
+                raise RuntimeError(said_of(script, "raise"))
             if "output_repeat" in script:
                 text, times = script["output_repeat"]
                 return text * times
@@ -139,6 +139,7 @@ def _differences(expect: Mapping[str, Any], text: str, world: _World, saved: int
     found: dict[str, Any] = {
         "response_error": bool(reply.get("error")) and reply.get("success") is False,
         "response_success": reply.get("success"),
+        "success": reply.get("success"),
         "call_count": len(world.calls),
         "calls": world.calls,
         "plan_saved": saved == 1,
@@ -153,6 +154,10 @@ def _differences(expect: Mapping[str, Any], text: str, world: _World, saved: int
             case "response":
                 said = {name: reply.get(name) for name in wanted}
                 is_met = said == wanted
+            case "error_contains":
+                is_met, said = wanted in str(reply.get("error", "")), reply.get("error")
+            case "calls_set":
+                is_met, said = sorted(world.calls) == sorted(wanted), world.calls
             case "response_size_max":
                 is_met, said = len(text) <= wanted, len(text)
             case "not_called":

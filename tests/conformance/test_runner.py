@@ -417,6 +417,96 @@ def test_run_is_resumed_by_plan_id_or_prefix_only(asked: str, found: bool) -> No
     assert dag.differences(dag_case_of({**given, "run": run, "expect": expect})) == []
 
 
+@pytest.mark.parametrize(
+    ("expect", "met"),
+    [
+        ({"variables": {"v": "<one result>"}, "order": ["1", "2"], "calls": []}, True),
+        ({"variables_exact": {"v": "<one result>", "k": "K"}, "replanned": False}, True),
+        ({"steps": {"2": {"success": True}}, "args": {"2": {"x": "K-<one result>"}}}, True),
+        ({"variables": {"v": "ok"}}, False),
+        ({"variables_exact": {"v": "<one result>"}}, False),
+    ],
+)
+def test_what_is_told_of_a_dry_run(expect: dict[str, Any], met: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${k}-${v}"}, "depends_on": ["1"]}
+    plan = {"id": "p-1", "variables": {"k": "K"}, "steps": [one, two]}
+    given = {"id": "c", "area": "a", "plan": plan, "run": {"mode": "dry_run"}}
+    assert (dag.differences(dag_case_of({**given, "expect": expect})) == []) is met
+
+
+@pytest.mark.parametrize(
+    ("expect", "met"),
+    [
+        ({"steps": {"1": {"success": False}, "2": {"success": False}}}, True),
+        ({"steps": {"1": {"success": False, "error_contains": "x"}}}, True),
+        ({"steps": {"2": {"success": True}}}, False),
+        ({"steps": {"1": {"success": False, "error_contains": "y"}}}, False),
+        ({"state": {"status": "failed", "variables": {}}}, True),
+    ],
+)
+def test_a_step_that_was_not_reached_has_not_succeeded(expect: dict[str, Any], met: bool) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one, two]}, "run": {"mode": "run"}}
+    given |= {"tools": {"one": {"error": "x"}}, "expect": expect}
+    assert (dag.differences(dag_case_of(given)) == []) is met
+
+
+def test_a_run_that_has_not_ended_is_running() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    run = {"mode": "stages", "stages": [{"mode": "run", "cancel_at_ms": 5}, {"mode": "resume"}]}
+    ends: list[dict[str, Any]] = [
+        {"cancelled": True, "state": {"status": "running", "completed_steps": []}},
+        {"success": True, "state": {"status": "completed", "completed_steps": ["1"]}},
+    ]
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    given |= {"tools": {"one": {"delay_ms": 10}}, "expect": {"stages": ends}}
+    assert dag.differences(dag_case_of(given)) == []
+
+
+def test_no_stage_of_a_plan_that_is_refused_can_succeed() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {"x": "${nope}"}, "depends_on": []}
+    run = {"mode": "stages", "stages": [{"mode": "run"}]}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    failed = {"stages": [{"success": False, "call_count": 0, "steps": {"1": {"success": False}}}]}
+    assert dag.differences(dag_case_of({**given, "expect": failed})) == []
+    assert dag.differences(dag_case_of({**given, "expect": {"stages": [{"success": True}]}})) != []
+
+
+def test_without_a_recorded_run_there_is_nothing_to_resume() -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    unrecorded = {"mode": "run", "checkpoint": False}
+    run = {"mode": "stages", "stages": [unrecorded, {"mode": "resume"}, {"mode": "run"}, {"mode": "resume"}]}
+    ends: list[dict[str, Any]] = [
+        {"success": True, "calls": ["one"]},
+        {"success": False, "call_count": 0, "error_contains": "no run"},
+        {"success": True, "calls": ["one"]},
+        {"success": True, "call_count": 0},
+    ]
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    assert dag.differences(dag_case_of({**given, "expect": {"stages": ends}})) == []
+
+
+@pytest.mark.parametrize(("is_guarded", "used"), [(True, 3), (False, 2)])
+def test_the_budget_counts_the_calls_of_the_conversation_and_of_a_guarded_plan(
+    is_guarded: bool, used: int
+) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    guards = {"budget_total": 5, "used_by_conversation": 2}
+    run = {"mode": "run", "guards": guards, "enable_guards": is_guarded}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "run": run}
+    assert dag.differences(dag_case_of({**given, "expect": {"success": True, "budget_used": used}})) == []
+
+
+@pytest.mark.parametrize("script", [{"raise": "zork"}, {"raise": "ValueError", "message": "zork"}])
+def test_a_scripted_exception_says_its_message(script: dict[str, Any]) -> None:
+    one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
+    given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "tools": {"one": script}}
+    expect = {"success": False, "steps": {"1": {"success": False, "error_contains": "zork"}}}
+    assert dag.differences(dag_case_of({**given, "run": {"mode": "run"}, "expect": expect})) == []
+
+
 @looks_inside
 def test_tool_that_modifies_arguments_modifies_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}

@@ -43,6 +43,15 @@ def messages(text: str) -> list[str]:
             'S1: TERMINATE ("x")\nS2: @A ()\nS3: @RESPOND (1)',
             "[S1] Steps after unconditional TERMINATE: S2, S3 may be unreachable",
         ),
+        (
+            '@PARALLEL {\nS1: @RESPOND ("a")\nS2: @A (x=1)\n}\nS3: @RESPOND ("b")',
+            "[S1] Steps after unconditional @RESPOND: S3 may be unreachable",
+        ),
+        (
+            '@PARALLEL {\nS1: ?IF (1 == 2) THEN GOTO S5\nS2: TERMINATE ("a")\nS3: @A ()\n}\n'
+            "S4: @B ()\nS5: @RESPOND (1)",
+            "[S2] Steps after unconditional TERMINATE: S4 may be unreachable",
+        ),
         ("S1: GOTO S9\nS2: @RESPOND (1)", "[S1] GOTO target S9 does not exist"),
         ("S1: @A () ON_FAIL GOTO S9\nS2: @RESPOND (1)", "[S1] ON_FAIL GOTO target S9 does not exist"),
         ("S1: GOTO S1\nS2: @RESPOND (1)", "[S1] Circular GOTO: S1 unconditionally jumps to itself"),

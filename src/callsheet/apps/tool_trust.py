@@ -118,8 +118,8 @@ def _target(word: str, names: tuple[str, ...], remedy: str) -> Target:
     wanted = word.partition("/")[0]
     near = did_you_mean(wanted, names)
     listed = f"known are {', '.join(names) or 'none'}" + (f"; {remedy}" if remedy else "")
-    way_out = f"did you mean {' or '.join(near)}?" if near else listed
-    raise CallsheetError.single("CFG011", f"no MCP server is called {wanted[:80]!r}", help=way_out)
+    hint = f"did you mean {' or '.join(near)}?" if near else listed
+    raise CallsheetError.single("CFG011", f"no MCP server is called {wanted[:80]!r}", help=hint)
 
 
 async def compare_with_pins(

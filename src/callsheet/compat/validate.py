@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Goto, Plan, Step, word_of
+from callsheet.ir import Call, Goto, Plan, Step, word_of
 from callsheet.ir.flow import Place
 from callsheet.passes import Finding, ToolSignature, findings
 
@@ -101,6 +101,19 @@ def _unreachable(plan: Plan, first: int, ids: tuple[str, ...], targets: set[str]
         parts.append(id_)
     if not parts or not first:
         return
-    before = plan.steps[first - 1]
+    before = _end_before(plan, first)
     shown = ", ".join(parts[:_MOST_NAMED]) + (", …" if len(parts) > _MOST_NAMED else "")
     yield f"[{before.id}] Steps after unconditional {word_of(before.action)}: {shown} may be unreachable"
+
+
+def _end_before(plan: Plan, first: int) -> Step:
+    """The step that ends the plan or jumps before the step of this number; in a group the first one."""
+    before = plan.steps[first - 1]
+    if before.group is None:
+        return before
+    group = (step for step in plan.steps[:first] if step.group == before.group)
+    return next((step for step in group if _always_leaves(step)), before)
+
+
+def _always_leaves(step: Step) -> bool:
+    return step.condition is None and not isinstance(step.action, Call)

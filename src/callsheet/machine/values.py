@@ -217,4 +217,4 @@ def _as_list(value: JSON) -> list[JSON]:
         value = parsed
     if isinstance(value, list):
         return value
-    return [] if value is None else [value]
+    return [value]

@@ -204,6 +204,54 @@ def test_duplicate_id_in_ack_list_is_reported(name: str) -> None:
     assert [(f.rule, f.path) for f in findings] == [("H04", ("lctl_ack", name))]
 
 
+@pytest.mark.parametrize(
+    ("docs", "rules"),
+    [
+        ([changed(hop(1), "chain.id", " "), hop(2)], {(0, "C02")}),
+        (two("chain.id", ""), {(1, "C02")}),
+        ([changed(hop(1), "chain.target", " "), hop(2)], {(0, "C05")}),
+        (two("chain.source", " "), {(1, "C05")}),
+        ([changed(hop(2), "chain.id", " "), ack()], {(0, "C02")}),
+        ([changed(hop(2), "chain.target", " "), ack()], {(0, "C05")}),
+        (acked("lctl_ack", "received"), {(1, "S07")}),
+        (two("facts.F1.text", " "), {(1, "F01")}),
+        ([changed(hop(1), "facts.F1.text", ""), hop(2)], {(0, "F01")}),
+        (one("trace.2.error", " ", failed()), {(0, "D03")}),
+        (one("trace.0.error", ""), set()),
+    ],
+)
+def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
+    docs: list[Block | str], rules: set[tuple[int, str]]
+) -> None:
+    """A blank name is no other name than that of the next document."""
+    findings = found_in(docs).findings
+    assert {(f.document, f.rule) for f in findings if f.level is not Level.INFO} == rules
+
+
+@pytest.mark.parametrize("status", ["received", "RECEIVED", "Received"])
+def test_the_status_of_an_ack_is_compared_without_case(status: str) -> None:
+    assert "A07" not in {f.rule for f in found_in(acked("lctl_ack.status", status)).findings}
+
+
+@pytest.mark.parametrize("step", [0, -1, 1.0, True, "2", [2]])
+@pytest.mark.parametrize(
+    ("block", "path", "rule"),
+    [
+        (hop(2), "chain.step", "C04"),
+        (hop(2), "facts.F3.step", "C04"),
+        (ack(), "lctl_ack.step", "C04"),
+        (failed(), "chain.failed_at_step", "C04"),
+        (hop(2), "trace.1.step", "T01"),
+    ],
+)
+def test_a_step_is_a_whole_number_from_1_wherever_it_stands(
+    block: Block, path: str, rule: str, step: Any
+) -> None:
+    findings = check([text(changed(block, path, step))]).findings
+    assert rule in {f.rule for f in findings}
+    assert "S07" not in {f.rule for f in findings}
+
+
 def test_text_changed_by_one_branch_is_no_conflict() -> None:
     start = hop(1)
     one_ = changed(hop(2), "facts.F1.text", "Invoice 881 is paid")
@@ -219,6 +267,15 @@ def test_text_changed_by_one_branch_is_no_conflict() -> None:
     merged["handoff"]["critical_facts"] = ["F1", "F3", "F4"]
     report = check([text(block) for block in (start, one_, other, merged)], {1: (0,), 2: (0,), 3: (1, 2)})
     assert not {"M01", "X11", "M06"} & {finding.rule for finding in report.of(3)}
+
+
+def test_blank_text_of_one_branch_is_no_conflict() -> None:
+    api = changed(changed(branch("api", "F1"), "facts.F1.text", " "), "facts.F1.confidence", 0.96)
+    merged = clashing([])[2]
+    assert isinstance(merged, dict)
+    findings = found_in([WEB, api, merged]).findings
+    assert not {"M01", "M06"} & {f.rule for f in findings}
+    assert "F01" in {f.rule for f in findings if f.document == 1}
 
 
 def test_missing_join_is_reported_once() -> None:

@@ -145,7 +145,7 @@ def _draw(document: Body, values: Effective, builder: _Builder) -> None:
                 agent,
                 level,
                 entry,
-                has_failed=entry.error is not None
+                has_failed=entry.has_error
                 or (chain.failed_at_step is not None and entry.step == chain.failed_at_step),
                 is_cause=cause is not None
                 and entry.step == cause.step

@@ -61,6 +61,11 @@ class Fact:
     raw: Raw | None = None
 
 
+def not_blank(text: str | None) -> str | None:
+    """The text; None for a blank one, which is reported as missing and compared with nothing."""
+    return text if text is not None and text.strip() else None
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A step of the trace: who did what, with which confidence, and the facts that resulted."""
@@ -82,6 +87,11 @@ class Entry:
     def written(self) -> tuple[str, ...]:
         """The facts that the step added or modified."""
         return (*self.facts_added, *self.facts_modified)
+
+    @property
+    def has_error(self) -> bool:
+        """Whether the step names an error; a blank text names none."""
+        return not_blank(self.error) is not None
 
 
 @dataclass(frozen=True, slots=True)

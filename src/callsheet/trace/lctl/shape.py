@@ -101,7 +101,7 @@ def _chain(outer: Fields, *, is_debug: bool) -> Chain | None:
         if not is_debug and (not is_there or (value is not None and not value.strip())):
             fields.notes.add("C05", f"{name} is missing", "chain")
     merge, status = fields.flag("parallel_merge"), fields.text("status")
-    failed = fields.step("failed_at_step", "S07")
+    failed = fields.step("failed_at_step", "C04")
     return Chain(chain_id, step, ends["source"], ends["target"], merge, status, failed, fields.rest())
 
 
@@ -172,7 +172,7 @@ def _fact(fact_id: str, fields: Fields) -> Fact:
         text,
         fields.confidence("confidence"),
         fields.text("source"),
-        fields.step("step", "S07"),
+        fields.step("step", "C04"),
         fields.text("note"),
         fields.texts("derived_from") or (),
         fields.rest(),
@@ -212,7 +212,7 @@ def _ack(outer: Fields) -> Ack:
             fields.notes.add("A08", f"{name} is missing", "lctl_ack")
     return Ack(
         fields.text("chain_id", blank_is="A08"),
-        fields.step("step", "S07"),
+        fields.step("step", "C04"),
         fields.text("agent", blank_is="A08"),
         fields.text("status", blank_is="A08"),
         fields.texts("facts_loaded"),

@@ -5,29 +5,37 @@ from __future__ import annotations
 from callsheet.trace.lctl.confidence import is_flagged
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
-from callsheet.trace.lctl.model import Ack
+from callsheet.trace.lctl.model import Ack, not_blank
 from callsheet.trace.lctl.rules.single import check_twice
 
 STATUSES = ("received",)
 
 
 def check_status(ack: Ack, notes: Notes) -> None:
-    """A07: the only status that the specification has."""
-    if ack.status is not None and ack.status.strip() and ack.status not in STATUSES:
-        notes.add("A07", f"the status {ack.status[:40]!r} is unknown", "lctl_ack", "status")
+    """A07: the only status that the specification has, in any case of letters as that of a chain."""
+    status = not_blank(ack.status)
+    if status is not None and status.casefold() not in STATUSES:
+        notes.add("A07", f"the status {status[:40]!r} is unknown", "lctl_ack", "status")
 
 
 def check_ack(ack: Ack, hop: Hop, notes: Notes) -> None:
-    """A01-A06 and H04: the ack compared to the document that it acknowledges."""
+    """A01-A06 and H04: the ack compared to the document that it acknowledges.
+
+    An ack that is no mapping has been reported as such, and names nothing to compare.
+    """
+    if "lctl_ack" in ack.beside:
+        return
     chain = hop.body.chain
-    if ack.chain_id is not None and ack.chain_id.strip() and chain.id not in (None, ack.chain_id):
-        message = f"the ack is of chain {ack.chain_id[:40]!r}, the document of {chain.id!r:.42}"
+    ours, theirs = not_blank(ack.chain_id), not_blank(chain.id)
+    if ours is not None and theirs not in (None, ours):
+        message = f"the ack is of chain {ours[:40]!r}, the document of {theirs!r:.42}"
         notes.add("A01", message, "lctl_ack", "chain_id")
     if ack.step is not None and chain.step is not None and ack.step - chain.step not in (0, 1):
         message = f"the ack is of step {ack.step}, the document of step {chain.step}"
         notes.add("A02", message, "lctl_ack", "step")
-    if ack.agent is not None and ack.agent.strip() and chain.target not in (None, ack.agent):
-        message = f"the ack is of {ack.agent[:40]!r}, the document for {chain.target!r:.42}"
+    agent, target = not_blank(ack.agent), not_blank(chain.target)
+    if agent is not None and target not in (None, agent):
+        message = f"the ack is of {agent[:40]!r}, the document for {target!r:.42}"
         notes.add("A03", message, "lctl_ack", "agent")
     check_twice(ack.facts_loaded or (), notes, "lctl_ack", "facts_loaded")
     check_twice(ack.confidence_concerns or (), notes, "lctl_ack", "confidence_concerns")

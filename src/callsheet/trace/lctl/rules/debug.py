@@ -19,7 +19,7 @@ def check_debug(document: DebugDocument, notes: Notes) -> None:
     if document.chain.has_failed and document.analysis is None and "analysis" not in document.extra:
         notes.add("D07", None, "chain")
     for place, entry in enumerate(document.entries):
-        if entry.error is not None and not document.chain.has_failed:
+        if entry.has_error and not document.chain.has_failed:
             notes.add("D08", None, "trace", place, "error")
         if entry.duration_ms is None:
             notes.add("D09", None, "trace", place)
@@ -35,7 +35,7 @@ def _check_failed_step(document: DebugDocument, notes: Notes) -> None:
     places = [place for place, entry in enumerate(document.entries) if entry.step == failed]
     if not places:
         notes.add("D01", f"no entry of the trace has step {failed}", "chain", "failed_at_step")
-    elif all(document.entries[place].error is None for place in places):
+    elif not any(document.entries[place].has_error for place in places):
         notes.add("D03", f"the entry of step {failed} has no error", "trace", places[0])
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop, modified_since
-from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact
+from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact, not_blank
 
 _MOST_CANDIDATES = 50
 """The number of entries with one step and agent among which an equal one is searched."""
@@ -32,8 +32,9 @@ def check_hop(hop: Hop, notes: Notes) -> None:
 def _check_chain(hop: Hop, notes: Notes) -> None:
     chain = hop.body.chain
     for before in (parent.chain for parent in hop.parents):
-        if chain.id is not None and before.id is not None and chain.id != before.id:
-            notes.add("X01", f"the chain was {before.id[:40]!r}, and is {chain.id[:40]!r}", "chain", "id")
+        was, is_now = not_blank(before.id), not_blank(chain.id)
+        if was is not None and is_now is not None and is_now != was:
+            notes.add("X01", f"the chain was {was[:40]!r}, and is {is_now[:40]!r}", "chain", "id")
             break
     steps = [parent.chain.step for parent in hop.parents if parent.chain.step is not None]
     if steps and chain.step is not None:
@@ -42,8 +43,9 @@ def _check_chain(hop: Hop, notes: Notes) -> None:
         elif chain.step > max(steps) + 1:
             notes.add("X03", f"chain.step is {chain.step} after {max(steps)}", "chain", "step")
     for before in (parent.chain for parent in hop.parents):
-        if chain.source is not None and before.target is not None and chain.source != before.target:
-            message = f"{before.target[:40]!r} was addressed, {chain.source[:40]!r} hands on"
+        addressed, source = not_blank(before.target), not_blank(chain.source)
+        if addressed is not None and source is not None and source != addressed:
+            message = f"{addressed[:40]!r} was addressed, {source[:40]!r} hands on"
             notes.add("X10", message, "chain")
             break
 
@@ -138,7 +140,8 @@ def _check_facts(hop: Hop, notes: Notes) -> None:
 def _check_unlisted_changes(fact: Fact, before: list[Fact], notes: Notes) -> None:
     """X11, X12: parts that changed without facts_modified; each may be that of any parent."""
     path = ("facts", fact.id)
-    if fact.text is not None and all(old.text not in (None, fact.text) for old in before):
+    said = not_blank(fact.text)
+    if said is not None and all(not_blank(old.text) not in (None, said) for old in before):
         text = f"the text of {fact.id[:40]} changed without facts_modified"
         notes.add("X11", text, *path, "text", fact=fact.id)
     for name in ("source", "step"):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
-from callsheet.trace.lctl.model import Body, Handoff
+from callsheet.trace.lctl.model import Body, Handoff, not_blank
 
 _CONFLICT_WORDS = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
 
@@ -34,7 +34,7 @@ def conflicts(branches: Sequence[Body], before: Sequence[Body] = ()) -> Iterator
     for fact, count in ids.items():
         if count > 1:
             versions = [branch.facts[fact] for branch in branches if fact in branch.facts]
-            texts = tuple(dict.fromkeys(v.text for v in versions if v.text is not None))
+            texts = tuple(dict.fromkeys(text for v in versions if (text := not_blank(v.text)) is not None))
             old = {body.facts[fact].text for body in before if fact in body.facts}
             texts = tuple(text for text in texts if text not in old)
             values = sorted({v.confidence for v in versions if v.confidence is not None})

@@ -96,7 +96,7 @@ def _check_writer(fact: Fact, writer: Entry, notes: Notes) -> None:
 def check_failures(document: Body, notes: Notes) -> None:
     """T14: a failed step with a confidence."""
     for place, entry in enumerate(document.entries):
-        if entry.error is not None and entry.confidence is not None and entry.confidence > 0:
+        if entry.has_error and entry.confidence is not None and entry.confidence > 0:
             message = f"the entry has an error and a confidence of {entry.confidence:g}"
             notes.add("T14", message, "trace", place, "confidence")
 
