@@ -16,8 +16,8 @@ _LISTED = frozenset(
     {"abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod",
      "complex", "dict", "divmod", "enumerate", "exit", "filter", "float", "format", "frozenset", "hash",
      "hex", "input", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "memoryview",
-     "min", "next", "object", "oct", "ord", "pow", "print", "property", "quit", "range", "repr", "reversed", "round",
-     "set", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "zip"}
+     "min", "next", "object", "oct", "ord", "pow", "print", "property", "quit", "range", "repr", "reversed",
+     "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "super", "tuple", "zip"}
 )  # fmt: skip
 _BUILT_IN = frozenset({*dir(builtins), "copyright", "credits", "exit", "help", "license", "quit"})
 _MODULES = frozenset(
