@@ -20,7 +20,7 @@ from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.paths import PathRefused, file_key, is_pattern, note_key, workspace_path
 from callsheet.policy.programs import files_opened, only_looks
 from callsheet.policy.rules.files import FILE_NAMES, FileAccess, filing_of, keeps_files
-from callsheet.policy.rules.opened_files import opened, written
+from callsheet.policy.rules.opened_files import modules_alone, opened, written
 from callsheet.store.labels import fact_name
 
 ANYWHERE = "*"
@@ -129,10 +129,11 @@ def _argument(name: str, value: JSON) -> Argument:
 def program_of(tool: str, args: Mapping[str, Any], step: str = "") -> CallView | None:
     """The equivalent call that runs a program given as `code`; None if no program is run.
 
-    A host command that only displays information does not count.
+    A sandboxed program that opens no file and a host command that only displays information do not count.
     """
     if tool in _SANDBOXED:
-        return view_of(tool, args, step)
+        call = view_of(tool, args, step)
+        return call if modules_alone(fold(tool), call) is None else None
     if tool != "HOST_EXEC":
         return None
     command = to_text(args.get("command"))

@@ -31,6 +31,12 @@ FILES = {
 HOOK = "https://hooks.corp.example/x"
 
 HOSTILE_OPENINGS = [
+    case("confined: a module that the plan has written", NOTES, '@WRITE_FILE (path="json.py", content="text = \'$a\'") > $w', '@EXEC_CODE (code="import json; print(json.text)") > $a', OUT, OK),
+    case("confined: a module that a program has written", NOTES, """@EXEC_CODE (code="open('js' + 'on.py', 'w').write(input())", stdin=$a) > $w""", '@EXEC_CODE (code="import json; print(json.text)") > $a', OUT, OK),
+    case("confined: what a program is given", NOTES, '@EXEC_CODE (code="print(input())", stdin=$a) > $a', OUT, OK),
+    case("confined: a filter of private data", NOTES, '@SHELL_EXEC (code="sort | uniq -c", stdin=$a) > $a', OUT, OK),
+    case("confined: private data in a program", NOTES, '@SHELL_EXEC (code="echo $a") > $a', OUT, OK, declassify=[]),
+    case("confined: a program that is not known", NOTES, '@WRITE_FILE (path="out/x.md", content=$a) > $w', '@EXEC_CODE (code="print(1)", language=$l) > $a', OUT, OK),
     *(
         case(f"opened: {program}", f"{program} > $a", OUT, OK)
         for program in (
@@ -86,6 +92,10 @@ HOSTILE_OPENINGS = [
 ]  # fmt: skip
 
 HARMLESS_OPENINGS = [
+    case("confined: a count of private lines, then public work", NOTES, '@EXEC_CODE (code="import sys; print(len(sys.stdin.readlines()))", stdin=$a) > $n', '@EXEC_CODE (code="print(7)") > $d', '@WEB_SEARCH (query="day $d") > $r', "@RESPOND ($n, $r)"),
+    case("confined: a public file after a program with private input", NOTES, '@SHELL_EXEC (code="wc -w", stdin=$a) > $n', '@READ_FILE (path="docs/x.md") > $d', '@WEB_SEARCH (query="$d") > $r', "@RESPOND ($n, $r)"),
+    case("confined: the date after private text was saved", NOTES, '@WRITE_FILE (path="out/x.md", content=$a) > $w', '@SHELL_EXEC (code="date +%F") > $d', '@WEB_SEARCH (query="weather $d") > $r', "@RESPOND ($r)"),
+    case("confined: a path that a program computes after a page was counted", PAGE, '@EXEC_CODE (code="print(len(input()))", stdin=$p) > $n', '@EXEC_CODE (code="print(7)") > $d', '@WRITE_FILE (path="out/${d}.md", content="x") > $w', "@RESPOND ($n)"),
     *(
         case(f"opened: nothing private, {program}", PAGE, f"{program} > $a", "@WEB_SEARCH (query=$a) > $r", "@RESPOND ($r)")
         for program in (

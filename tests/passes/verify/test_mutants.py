@@ -98,6 +98,10 @@ def yes(*_: Any, **__: Any) -> bool:
     return True
 
 
+def without_modules(tool: str, call: CallView) -> tuple[str, ...] | None:
+    return None if MODULES(tool, call) is None else ()
+
+
 def never(*_: Any, **__: Any) -> Label:
     return LITERAL
 
@@ -335,6 +339,7 @@ MADE: Any = reachability.made_by
 RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
+MODULES: Any = places.modules_alone
 OF_AGENT: Any = places._of_agent
 SPLIT: Any = read_uses._split
 SURROUNDINGS: Any = Subject.surroundings
@@ -598,7 +603,10 @@ MUTANTS: dict[str, list[Patch]] = {
     "agents touch no file and no memory": [(places, "_of_agent", lambda _: places.NOTHING)],
     "programs of agents touch no file": [(places, "_of_agent", agents_without_processes)],
     "programs copy nothing": [(labels, "CODE", frozenset())],
-    "programs touch no file": [(places, "CODE", frozenset())],
+    "programs touch no file": [(places, "_OF_CODE", places.NOTHING)],
+    "each program may touch each file": [(places, "modules_alone", nothing)],
+    "no sandboxed program opens a file": [(places, "modules_alone", lambda *_: ())],
+    "modules come from nowhere": [(places, "modules_alone", without_modules)],
     "notes forget": [(places, "_of_notes", lambda *_: places.NOTHING)],
     "notes are all one": [(places, "_of_notes", one_note)],
     "what was there before is public": [(labels._Propagation, "_entries", nothing)],

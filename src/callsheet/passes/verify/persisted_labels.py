@@ -13,7 +13,9 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
+from callsheet.policy.rules.opened_files import modules_alone
 
+_SANDBOXED = CODE - {"HOST_EXEC"}
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
 
 
@@ -37,7 +39,7 @@ class PersistedLabels:
         if tool == "GET_WM" and self.notes:
             return join(label for call in calls for label in self._noted(call))
         if tool in _FILES and (self.files or self.anywhere is not LITERAL):
-            return self.anywhere.join(join(label for call in calls for label in self._in_files(tool, call)))
+            return join(label for call in calls for label in self._in_files(tool, call))
         return LITERAL
 
     def of_places(self, places: Iterable[str]) -> Label:
@@ -64,6 +66,11 @@ class PersistedLabels:
         yield from self.notes.values() if text is None else (self.notes.get(note_key(text), LITERAL),)
 
     def _in_files(self, tool: str, call: CallView) -> Iterator[Label]:
+        modules = modules_alone(tool, call) if tool in _SANDBOXED else None
+        if modules is not None:
+            yield from (self.files.get(path, LITERAL) for path in modules)
+            return
+        yield self.anywhere
         path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
         if path is None or tool == "SEARCH_FILES" or tool in CODE:
             below = f"{path}/" if path else ""

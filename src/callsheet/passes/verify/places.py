@@ -25,6 +25,7 @@ from callsheet.policy.programs import files_opened, only_looks
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.files import filing_of, keeps_files
+from callsheet.policy.rules.opened_files import modules_alone
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
@@ -57,7 +58,7 @@ NOTHING = Access()
 _FROM_MEMORY = Access(reads=(MEMORY,))
 _TO_MEMORY = Access(writes=(MEMORY,))
 _OF_CODE = Access((ALL_FILES,), (SOME_FILE, ALL_FILES))
-"""Code may access any file, also files that its arguments do not name."""
+"""Code may access any file, also files that its arguments do not name, unless it is known to open none."""
 _OF_LOOKS = Access((ALL_FILES,))
 
 
@@ -90,18 +91,14 @@ def _of_tool(tool: str, traits: Traits) -> Access | None:
         return _FROM_MEMORY
     if traits.reach is Reach.MEMORY:
         return _TO_MEMORY
-    if tool in CODE and tool != "HOST_EXEC":
-        return _OF_CODE
     return None
 
 
 def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
-    if tool == "HOST_EXEC":
-        command = of_name(call, "command")
-        line = None if command is None else command.text
-        return _seen(files_opened(line, "shell")) if line is not None and only_looks(line) else _OF_CODE
+    if tool in CODE:
+        return _of_program(tool, call)
     if sends_files(tool, traits):
         return _of_attachments(call)
     if keeps_files(tool, traits):
@@ -118,6 +115,17 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool == "SEARCH_FILES" or path is None:
         return Access(reads=(ALL_FILES,))
     return Access(reads=_read(path))
+
+
+def _of_program(tool: str, call: CallView) -> Access:
+    if tool == "HOST_EXEC":
+        command = of_name(call, "command")
+        line = None if command is None else command.text
+        return _seen(files_opened(line, "shell")) if line is not None and only_looks(line) else _OF_CODE
+    modules = modules_alone(tool, call)
+    if modules is None:
+        return _OF_CODE
+    return Access(tuple(dict.fromkeys(place for path in modules for place in _read(path))))
 
 
 def _of_host(call: CallView, name: str) -> Access:

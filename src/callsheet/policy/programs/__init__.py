@@ -1,5 +1,6 @@
 """Static analysis of programs in calls: which files they run, read and write."""
 
+from callsheet.policy.programs.confined import only_modules
 from callsheet.policy.programs.discovered_files import finders_of, kinds_of
 from callsheet.policy.programs.file_matching import Named
 from callsheet.policy.programs.file_names import is_file_name
@@ -19,5 +20,6 @@ __all__ = [
     "is_file_name",
     "kinds_of",
     "only_looks",
+    "only_modules",
     "runs_file",
 ]

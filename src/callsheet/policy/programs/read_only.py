@@ -25,7 +25,8 @@ _IF_TOLD: Mapping[str, frozenset[str]] = {
     "git": frozenset({"describe", "diff", "log", "rev-parse", "shortlog", "show", "status"}),
     "systemctl": frozenset({"is-active", "is-enabled", "list-timers", "list-units", "show", "status"}),
 }
-_NOWHERE = frozenset({"/dev/null", "&1", "&2", "1", "2"})
+NOWHERE = frozenset({"/dev/null", "&1", "&2", "1", "2"})
+"""Targets of redirections that are no files."""
 _PUTS_IN = ("$(", "`", "<(", ">(")
 
 
@@ -46,7 +47,7 @@ def only_looks(line: str) -> bool:
 
 def _looks(command: Command) -> bool:
     words = list(command.words)
-    if not _NOWHERE.issuperset(command.writes) or any(word.startswith("--output") for word in words):
+    if not NOWHERE.issuperset(command.writes) or any(word.startswith("--output") for word in words):
         return False
     if not words:
         return True

@@ -8,7 +8,7 @@ from callsheet.policy.builtins import Reach, Traits
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.globs import covers
 from callsheet.policy.paths import PathRefused, host_path, is_pattern, workspace_path
-from callsheet.policy.programs import files_opened, files_written
+from callsheet.policy.programs import files_opened, files_written, only_modules
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name, shown
 from callsheet.policy.rules.paths import SENSITIVE
 
@@ -48,6 +48,17 @@ def written(tool: str, call: CallView) -> tuple[str, ...]:
     """The paths that a call's program names for writing."""
     code, language = _program(tool, call)
     return tuple(dict.fromkeys(files_written(code, language)))
+
+
+def modules_alone(tool: str, call: CallView) -> tuple[str, ...] | None:
+    """The files of the modules that a call's program imports if it opens no other file, else None.
+
+    >>> modules_alone("EXEC_CODE", CallView("S1", "EXEC_CODE", (Argument("code", ("import math",)),)))
+    ('math.py', 'math/__init__.py')
+    """
+    if any((given := of_name(call, name)) is not None and given.text is None for name in PROGRAM):
+        return None
+    return only_modules(*_program(tool, call))
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
