@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from callsheet.api.checking import ALL_MEANS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
-from callsheet.api.proving import objections_by, prove
+from callsheet.api.proving import Proof, objections_by, prove
 from callsheet.api.requirements import pin_lookup, pins_for_library
 from callsheet.apps.models import model_of, with_local_model
-from callsheet.apps.session import Setup, Toolbox, open_toolbox
+from callsheet.apps.session import Setup, Toolbox, guarantees_of, open_toolbox
 from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel, Syntax
 from callsheet.ports.tools import Registry
+from callsheet.runtime.remaining import left_before
 from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
 
@@ -46,6 +48,14 @@ class LibraryMatch:
     description: str
     text: str
     plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ProofTerms:
+    """The policy that a plan is proved against, and the journal beside which earlier runs left labels."""
+
+    policy: Policy
+    journal: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +106,18 @@ async def compile_for_setup(
     setup: Setup,
     library: PlanLibrary | None,
     accept: Callable[[LibraryMatch], bool],
-    policy: Policy | None = None,
+    terms: ProofTerms | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> CompileOutcome:
     """A plan for a goal: from the library if it has one, else a new one.
 
     A plan saved for the same goal is used, or one for a similar goal if `accept` returns True; neither needs
     a model. Otherwise the configured model compiles the goal, by default a downloaded local model, which
-    `notify` is told. Violations of the `policy` are errors of a new plan; for a plan of the library
-    PolicyRefused is raised. Raises CallsheetError without a model (CMP001).
+    `notify` is told. What the policy of the `terms` refuses is an error of a new plan; for a plan of the
+    library PolicyRefused is raised. Raises CallsheetError without a model (CMP001).
     """
     async with open_toolbox(setup) as toolbox:
-        return await compile_with_toolbox(toolbox, goal, context, setup, library, accept, policy, notify)
+        return await compile_with_toolbox(toolbox, goal, context, setup, library, accept, terms, notify)
 
 
 async def compile_with_toolbox(
@@ -117,24 +127,35 @@ async def compile_with_toolbox(
     setup: Setup,
     library: PlanLibrary | None,
     accept: Callable[[LibraryMatch], bool],
-    policy: Policy | None = None,
+    terms: ProofTerms | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> CompileOutcome:
-    """Like `compiled_for`, with tools that are already open."""
+    """Like `compile_for_setup`, with tools that are already open."""
     registry = toolbox.registry
+    prove_plan = None if terms is None else await asyncio.to_thread(_proving, terms, setup, registry)
     if library is not None and not context:
         match = await asyncio.to_thread(_match_in_library, library, goal, registry, accept)
-        if match is not None and policy is not None:
-            prove(match.plan, policy, registry).raise_if_refused()
+        if match is not None and prove_plan is not None:
+            prove_plan(match.plan).raise_if_refused()
         if match is not None:
             return CompileOutcome(match, None, toolbox.diagnostics, pins_for_library(match.plan, registry))
     model = language_model_of(with_local_model(setup, notify))
     request = Request(goal, offered(registry), context)
-    verify = None if policy is None else objections_by(policy, registry, ())
+    verify = None if prove_plan is None else objections_by(prove_plan)
     draft = await draft_for(request, model, registry, ALL_MEANS, verify=verify)
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
     return CompileOutcome(None, result, toolbox.diagnostics, pins)
+
+
+def _proving(terms: ProofTerms, setup: Setup, registry: Registry) -> Callable[[Plan], Proof]:
+    """A function that proves a plan as a run of it would, with the labels that earlier runs have left."""
+    guarantees, left = guarantees_of(setup, registry), left_before(terms.journal, setup.folder)
+
+    def prove_plan(plan: Plan) -> Proof:
+        return prove(plan, terms.policy, registry, left=left).under(guarantees)
+
+    return prove_plan
 
 
 def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:

@@ -16,7 +16,7 @@ from callsheet.apps.chat.budget import ConversationBudget
 from callsheet.apps.chat.commands import HELP, Command, Message, PlanCommand, SimpleCommand
 from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.compiling import compile_with_toolbox
+from callsheet.apps.compiling import ProofTerms, compile_with_toolbox
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
@@ -159,8 +159,9 @@ class ChatSession:
         toolbox = await self._host.tools.for_plan(None)
         toolbox = replace(toolbox, registry=toolbox.registry.without(PLAN_TOOLS))
         setup, library = self._host.tools.setup, self._library
+        terms = None if self._policy is None else ProofTerms(self._policy, self._host.journal.path)
         compiled_plan = await compile_with_toolbox(
-            toolbox, goal, "", setup, library, lambda _: False, self._policy, notify=self._screen.show
+            toolbox, goal, "", setup, library, lambda _: False, terms, notify=self._screen.show
         )
         if compiled_plan.result is not None:
             accounting = compiled_plan.result.accounting

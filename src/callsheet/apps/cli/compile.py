@@ -69,8 +69,14 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
       callsheet compile "Greet Ada" --tools tools.py --out greet.ltp
     """
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.compiling import compile_for_setup, prompt_of, save_compiled  # noqa: PLC0415 - as above
+    from callsheet.apps.compiling import (  # noqa: PLC0415 - as above
+        ProofTerms,
+        compile_for_setup,
+        prompt_of,
+        save_compiled,
+    )
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
     if save_as is not None:
@@ -84,11 +90,10 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         matches.append(match)
         return not as_json and _confirm_reuse(match)
 
-    resolved_policy = options.resolve_policy(policy, setup)
+    resolved = options.resolve_policy(policy, setup)
+    terms = None if resolved is None else ProofTerms(resolved, default_journal_path())
     library = None if no_library else plan_library
-    outcome = run_async(
-        compile_for_setup(goal, context, setup, library, accept_match, resolved_policy, to_stderr)
-    )
+    outcome = run_async(compile_for_setup(goal, context, setup, library, accept_match, terms, to_stderr))
     if not as_json:
         print_diagnostics(outcome.tool_diagnostics, None)
         _print(outcome, out)

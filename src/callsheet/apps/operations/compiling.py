@@ -8,10 +8,9 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import CompileOutcome, LibraryMatch, compile_with_toolbox
+from callsheet.apps.compiling import CompileOutcome, LibraryMatch, ProofTerms, compile_with_toolbox
 from callsheet.apps.session import Setup, Toolbox
 from callsheet.diagnostics import Diagnostic, Source
-from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
 
 
@@ -66,12 +65,12 @@ async def compile_text(
     *,
     context: str = "",
     library: PlanLibrary | None = None,
-    policy: Policy | None = None,
+    terms: ProofTerms | None = None,
 ) -> Compilation:
     """A plan for a goal, with open tools: from the `library` if it has one for this goal, else a new one.
 
-    What the `policy` refuses counts as an error. Plans of the library for similar goals are listed, not used.
-    Raises CallsheetError (CMP001) if there is no model to ask.
+    What the policy of the `terms` refuses counts as an error. Plans of the library for similar goals are
+    listed, not used. Raises CallsheetError (CMP001) if there is no model to ask.
     """
     near: list[LibraryMatch] = []
 
@@ -79,5 +78,5 @@ async def compile_text(
         near.append(kept)
         return False
 
-    made = await compile_with_toolbox(toolbox, goal, context, setup, library, takes, policy)
+    made = await compile_with_toolbox(toolbox, goal, context, setup, library, takes, terms)
     return Compilation(goal, made, tuple(near))
