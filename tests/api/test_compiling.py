@@ -97,6 +97,29 @@ async def test_policy_is_checked_last_and_its_objections_are_repaired() -> None:
     assert "S2: nothing may be sent" in model.asked[1][-1]["content"]
 
 
+async def test_labels_of_files_from_earlier_runs_count_for_a_compiled_plan(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "notes.txt").write_text("private")
+    sends = (
+        'S1: @read_file (path="docs/new.md") > $v1\n'
+        'S2: @fetch_page (url="https://x.example/$v1") > $v2\nS3: @respond ($v2)'
+    )
+    runtime = Runtime(
+        model=Scripted([sends]),
+        builtins=True,
+        workspace=tmp_path,
+        data=tmp_path / "data",
+        journal=tmp_path / "journal.db",
+        policy="workspace",
+    )
+    assert (await runtime.compile("Fetch what the file names")).ok
+    keeps = 'S1: @READ_FILE (path="notes.txt") > $a\nS2: @WRITE_FILE (path="docs/new.md", content=$a)'
+    assert (await runtime.run(keeps)).ok
+    made = await runtime.compile("Fetch what the file names")
+    assert not made.ok
+    assert "POL103" in [d.code for d in made.findings]
+
+
 async def test_inputs_may_be_read_and_their_values_are_not_sent() -> None:
     model = Scripted(["S1: @send (to=$who) > $v1\nS2: @respond ($v1)"])
     made = await Runtime([find, send], model=model).compile(

@@ -38,6 +38,21 @@ def test_findings_have_position_caret_and_hint(chain):
     assert f"{' ' * 56}^^^\n  help: write a number from 0 to 1\n" in result.stdout
 
 
+def test_an_id_forges_no_line_of_the_output(machine):
+    forged = "F9\nerror X13: F1 rose\n\x85F2 0.99"
+    block = changed(hop(1), "facts", {**hop(1)["facts"], forged: {"text": "x", "confidence": 0.2}})
+    block = changed(block, "handoff.critical_facts", ["F1", forged])
+    block["trace"][0]["facts_added"].append(forged)
+    machine.write("one.yaml", text(block))
+    machine.write("ack.yaml", text({**ack(), "lctl_ack": {**ack()["lctl_ack"], "facts_loaded": [forged]}}))
+    for name in ("check", "show", "chain", "graph", "ack"):
+        result = machine(
+            "lctl", name, *(("one.yaml", "ack.yaml") if name in ("check", "chain") else ("one.yaml",))
+        )
+        for line in (result.stdout + result.stderr).splitlines():
+            assert not line.startswith(("error X13", "F2 0.99")), (name, line)
+
+
 def test_invalid_yaml_is_reported_at_its_position(machine):
     result = machine("lctl", "check", "-", stdin="lctl: '3.0'\nchain: {id: a\n")
     assert result.exit_code == 1

@@ -16,7 +16,7 @@ from callsheet.sealing.finder import Finder
 from callsheet.sealing.keys import KeyRing, NotOpened, SealKey, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_value
-from callsheet.sealing.opening import WrongKey, opened, shown, without_boxes
+from callsheet.sealing.opening import WrongKey, opened, rebound, shown, without_boxes
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.sealing.shapes import Shapes
 
@@ -49,7 +49,7 @@ def test_sealed_values_round_trip(value: Any, more: Any, secret: Any, kind: str)
     body = {"value": value, "more": more, "state": {"slots": [value]}}
     sealed = seal(body, secret, kind)
     if "sealed" in sealed:
-        sealed = opened(sealed, RING)
+        sealed = opened(sealed, RING, "")
     assert json.dumps(sealed) == json.dumps(body)
 
 
@@ -93,7 +93,7 @@ def test_run_summary_is_sealed_whole_if_part_is_sealed() -> None:
     sealed = sealer.sealed("snapshot", body, encoded(body))
     assert sealed is not None
     assert b"nobody knows me" not in encoded(sealed)
-    assert opened(json.loads(encoded(sealed)), RING) == body
+    assert opened(json.loads(encoded(sealed)), RING, "") == body
     assert sealer.sealed("ok", body, encoded(body)) is None
 
 
@@ -227,13 +227,13 @@ def test_value_sealed_by_label_shows_only_names_from_plan() -> None:
     assert "Ada" not in encoded(sealed).decode()
     assert "s3cr3t-key" not in encoded(sealed).decode()
     assert set(sealed["value"]) == {"name"}
-    assert opened(sealed, RING)["value"] == value
+    assert opened(sealed, RING, "")["value"] == value
 
 
 def test_secret_key_in_object_seals_object() -> None:
     sealed = seal({"value": {"by": {SECRET: 1, "b": 2}}})
     assert SECRET not in encoded(sealed).decode()
-    assert opened(sealed, RING)["value"] == {"by": {SECRET: 1, "b": 2}}
+    assert opened(sealed, RING, "")["value"] == {"by": {SECRET: 1, "b": 2}}
 
 
 def test_tool_output_is_never_read_as_envelope() -> None:
@@ -245,16 +245,16 @@ def test_tool_output_is_never_read_as_envelope() -> None:
 def test_other_key_opens_nothing_and_error_names_key_used() -> None:
     sealed = seal({"value": SECRET})
     with pytest.raises(WrongKey) as wrong:
-        opened(json.loads(json.dumps(sealed)), KeyRing.of([SealKey(bytes(32))]))
+        opened(json.loads(json.dumps(sealed)), KeyRing.of([SealKey(bytes(32))]), "")
     assert wrong.value.name == KEY.name
     sealed["sealed"]["boxes"][0][-1] = b64encode(b"something else entirely").decode()
     with pytest.raises(NotOpened):
-        opened(sealed, RING)
+        opened(sealed, RING, "")
 
 
 def test_old_key_opens_beside_new_one() -> None:
     both = KeyRing.of([SealKey(bytes(32)), KEY])
-    assert opened(seal({"value": SECRET}), both)["value"] == SECRET
+    assert opened(seal({"value": SECRET}), both, "")["value"] == SECRET
 
 
 def test_key_is_read_in_both_encodings() -> None:
@@ -267,7 +267,7 @@ def test_key_is_read_in_both_encodings() -> None:
 def test_edited_input_has_new_value() -> None:
     sealed = seal({"inputs": {"a": SECRET, "b": SECRET}})
     sealed["inputs"]["a"] = "new"
-    assert opened(without_boxes(sealed, ["a"]), RING)["inputs"] == {"a": "new", "b": SECRET}
+    assert opened(without_boxes(sealed, ["a"]), RING, "")["inputs"] == {"a": "new", "b": SECRET}
 
 
 def test_displayed_events_have_no_envelopes() -> None:
@@ -321,3 +321,42 @@ def test_fast_check_misses_no_secret_name(name: str) -> None:
     finder = Finder(shapes=Shapes())
     assert finder.whole(name, "abcdef") is not None
     assert finder.may_find(json.dumps({name: "abcdef"}).encode())
+
+
+def sealed_for(run_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    sealer = Sealer(lambda: RING, FINDER, run_id=run_id)
+    return json.loads(encoded(sealer.sealed("ok", body, encoded(body))))
+
+
+@pytest.mark.parametrize("claimed", ["r1", "r2", "", None, 7])
+def test_a_value_that_was_sealed_for_one_run_is_opened_for_no_other(claimed: Any) -> None:
+    sealed = sealed_for("r1", {"value": [f"with {SECRET}", {"n": 1}]})
+    assert opened(json.loads(json.dumps(sealed)), RING, "r1") == {"value": [f"with {SECRET}", {"n": 1}]}
+    forged = {**sealed, "sealed": {**sealed["sealed"], "run": claimed}}
+    if claimed is None:
+        del forged["sealed"]["run"]
+    for use in (
+        lambda: opened(json.loads(json.dumps(forged)), RING, "r2"),
+        lambda: rebound(forged, RING, "r2", "r3"),
+    ):
+        with pytest.raises(NotOpened):
+            use()
+
+
+def test_a_value_of_a_run_that_a_fork_copies_is_opened_for_the_fork_alone() -> None:
+    body = {"value": [f"with {SECRET}", {"n": 1}]}
+    copied = rebound(sealed_for("r1", body), RING, "r1", "r2")
+    assert encoded(copied) != encoded(sealed_for("r1", body))
+    with pytest.raises(NotOpened, match="another run, 'r2'"):
+        opened(json.loads(json.dumps(copied)), RING, "r1")
+    assert opened(copied, RING, "r2") == body
+
+
+def test_a_value_of_an_older_journal_is_bound_to_no_run_and_its_copy_is() -> None:
+    sealed = seal({"value": SECRET})
+    assert "run" not in sealed["sealed"]
+    assert opened(json.loads(json.dumps(sealed)), RING, "r1")["value"] == SECRET
+    copied = rebound(sealed, RING, "r1", "r2")
+    with pytest.raises(NotOpened):
+        opened(json.loads(json.dumps(copied)), RING, "r1")
+    assert opened(copied, RING, "r2")["value"] == SECRET

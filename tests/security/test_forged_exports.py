@@ -111,3 +111,47 @@ def test_valid_export_is_imported_unchanged(exported: Lines, tmp_path: Path) -> 
         import_runs(journal.parts, forged(exported))
         assert [run.run_id for run in journal.runs()] == ["r1"]
         assert journal.verify("r1") is None
+
+
+CANARY = "Zk7-canary/val=ue+4711"
+KEEPS = 'S1: @LOOK (what=$word) > $a\nS2: @LOOK (what="$a") > $b\nS3: @RESPOND ("done")'
+LEAKS = 'S1: @LOOK (what=$word) > $a\nS2: @LOOK (what="$a") > $b\nS3: @RESPOND ($word)'
+
+
+@pytest.mark.parametrize("keeps_the_old_form", [False, True])
+def test_sealed_value_copied_into_forged_run_is_not_opened(tmp_path: Path, keeps_the_old_form: bool) -> None:
+    """As by somebody who was given an export and returns a run of their own with its boxes."""
+    seen: list[str] = []
+
+    @tool(effect="unsafe")
+    def look(what: str) -> str:
+        seen.append(what)
+        return f"seen {what}"
+
+    path = tmp_path / "journal.db"
+    with Runtime([look], journal=path) as runtime:
+        runtime.run_sync(KEEPS, secrets={"word": CANARY}, run_id="r1")
+        other = runtime.run_sync(LEAKS, {"word": "harmless"}, run_id="r2")
+        assert other.response == "harmless"
+    with Journal.open(path) as journal:
+        mine = [json.loads(line) for line in export_run(journal.parts, "r1")]
+        lines = [json.loads(line) for line in export_run(journal.parts, "r2")]
+    start = json.loads(next(line["entry"] for line in mine if "entry" in line)["body"])
+    sealed = start["sealed"]
+    if keeps_the_old_form:
+        del sealed["run"]
+    lines[0]["run"] |= {"run_id": "r3", "status": "running"}
+    new_body(0, lambda body: {**body, "inputs": start["inputs"], "sealed": sealed})(lines)
+    entries = [line for line in lines if "entry" in line]
+    lines.remove(entries[-1])  # its end
+    lines[0]["run"]["head_seq"] = entries[-2]["seq"]
+    made = forged(lines)
+    assert CANARY.encode() not in b"".join(made)
+    with Journal.open(path) as journal:
+        import_runs(journal.parts, made)
+    seen.clear()
+    with Runtime([look], journal=path) as runtime:
+        for use in (lambda: runtime.resume_sync("r3"), lambda: runtime.rerun_sync("r3", "S3")):
+            with pytest.raises(JournalError, match="SEC004"):
+                use()
+    assert seen == []

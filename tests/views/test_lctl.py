@@ -100,7 +100,7 @@ def test_fact_name_stays_in_its_arrow_label() -> None:
     block["facts"] = {'x"|<b>': block["facts"]["F1"]}
     block["handoff"] = {"critical_facts": ['x"|<b>'], "context_facts": []}
     block["trace"][0]["facts_added"] = ['x"|<b>']
-    assert mermaid(block).splitlines()[-1] == '    n1 -->|"x\'|#lt;b> 0.96"| n2'
+    assert mermaid(block).splitlines()[-1] == "    n1 -->|\"'x#92;'|#lt;b>' 0.96\"| n2"
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,7 @@ In: goals, and the machine's `Compile` commands. Out: plans that were checked ag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from callsheet.api.checking import check_plan
@@ -27,7 +27,6 @@ from callsheet.api.observers import Observers
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
 from callsheet.api.planning import no_planner, refused
-from callsheet.api.proving import objections_by
 from callsheet.api.requirements import facts_of
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
@@ -40,15 +39,20 @@ from callsheet.runtime.gateway import CompilePort
 
 Examine: TypeAlias = "Callable[[Plan, Mapping[str, object]], Awaitable[Findings]]"
 """Checks a plan for a run with these variables."""
+Objections: TypeAlias = "Callable[[Iterable[str]], Verify | None]"
+"""Returns what refuses a plan for a run with variables of these names; None without a policy."""
 
 
 class PlanMaking:
     """Makes plans for the tools of a session."""
 
-    def __init__(self, kit: Configuration, tools: OpenTools, examine: Examine) -> None:
+    def __init__(
+        self, kit: Configuration, tools: OpenTools, examine: Examine, objections: Objections
+    ) -> None:
         self._kit = kit
         self._tools = tools
         self._examine = examine
+        self._objections = objections
 
     def compiler(self, observers: Observers) -> CompilePort:
         """The port that makes the new plans of a run, and tells its observers of them."""
@@ -117,8 +121,7 @@ class PlanMaking:
         if self._kit.language is None:
             raise no_model()
         await self._tools.reach(None)
-        if verify is None and self._kit.policy is not None:
-            verify = objections_by(self._kit.policy, self._tools.registry, inputs)
+        verify = verify or self._objections(inputs)
         request = Request(goal, offered(self._tools.registry), context, given_in_words(inputs))
         draft = await draft_for(
             request,

@@ -185,15 +185,11 @@ def violation_to_json(violation: Violation) -> dict[str, Any]:
     }
 
 
-def objections_by(
-    policy: Policy, registry: Registry, inputs: Iterable[str]
-) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
-    """A function that returns a policy's errors about a plan that a model made for these inputs."""
-    assumed = Assumptions(inputs=inputs)
+def objections_by(prove_plan: Callable[[Plan], Proof]) -> Callable[[ReadPlan], tuple[Diagnostic, ...]]:
+    """A function that returns the errors of the proof of a plan that a model made."""
 
     def objections(plan: ReadPlan) -> tuple[Diagnostic, ...]:
-        diagnostics = prove(plan.ir, policy, registry, assumed).diagnostics
-        return tuple(d for d in diagnostics if d.is_error)
+        return tuple(d for d in prove_plan(plan.ir).diagnostics if d.is_error)
 
     return objections
 

@@ -31,7 +31,7 @@ from callsheet.api.plan import Plan
 from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.proving import Assumptions, Proof, prove
+from callsheet.api.proving import Assumptions, Proof, objections_by, prove
 from callsheet.api.requirements import (
     facts_of,
     pins_of,
@@ -74,7 +74,7 @@ class Session:
         self._ready = PreparedPlans()
         self.tools = OpenTools(kit, self._stack, self._ready.clear)
         self._registry = self.tools.registry
-        self._making = PlanMaking(kit, self.tools, self.examine)
+        self._making = PlanMaking(kit, self.tools, self.examine, self._objections)
         self._journal: Journal | None = None
         self._known = Known()
         """The secrets of the runs that this session has seen."""
@@ -255,6 +255,18 @@ class Session:
         if journal is None or self._kit.policy is None:
             return NOTHING_LEFT
         return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
+
+    def _objections(self, inputs: Iterable[str]) -> Verify | None:
+        """What the policy says of a plan that a model made for these variables; None without a policy."""
+        policy = self._kit.policy
+        if policy is None:
+            return None
+        assumed, guarantees = Assumptions(inputs=inputs, left=self._stored_labels()), self._undertaking()
+
+        def prove_plan(plan: Steps) -> Proof:
+            return prove(plan, policy, self._registry, assumed).under(guarantees)
+
+        return objections_by(prove_plan)
 
     def _undertaking(self) -> Guarantees:
         """The guarantees of this runtime on which a proof may rely."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from callsheet.api.checking import ALL_PROVIDERS, check_plan
 from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for, offered
 from callsheet.api.language import language_model
-from callsheet.api.proving import objections_by, prove
+from callsheet.api.proving import Assumptions, Proof, objections_by, prove
 from callsheet.api.requirements import pin_lookup, pins_for_library
+from callsheet.apps.guarantees import guarantees_of
 from callsheet.apps.models import model_of, with_local_model
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
@@ -23,6 +25,7 @@ from callsheet.ir import Plan
 from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel, Syntax
 from callsheet.ports.tools import Registry
+from callsheet.runtime.remaining import left_before
 from callsheet.store.library import PlanLibrary, StoredPlan
 from callsheet.store.library.goals import GoalMatch, find_by_goal
 
@@ -91,19 +94,27 @@ def no_model() -> CallsheetError:
     return CallsheetError.single("CMP001", message, help=_HELP)
 
 
+@dataclass(frozen=True, slots=True)
+class ProofTerms:
+    """The policy that a plan is proved against, and the journal beside which earlier runs left labels."""
+
+    policy: Policy
+    journal: Path
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalRequest:
     """A goal to find or compile a plan for.
 
     A plan that the `library` has for the same goal is used, or one for a similar goal if `accept` returns
-    True, but none if there is a `context`. Violations of the `policy` are errors of a plan.
+    True, but none if there is a `context`. What the policy of the `terms` refuses is an error of a plan.
     """
 
     goal: str
     context: str = ""
     library: PlanLibrary | None = None
     accept: Callable[[LibraryMatch], bool] = lambda _: False
-    policy: Policy | None = None
+    terms: ProofTerms | None = None
 
 
 async def compile_for_setup(
@@ -123,21 +134,33 @@ async def compile_with_toolbox(
     toolbox: Toolbox, request: GoalRequest, setup: Setup, notify: Callable[[str], None] = lambda _: None
 ) -> CompileOutcome:
     """Like `compile_for_setup`, with tools that are already open."""
-    registry, goal, policy = toolbox.registry, request.goal, request.policy
+    registry, goal, terms = toolbox.registry, request.goal, request.terms
+    prove_plan = None if terms is None else await asyncio.to_thread(_proving, terms, setup, registry)
     if request.library is not None and not request.context:
         match = await asyncio.to_thread(_match_in_library, request.library, goal, registry, request.accept)
-        if match is not None and policy is not None:
-            prove(match.plan, policy, registry).raise_if_refused()
+        if match is not None and prove_plan is not None:
+            prove_plan(match.plan).raise_if_refused()
         if match is not None:
             return CompileOutcome(match, None, toolbox.diagnostics, pins_for_library(match.plan, registry))
     model = language_model_of(with_local_model(setup, notify))
-    verify = None if policy is None else objections_by(policy, registry, ())
+    verify = None if prove_plan is None else objections_by(prove_plan)
     draft = await draft_for(
         Request(goal, offered(registry), request.context), model, registry, ALL_PROVIDERS, verify=verify
     )
     result = compiled(goal, draft, registry)
     pins = pins_for_library(result.plan.ir, registry) if isinstance(result, Compiled) else {}
     return CompileOutcome(None, result, toolbox.diagnostics, pins)
+
+
+def _proving(terms: ProofTerms, setup: Setup, registry: Registry) -> Callable[[Plan], Proof]:
+    """A function that proves a plan as a run of it would, with the labels that earlier runs have left."""
+    guarantees = guarantees_of(setup, registry)
+    assumed = Assumptions(left=left_before(terms.journal, setup.folder))
+
+    def prove_plan(plan: Plan) -> Proof:
+        return prove(plan, terms.policy, registry, assumed).under(guarantees)
+
+    return prove_plan
 
 
 def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:

@@ -7,6 +7,7 @@ inputs are. The content of a returned block is noted beside the answer in the jo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
@@ -16,6 +17,7 @@ from callsheet.machine import AgentTurn, Fact, RunAgent, to_text
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import AgentPort, Ports, TurnPort
 from callsheet.store.journal import Journal
+from callsheet.trace.lctl.ids import shown_ids
 from callsheet.trace.lctl.model import Handoff
 from callsheet.trace.lctl.reply import Reply, reply_to
 from callsheet.trace.lctl.write import write
@@ -24,6 +26,8 @@ from callsheet.trace.projection.recording import STATED, record_of
 
 _LONGEST = 4_000
 """Maximum length in characters of a goal in a block."""
+_MOST_NAMED = 8
+"""Maximum number of facts that a message names."""
 
 
 class BlockRule(StrEnum):
@@ -118,9 +122,13 @@ class _Briefings:
         if reply.errors:
             return f"the agent's LCTL block breaks rules: {reply.errors[0].rule} {reply.errors[0].message}"
         if reply.blocked:
-            return (
-                f"the agent's answer rests on what it is not sure of: {', '.join(reply.blocked)} below 0.40"
-            )
+            return f"the agent's answer rests on what it is not sure of: {_some(reply.blocked)} below 0.40"
         if reply.review and self._rule is BlockRule.REVIEW:
-            return f"the agent is not sure enough of its answer: {', '.join(reply.review)} below 0.60"
+            return f"the agent is not sure enough of its answer: {_some(reply.review)} below 0.60"
         return ""
+
+
+def _some(facts: Sequence[str]) -> str:
+    """The first of these ids, which the agent has chosen."""
+    more = len(facts) - _MOST_NAMED
+    return shown_ids(facts[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

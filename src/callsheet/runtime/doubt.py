@@ -304,6 +304,15 @@ def _keys_of(folded: Folded, run_id: str, name: str, *, every: bool) -> list[str
     return keys
 
 
+def decided_already(run_id: str, key: str, decision: str) -> JournalError:
+    """The error for a call that is no longer in doubt (JRN030)."""
+    return JournalError(
+        "JRN030",
+        f"the call {key} has been decided already: {decision}",
+        hint=f"continue the run: callsheet resume {run_id}",
+    )
+
+
 def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[str]) -> JournalError:
     decided = [
         (key, verdict)

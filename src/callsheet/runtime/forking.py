@@ -96,6 +96,8 @@ class Forking:
     """The secrets that the parent was given, that are configured, and that were sealed in it."""
     secret: frozenset[str] = frozenset()
     """The edited variables that are secret or contained sealed data in the parent."""
+    is_sealed: bool = False
+    """Whether anything in the parent is sealed."""
 
     @property
     def at(self) -> int:
@@ -112,7 +114,7 @@ class Forking:
 
         `host` names the group of servers that carries it on, independent of its parent's.
         """
-        sealer = journal.sealer(self.text)
+        sealer = journal.sealer(run_id, self.text)
         sealer.know(self.known)
         launch: dict[str, Any] = {**(self.branch.start.get("launch") or {})}
         launch.pop(HOST, None)
@@ -124,7 +126,8 @@ class Forking:
         if self.branch.edit is None:
             parts = inputs_at(sorted(self.secret & start.inputs.keys()), _REPLACES) | parts
         edited: dict[Path, str] = {("values", name): _REPLACES for name in self.secret}
-        secrets = Secrets(sealer, parts, edited)
+        rebind = journal.rebinder(self.parent.run_id, run_id) if self.is_sealed else None
+        secrets = Secrets(sealer, parts, edited, rebind)
         plan = self.branch.plan, self.text
         write_branch(journal.parts, self.parent, run_id, replace(self.branch, start=body), plan, secrets)
 
@@ -261,7 +264,8 @@ def _forking(
     again = [call for call in later if call.seq not in new_branch.taken]
     text = history.text if plan_hash(plan) == history.parent.plan_hash else text_of(plan)
     effects = effects_ahead(new_branch.folded, again, has_secrets=has_secrets)
-    return Forking(history.parent, new_branch, text, effects, known, secret)
+    is_sealed = history.opener.has_opened
+    return Forking(history.parent, new_branch, text, effects, known, secret, is_sealed)
 
 
 # ---------------------------------------------------------------- steps

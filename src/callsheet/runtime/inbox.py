@@ -112,7 +112,7 @@ def answer_run(
     name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
     payload, sealed = letter_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
-        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+        raise not_asked(f"an answer named {name} was given to run {run_id} before")
     return replace(ask, is_answered=True)
 
 
@@ -135,22 +135,19 @@ def fitting(
     )
     ask = _chosen(journal, run_id, asks, place)
     if digest is not None and digest != ask.digest:
-        raise _not_asked(
+        raise not_asked(
             f"the question {ask.key} of run {run_id} has changed since it was shown",
             "look at it again: `callsheet inbox`",
         )
     if ask.until is not None and time.time() >= ask.until:
-        raise _not_asked(
+        raise not_asked(
             f"the time to answer {ask.key} of run {run_id} is over",
             f"continue the run without an answer: callsheet resume {run_id}",
         )
     if ask.is_answered:
-        raise _not_asked(
-            f"{ask.key} of run {run_id} has been answered already",
-            f"continue the run: callsheet resume {run_id}",
-        )
+        raise answered_already(run_id, ask.key)
     given_answer = answer if isinstance(answer, Answer) else answer(ask)
-    wrong = misfit(_asked(ask), given_answer)
+    wrong = misfit(asked_of(ask), given_answer)
     if wrong is not None:
         raise CallsheetError.single("RUN031", f"{ask.key} of run {run_id}: {wrong}", help=_FITS)
     return ask, given_answer
@@ -165,17 +162,17 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
     try:
         parse_key(key)
     except (ValueError, IndexError):
-        raise _not_asked(
+        raise not_asked(
             f"{key[:80]!r} is not the key of a call", "a key is STEP.ITEM.ATTEMPT: S3.0.1"
         ) from None
     check_here(journal, run_id)
     if journal.find_run(run_id).status.is_final:
-        raise _not_asked(f"run {run_id} has ended")
+        raise not_asked(f"run {run_id} has ended")
     if answer.verdict is Verdict.EXPIRE:
         raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
     name = msg_id or f"{key}:ahead"
     if not journal.mailbox.post(run_id, key, name, letter_payload(None, answer), sealed_in(answer)):
-        raise _not_asked(f"an answer named {name} was given to run {run_id} before")
+        raise not_asked(f"an answer named {name} was given to run {run_id} before")
 
 
 class Opening:
@@ -203,7 +200,8 @@ def _name(usual: str, letters: list[Letter]) -> str:
     return f"{usual}#{closed + 1}" if closed else usual
 
 
-def _asked(ask: PendingAsk) -> Asked:
+def asked_of(ask: PendingAsk) -> Asked:
+    """What a pending question asks, against which an answer is checked."""
     if ask.kind == "approval":
         call = ask.tool, ask.args or {}, ask.inputs, ask.plan_hash
         return Approval(*call, {}, ask.digest, answer=ask.answer)
@@ -218,9 +216,9 @@ def _chosen(journal: Journal, run_id: str, asks: list[PendingAsk], place: str | 
         return unanswered[0]
     if unanswered:
         keys = ", ".join(ask.key for ask in unanswered[:8]) + (", …" if len(unanswered) > 8 else "")
-        raise _not_asked(f"run {run_id} waits for more than one answer: {keys}", "name one of them")
+        raise not_asked(f"run {run_id} waits for more than one answer: {keys}", "name one of them")
     where = "" if place is None else f"{place} of "
-    raise _not_asked(f"{where}run {run_id} has no pending question{_why(journal, run_id, place)}")
+    raise not_asked(f"{where}run {run_id} has no pending question{_why(journal, run_id, place)}")
 
 
 def _why(journal: Journal, run_id: str, place: str | None) -> str:
@@ -243,5 +241,13 @@ def _answers(journal: Journal, run_id: str, place: str | None) -> Iterator[Answe
             yield event
 
 
-def _not_asked(message: str, hint: str | None = None) -> CallsheetError:
+def answered_already(run_id: str, key: str) -> CallsheetError:
+    """The error for a question that has an answer (RUN030)."""
+    return not_asked(
+        f"{key} of run {run_id} has been answered already", f"continue the run: callsheet resume {run_id}"
+    )
+
+
+def not_asked(message: str, hint: str | None = None) -> CallsheetError:
+    """The error for an answer to a question that is not open (RUN030)."""
     return CallsheetError.single("RUN030", message, help=hint or "`callsheet inbox` lists what waits")

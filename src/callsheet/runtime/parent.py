@@ -53,7 +53,7 @@ class ParentHistory:
 
     def finds_in(self, value: JSON) -> bool:
         """Whether a value contains a known secret."""
-        finder = self._journal.sealer(self.text).finder.knowing(self.known())
+        finder = self._journal.sealer(self.parent.run_id, self.text).finder.knowing(self.known())
         return mask_value(value, finder) != value
 
     def first(self) -> Start:

@@ -64,18 +64,23 @@ class SealKey:
         """A keyed hash that is equal for equal secrets: `k:` and 12 hexadecimal digits."""
         return f"k:{hmac.digest(self._digesting, data, sha256).hex()[:_DIGITS]}"
 
-    def seal(self, data: bytes) -> str:
-        """Encrypts these bytes; returns the box as base64."""
-        return b64encode(self._aead.encrypt(data, [_USE])).decode()
+    def seal(self, data: bytes, run_id: str = "") -> str:
+        """Encrypts these bytes; returns the box as base64, which with a `run_id` is bound to that run."""
+        return b64encode(self._aead.encrypt(data, _bound_to(run_id))).decode()
 
-    def open(self, box: str) -> bytes:
-        """Decrypts a box; raises NotOpened."""
+    def open(self, box: str, run_id: str = "") -> bytes:
+        """Decrypts a box that was sealed with this `run_id`; raises NotOpened."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above
 
         try:
-            return self._aead.decrypt(b64decode(box, validate=True), [_USE])
+            return self._aead.decrypt(b64decode(box, validate=True), _bound_to(run_id))
         except (InvalidTag, ValueError, TypeError) as error:
             raise NotOpened(str(error) or "it does not fit the key") from error
+
+
+def _bound_to(run_id: str) -> list[bytes]:
+    """The data with which a box is authenticated; boxes of older journals are bound to no run."""
+    return [_USE, run_id.encode()] if run_id else [_USE]
 
 
 class KeyRing(NamedTuple):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from callsheet.sealing.keys import KeyRing, NotOpened
+from callsheet.sealing.keys import KeyRing, NotOpened, SealKey
 from callsheet.sealing.sealer import DECLARED, LABEL, SEALED
 
 
@@ -28,19 +28,19 @@ def is_sealed(body: Mapping[str, Any] | None) -> bool:
 
 
 def opened(
-    body: dict[str, Any], ring: KeyRing, saw: Callable[[object, str], None] | None = None
+    body: dict[str, Any], ring: KeyRing, run_id: str, saw: Callable[[object, str], None] | None = None
 ) -> dict[str, Any]:
-    """The original body, restored in place from a sealed one.
+    """The original body of an event of a run, restored in place from a sealed one.
 
     `saw` is called with each decrypted value and the reason why it was sealed. Raises WrongKey, and NotOpened
-    if a box or the description of the boxes is damaged.
+    if the boxes were sealed for another run, or if a box or their description is damaged.
     """
     sealed = body.pop(SEALED)
-    key = ring.opening.get(sealed["key"])
-    if key is None:
-        raise WrongKey(str(sealed["key"]), tuple(ring.opening))
+    key = _key_of(sealed, ring)
     try:
-        values = [json.loads(key.open(box).decode("utf-8", "surrogatepass")) for *_, box in sealed["boxes"]]
+        bound = _run_of(sealed, run_id)
+        boxes = [key.open(box, bound) for *_, box in sealed["boxes"]]
+        values = [json.loads(box.decode("utf-8", "surrogatepass")) for box in boxes]
         if saw is not None:
             for value, (_, _, _, why, _) in zip(values, sealed["boxes"], strict=True):
                 saw(value, why)
@@ -49,6 +49,36 @@ def opened(
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
     return body
+
+
+def rebound(body: Mapping[str, Any], ring: KeyRing, run_id: str, new_run_id: str) -> dict[str, Any]:
+    """The sealed body of an event of a run, with its boxes bound to another run that copies the event.
+
+    Raises as `opened` does.
+    """
+    sealed = body[SEALED]
+    key = _key_of(sealed, ring)
+    try:
+        bound = _run_of(sealed, run_id)
+        boxes = [[*about, key.seal(key.open(box, bound), new_run_id)] for *about, box in sealed["boxes"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
+    return {**body, SEALED: {**sealed, "run": new_run_id, "boxes": boxes}}
+
+
+def _key_of(sealed: Mapping[str, Any], ring: KeyRing) -> SealKey:
+    key = ring.opening.get(sealed["key"])
+    if key is None:
+        raise WrongKey(str(sealed["key"]), tuple(ring.opening))
+    return key
+
+
+def _run_of(sealed: Mapping[str, Any], run_id: str) -> str:
+    """The run that boxes are bound to, which has to be this one; "" for boxes that are bound to none."""
+    bound = sealed.get("run", "")
+    if bound not in ("", run_id):
+        raise NotOpened(f"it was sealed for another run, {str(bound)[:80]!r}")
+    return bound
 
 
 def _put(body: dict[str, Any], path: list[Any], places: Any, values: list[Any]) -> None:

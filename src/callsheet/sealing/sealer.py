@@ -1,10 +1,10 @@
 """Encrypts the secrets in the body of an event before it is written to the journal.
 
 In: a body, its bytes, and which parts are secret by label. Out: the body to write, with placeholders
-instead of secrets and, if there were any, an entry `sealed`: `key` (the name of the key), `boxes` (digest,
-kind, size, reason and ciphertext of each) and `at`: `[path, n]` for a value that is box n, `[path, [[start,
-end, n], …]]` for parts of a text. Boxes are kept apart from the values, so that no output of a tool can be
-mistaken for a box.
+instead of secrets and, if there were any, an entry `sealed`: `key` (the name of the key), `run` (the run that
+the boxes are bound to; absent in older journals), `boxes` (digest, kind, size, reason and ciphertext of each)
+and `at`: `[path, n]` for a value that is box n, `[path, [[start, end, n], …]]` for parts of a text. Boxes are
+kept apart from the values, so that no output of a tool can be mistaken for a box.
 """
 
 from __future__ import annotations
@@ -38,13 +38,21 @@ class Sealer:
     """Seals the events of one run. `keys` is called when the first secret is found, and may raise.
 
     `names` are those that the run's plan uses: secret objects keep their entries of these names as structure.
-    `has_sealed` means that something of the run is sealed already, so that its snapshots are sealed as well.
+    With a `run_id` the boxes are bound to that run. `has_sealed` means that something of the run is sealed
+    already, so that its snapshots are sealed as well.
     """
 
     def __init__(
-        self, keys: Keys, finder: Finder, names: Names = frozenset, *, has_sealed: bool = False
+        self,
+        keys: Keys,
+        finder: Finder,
+        names: Names = frozenset,
+        *,
+        run_id: str = "",
+        has_sealed: bool = False,
     ) -> None:
         self._keys = keys
+        self._run_id = run_id
         self._finder = finder
         self._names = names
         self._may_find = finder.may_find
@@ -82,14 +90,14 @@ class Sealer:
         if not (secret or sums_up or (has_texts and not self._is_idle and self._may_find(data))):
             return None
         copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
-        work = _Work(self._keys, self._names)
+        work = _Work(self._keys, self._names, self._run_id)
         for path, why in (secret or {}).items():
             work.seal_value(copy, path, why)
         if not self._is_idle:
             named = _Search(self._finder, work).through(copy)
             self.know(known_by_name(named))
         if kind == _SNAPSHOT and (sums_up or work.at):
-            work = _Work(self._keys, self._names)
+            work = _Work(self._keys, self._names, self._run_id)
             copy = json.loads(data.decode("utf-8", "surrogatepass"))
             for name in ("state", "asked", "decided"):
                 work.seal_value(copy, (name,), "it sums up what is sealed", shows=False)
@@ -102,8 +110,9 @@ class Sealer:
 class _Work:
     """Collects the boxes of one body while it is being sealed."""
 
-    def __init__(self, keys: Keys, names: Names) -> None:
+    def __init__(self, keys: Keys, names: Names, run_id: str) -> None:
         self._ring = keys
+        self._run_id = run_id
         self._names_of = names
         self._key: SealKey | None = None
         self._numbers: dict[tuple[bytes, bool], int] = {}
@@ -122,7 +131,8 @@ class _Work:
         return self._names_of()
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": self.key.name, "boxes": self._boxes, "at": self.at}
+        bound = {"run": self._run_id} if self._run_id else {}
+        return {"key": self.key.name, **bound, "boxes": self._boxes, "at": self.at}
 
     def is_taken(self, path: Path) -> bool:
         return path in self._taken
@@ -162,7 +172,7 @@ class _Work:
             number = self._numbers[name] = len(self._boxes)
             kind, size = kind_of(value)
             encoded = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-            digest, box = self.key.digest(name[0]), self.key.seal(encoded)
+            digest, box = self.key.digest(name[0]), self.key.seal(encoded, self._run_id)
             self._boxes.append([digest, kind, size, why, box])
         return number
 

@@ -8,8 +8,8 @@ which event of which run it was forked, and the hash of the parent's chain there
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,6 +26,7 @@ from callsheet.store.events import (
     NO_BODY,
     EventType,
     Head,
+    decode_body,
     decode_intents,
     encode_body,
     encode_intent,
@@ -58,6 +59,7 @@ _INSERT_PLAN = (
 
 Intents: TypeAlias = "tuple[tuple[str, str | None], ...]"
 """The intents of an entry: keys and tools."""
+_SEALED = b'"sealed"'
 _NOWHERE = (None, None, None, None)
 
 
@@ -100,11 +102,15 @@ def hash_at(parts: Parts, run_id: str, seq: int) -> str:
 
 
 class Secrets(NamedTuple):
-    """Seals secrets in what is written; `start` and `edit` name the secret parts of these events."""
+    """Seals secrets in what is written; `start` and `edit` name the secret parts of these events.
+
+    `rebind` binds the sealed bodies of the parent to the new run; None if there are none.
+    """
 
     sealer: Sealer
     start: Mapping[Path, str]
     edit: Mapping[Path, str]
+    rebind: Callable[[Any], Any] | None = None
 
 
 def write_branch(
@@ -126,6 +132,8 @@ def write_branch(
         now, row = parts.clock(), plan_row(*plan)
         number, _ = run_row(parts.reader, parent.run_id)
         entries = _entries(parts, cursor, number, branch, start, edit)
+        if secrets.rebind is not None:
+            entries = (_rebound(parts, cursor, entry, secrets.rebind) for entry in entries)
         cursor.execute(_INSERT_PLAN, (*row, now))
         cursor.execute(
             _INSERT_RUN,
@@ -205,18 +213,38 @@ def _entries(
         yield _edit_entry(parts, edit, before)
 
 
+def _rebound(parts: Parts, cursor: sqlite3.Cursor, entry: _Entry, rebind: Callable[[Any], Any]) -> _Entry:
+    """A copied entry whose sealed body, if it has one, is bound to the new run."""
+    if entry.kind in (EventType.START, EventType.EDIT) or (entry.body is None and entry.blob is None):
+        return entry
+    data = entry.body if entry.blob is None else parts.reader.blob(entry.blob)
+    if data is None or _SEALED not in data:
+        return entry
+    body = decode_body(data)
+    bound = rebind(body)
+    if bound is body:
+        return entry
+    stored, blob = _stored(parts, cursor, encode_body(entry.kind, bound))
+    return replace(entry, body=stored, blob=blob)
+
+
 def _is_taken(branch: Branch, seq: int) -> bool:
     return seq in branch.taken if seq > branch.at else seq not in branch.left_out
 
 
 def _start_entry(parts: Parts, cursor: sqlite3.Cursor, data: bytes, when: _When, intents: Intents) -> _Entry:
+    return _Entry(when, EventType.START, _NOWHERE, *_stored(parts, cursor, data), intents)
+
+
+def _stored(parts: Parts, cursor: sqlite3.Cursor, data: bytes) -> tuple[bytes | None, str | None]:
+    """A body for its row or, if it is large, the name of the blob that it is stored as."""
     if len(data) <= INLINE_LIMIT:
-        return _Entry(when, EventType.START, _NOWHERE, data, None, intents)
+        return data, None
     name = sha256(data).hexdigest()
     if len(data) > ROW_LIMIT:
         write_blob_file(parts.place.blobs, name, data, sync=True)
     insert_blob(cursor, name, data, parts.clock())
-    return _Entry(when, EventType.START, _NOWHERE, None, name, intents)
+    return None, name
 
 
 def _edit_entry(parts: Parts, data: bytes, when: _When) -> _Entry:

@@ -62,7 +62,7 @@ def open_letter(letter: Letter, keys: KeyStore, run_id: str) -> Letter:
     if not is_sealed(letter.payload):
         return letter
     try:
-        return letter._replace(payload=opened(deepcopy(letter.payload), keys.opening()))
+        return letter._replace(payload=opened(deepcopy(letter.payload), keys.opening(), run_id))
     except WrongKey as error:
         why = f"it was sealed with the key {error.name}, and here is {', '.join(error.available)}"
     except (JournalError, NotOpened) as error:

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ir import Plan
 from callsheet.sealing.finder import Finder
+from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.known import Known
+from callsheet.sealing.opening import WrongKey, is_sealed, rebound
 from callsheet.sealing.sealer import Path as Part
 from callsheet.sealing.sealer import Sealer, names_in
 from callsheet.sealing.shapes import Shapes
@@ -38,7 +40,7 @@ from callsheet.store.read_only import connect_to_look
 from callsheet.store.reader import Reader, Told
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import Durability, prepare
-from callsheet.store.seal_keys import KeyStore
+from callsheet.store.seal_keys import KeyStore, not_opened
 from callsheet.store.step_durations import step_seconds
 from callsheet.store.unsealing import Unsealer
 from callsheet.store.writer import RunStatus, RunWriter
@@ -166,7 +168,7 @@ class Journal:
         check_run_id(run_id)
         self._ledger.check_process()
         pending = Pending(run_id, number=0, epoch=1, last_seq=0, last_hash=GENESIS)
-        pending.sealer = self._sealer(lambda: source)
+        pending.sealer = self._sealer(run_id, lambda: source)
         if known is not None:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
@@ -201,7 +203,7 @@ class Journal:
             pending = self._ledger.claim(run_id, self._owner)
             if pending is None:
                 raise self._reader.runs.unknown(run_id)
-            pending.sealer = self._sealer(lambda: self.plan(self.find_run(run_id).plan_hash)[1])
+            pending.sealer = self._sealer(run_id, lambda: self.plan(self.find_run(run_id).plan_hash)[1])
         except BaseException:
             lock.close()
             raise
@@ -311,18 +313,34 @@ class Journal:
         """
         return Unsealer(self._keys, run_id, on_declared)
 
-    def sealer(self, plan: str) -> Sealer:
+    def sealer(self, run_id: str, plan: str) -> Sealer:
         """Seals secrets in the bodies of a run; `plan` is the text of its plan."""
-        return self._sealer(lambda: plan)
+        return self._sealer(run_id, lambda: plan)
+
+    def rebinder(self, run_id: str, new_run_id: str) -> Callable[[Any], Any]:
+        """Binds the sealed bodies of a run to another one that copies them.
+
+        The function raises JournalError: SEC001 to SEC004.
+        """
+
+        def rebind(body: Any) -> Any:
+            if not is_sealed(body):
+                return body
+            try:
+                return rebound(body, self._keys.opening(), run_id, new_run_id)
+            except (WrongKey, NotOpened) as error:
+                raise not_opened(run_id, 0, error) from error
+
+        return rebind
 
     def _sealer_of_letters(self, run_id: str) -> Sealer:
         """Seals secrets in messages to a run, including those that the run was given."""
-        sealer = self.sealer("")
+        sealer = self.sealer(run_id, "")
         sealer.know(self.declared(run_id))
         return sealer
 
-    def _sealer(self, plan: Callable[[], str]) -> Sealer:
-        return Sealer(self._keys.sealing, self._finder, lambda: names_in(plan()))
+    def _sealer(self, run_id: str, plan: Callable[[], str]) -> Sealer:
+        return Sealer(self._keys.sealing, self._finder, lambda: names_in(plan()), run_id=run_id)
 
     def close(self) -> None:
         """End the writer thread and close the connections; writers of this journal cannot be used then."""

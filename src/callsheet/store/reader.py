@@ -204,7 +204,7 @@ class Reader(ReadConnection):
             )
             for row_id, kind, body, blob in rows:
                 try:
-                    data = body if blob is None else self._blob(blob)
+                    data = body if blob is None else self.blob(blob)
                 except BlobMissing as error:
                     raise damaged(f"event {row_id - base} of run {run_id} cannot be read: {error}") from error
                 if data is not None:
@@ -226,7 +226,7 @@ class Reader(ReadConnection):
     def _large(self, name: str, run_id: str, *, lenient: bool) -> tuple[Any, int]:
         """A large body and its size in bytes; with `lenient` also for one that was dropped."""
         try:
-            data = self._blob(name)
+            data = self.blob(name)
         except BlobDropped as dropped:
             if lenient:
                 return {"dropped": dropped.size}, dropped.size
@@ -272,14 +272,15 @@ class Reader(ReadConnection):
         for at, (place, intent) in enumerate(left, seq + 1):
             yield Event(run_id, at, epoch, EventType.INTENT, *place, ts, mono, intent, hashed)
 
-    def _blob(self, name: str) -> bytes:
+    def blob(self, name: str) -> bytes:
+        """A large body as stored, by its name. Raises BlobMissing or BlobDropped."""
         with self.reading() as connection:
             return read_blob(connection, self._blobs, name)
 
     def blob_digest(self, name: str) -> bytes:
         """The digest of a large body; for one that was dropped, the recorded one."""
         try:
-            return sha256(self._blob(name)).digest()
+            return sha256(self.blob(name)).digest()
         except BlobDropped:
             return bytes.fromhex(name)
 

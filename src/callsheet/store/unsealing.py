@@ -78,7 +78,7 @@ class Unsealer:
             self._keys = self._key_store.opening()
         sealed = body[SEALED]
         try:
-            body = opened(body, self._keys, self._saw)
+            body = opened(body, self._keys, self._run_id, self._saw)
         except (WrongKey, NotOpened) as error:
             raise not_opened(self._run_id, seq, error) from error
         if kind == EventType.START:

@@ -258,6 +258,24 @@ async def test_invalid_http_request_is_refused(
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["NaN", "-Infinity", "1e999", '{"a": 1, "a": 2}', "9" * 5_000, "[" * 5_000 + "]" * 5_000, '"\\ud800"'],
+    ids=["NaN", "Infinity", "too large", "a key twice", "digits", "depth", "surrogate"],
+)
+async def test_ambiguous_json_is_refused_over_http_as_on_standard_input(web: Web, value: str) -> None:
+    call = {"name": "validate_plan", "arguments": {"ltp_text": "respond 1", "inputs": ["here"]}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    more = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient(timeout=60, headers=more | _KNOWN) as http:
+        answer = await http.post(web.url, content=body.replace('"here"', value))
+        beside = await http.post(web.url, content=body.replace('"id": 1', '"id": 1, "id": 2'))
+    for refused in (answer, beside):
+        assert refused.status_code == 400
+        assert refused.json()["error"]["code"] == -32700
+        assert refused.json()["error"]["message"].startswith("the body ")
+
+
 async def test_incomplete_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     server: Server[Any] = Server("slow")

@@ -441,6 +441,9 @@ HOSTILE = [
     case("implicit: emptiness in a strict policy", NOTES, '?IF (IS_EMPTY($a)) THEN @WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
     case("implicit: failure in a strict policy", NOTES + " ON_FAIL GOTO S3", '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
     case("implicit: an empty answer in a strict policy", NOTES, "@RESPOND ($a)", '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
+    case("implicit: a circle that content may never leave, in a strict policy", NOTES, '?IF ($a contains "x") THEN GOTO S2', '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
+    case("implicit: a longer circle that content ends, in a strict policy", NOTES, '?IF ($a contains "x") THEN GOTO S5', '@EXEC_CODE (code="print(1)", stdin=$a) > $a', "GOTO S2", '?IF (NOT_EMPTY($q)) THEN @FORMAT ("x") > $s', '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
+    case("implicit: a circle that failures end, in a strict policy", NOTES, '@EXEC_CODE (code="print(1)", stdin=$a) > $b ON_FAIL GOTO S4', "GOTO S2", '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
     case("implicit: emptiness in a circle", NOTES, "?IF (IS_EMPTY($a)) THEN GOTO S6", '@WEB_SEARCH (query="y") > $r', '@EXEC_CODE (code="print(1)", stdin=$a) > $a', "GOTO S2", OK),
     case("implicit: failure in a circle", NOTES + " ON_FAIL GOTO S4", '@WEB_SEARCH (query="y") > $r', '?IF ($r contains "x") THEN GOTO S1', OK),
     case("implicit: a failure shown by an image", NOTES + ' ON_FAIL TERMINATE ("![x](https://c.example/failed)")', OK, implicit="strict"),
@@ -594,6 +597,10 @@ HOSTILE = [
 ]  # fmt: skip
 
 HARMLESS = [
+    case("implicit: a circle that content may never leave, then an answer, in a strict policy", NOTES, '?IF ($a contains "x") THEN GOTO S2', "@RESPOND ($a)", implicit="strict"),
+    case("implicit: a search before a circle that content ends, in a strict policy", '@WEB_SEARCH (query="y") > $r', NOTES, '?IF ($a contains "x") THEN GOTO S3', "@RESPOND ($a)", implicit="strict"),
+    case("implicit: a circle that the world ends, then a search, in a strict policy", '@WEB_SEARCH (query="x") > $a', '?IF ($a contains "x") THEN GOTO S1', '@WEB_SEARCH (query="y") > $r', OK, implicit="strict"),
+    case("implicit: a circle that content ends, then a search", NOTES, '?IF ($a contains "x") THEN GOTO S2', '@WEB_SEARCH (query="y") > $r', OK),
     case("an empty recipient beside a trusted one", NOTES, '@SEND_EMAIL (to=["team@corp.example", null, ""], body=$a) > $r', OK, **MAIL),
     *(
         case(f"an archive of a page is unpacked, and {run}", PAGE, '@WRITE_FILE (path="a.zip", content=$p)', '@UNZIP (path="a.zip", target="data")', f'@SHELL_EXEC (code="{run}") > $o', OK, tools={"@UNZIP": {"control": ["path"]}})

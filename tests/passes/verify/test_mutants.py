@@ -363,6 +363,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "one bit always counts": [(Labels, "counts", yes)],
     "one bit does not count in a circle": [(Labels, "counts", counts_without("cycle"))],
     "one bit does not count in a strict policy": [(Labels, "counts", counts_without("strict"))],
+    "a circle that may not end tells nothing": [(labels._Propagation, "_delay", nothing)],
     "what content has set tells nothing by being there": [(labels._Propagation, "_present", never)],
     "the way to a message of failure does not count": [(Labels, "failure_pc", never)],
     "a cast lowers": [(labels._Propagation, "_result", result_without(lowered_by_cast))],

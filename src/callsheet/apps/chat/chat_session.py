@@ -16,7 +16,7 @@ from callsheet.apps.chat.budget import ConversationBudget
 from callsheet.apps.chat.commands import HELP, Command, Message, PlanCommand, SimpleCommand
 from callsheet.apps.chat.plan_tools import PLAN_CREATE, PLAN_TOOLS
 from callsheet.apps.chat.screen import Screen
-from callsheet.apps.compiling import GoalRequest, compile_with_toolbox
+from callsheet.apps.compiling import GoalRequest, ProofTerms, compile_with_toolbox
 from callsheet.apps.hosting.host import Host
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
@@ -158,7 +158,8 @@ class ChatSession:
             raise CallsheetError.single("RUN061", "the budget of this conversation is spent", help="/usage")
         toolbox = await self._host.tools.for_plan(None)
         toolbox = replace(toolbox, registry=toolbox.registry.without(PLAN_TOOLS))
-        request = GoalRequest(goal=goal, library=self._library, policy=self._policy)
+        terms = None if self._policy is None else ProofTerms(self._policy, self._host.journal.path)
+        request = GoalRequest(goal=goal, library=self._library, terms=terms)
         compiled_plan = await compile_with_toolbox(
             toolbox, request, self._host.tools.setup, self._screen.show
         )

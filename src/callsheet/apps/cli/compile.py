@@ -71,11 +71,13 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.compiling import (  # noqa: PLC0415 - as above
         GoalRequest,
+        ProofTerms,
         compile_for_setup,
         prompt_of,
         save_compiled,
     )
     from callsheet.apps.operations.compiling import Compilation  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.library import check_plan_id, open_library  # noqa: PLC0415 - not for --help
 
     if save_as is not None:
@@ -89,12 +91,13 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
         matches.append(match)
         return not as_json and _confirm_reuse(match)
 
+    resolved_policy = options.resolve_policy(policy, setup)
     request = GoalRequest(
         goal=goal,
         context=context,
         library=None if no_library else plan_library,
         accept=accept_match,
-        policy=options.resolve_policy(policy, setup),
+        terms=None if resolved_policy is None else ProofTerms(resolved_policy, default_journal_path()),
     )
     outcome = run_async(compile_for_setup(request, setup, to_stderr))
     if not as_json:

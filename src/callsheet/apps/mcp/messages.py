@@ -50,7 +50,7 @@ def parse_message(line: bytes) -> JSONRPCMessage | None:
         raise InvalidMessage(INVALID_REQUEST, f"a message may have at most {MOST_BYTES:,} bytes")
     if not line.strip():
         return None
-    value = _json(line)
+    value = json_in(line)
     if isinstance(value, list):
         raise InvalidMessage(INVALID_REQUEST, "batches are not supported: send each message on its own line")
     if not isinstance(value, dict):
@@ -58,22 +58,23 @@ def parse_message(line: bytes) -> JSONRPCMessage | None:
     return _message(cast("dict[str, Any]", value))
 
 
-def _json(line: bytes) -> Any:
+def json_in(line: bytes, what: str = "line") -> Any:
+    """The JSON in a line or, as `what` says, a body; raises InvalidMessage for what is ambiguous in it."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise InvalidMessage(PARSE_ERROR, f"the line is not UTF-8 (byte {error.start + 1})") from None
+        raise InvalidMessage(PARSE_ERROR, f"the {what} is not UTF-8 (byte {error.start + 1})") from None
     try:
         value = read_json(text)
     except NotJson as error:
         where = "" if error.at is None else f" (character {error.at + 1})"
-        raise InvalidMessage(PARSE_ERROR, f"the line is not JSON: {error}{where}") from None
+        raise InvalidMessage(PARSE_ERROR, f"the {what} is not JSON: {error}{where}") from None
     if b"\\ud" in line or b"\\uD" in line:
-        _refuse_lone_surrogates(value)
+        _refuse_lone_surrogates(value, what)
     return value
 
 
-def _refuse_lone_surrogates(value: Any) -> None:
+def _refuse_lone_surrogates(value: Any, what: str) -> None:
     """Raise InvalidMessage for a lone surrogate, since a response that contains it could not be encoded."""
     stack: list[Any] = [value]
     while stack:
@@ -84,7 +85,7 @@ def _refuse_lone_surrogates(value: Any) -> None:
         elif isinstance(each, list):
             stack += cast("list[Any]", each)
         elif isinstance(each, str) and not _is_unicode(each):
-            raise InvalidMessage(PARSE_ERROR, "the line has a lone surrogate in a text")
+            raise InvalidMessage(PARSE_ERROR, f"the {what} has a lone surrogate in a text")
 
 
 def _is_unicode(text: str) -> bool:

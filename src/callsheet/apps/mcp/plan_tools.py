@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from callsheet.api.requirements import pins_for_library
-from callsheet.apps.compiling import save_compiled
+from callsheet.apps.compiling import ProofTerms, save_compiled
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.apps.mcp.replies import Reply, with_diagnostics
@@ -48,13 +48,14 @@ async def _compile(
     if args.save_as:
         check_plan_id(args.save_as)
     library = server_context.library if args.use_library else None
+    policy = server_context.policy
     compiled = await compile_text(
         args.goal,
         server_context.setup,
         await server_context.toolbox(),
         context=args.context,
         library=library,
-        policy=server_context.policy,
+        terms=None if policy is None else ProofTerms(policy, server_context.host.journal.path),
     )
     data, text = compiled.to_json(), compiled.made.text or ""
     if args.save_as and compiled.ok:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import socket
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +20,14 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.config import WSProtocolType
 
 from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.address import Address
+from callsheet.apps.mcp.messages import InvalidMessage, json_in
 from callsheet.apps.mcp.server import make_server
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.stdio import stdio_streams
@@ -38,6 +40,8 @@ from callsheet.store.library import PlanLibrary
 _PATIENCE = 5
 """The time for pending requests when the server stops, in seconds."""
 _MOST_SESSIONS = 1_000
+_MOST_BODY = 4 * 1024 * 1024
+"""The size up to which a body is read before it is passed on, in bytes; the SDK refuses larger ones."""
 _NO_WEBSOCKETS: WSProtocolType = "none"
 
 
@@ -143,7 +147,7 @@ def http_app(server: Server[Any], address: Address, token: str) -> ASGIApp:
     app = server.streamable_http_app(
         transport_security=security, host=address.host, max_sessions=_MOST_SESSIONS
     )
-    return _TokenGuard(app, token)
+    return _TokenGuard(_StrictJson(app), token)
 
 
 class _TokenGuard:
@@ -164,3 +168,42 @@ class _TokenGuard:
     def _has_token(self, headers: Headers) -> bool:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(shown.strip().encode(), self._token)
+
+
+class _StrictJson:
+    """Refuses bodies that are ambiguous as JSON, such as duplicate keys and NaN, as on standard input.
+
+    The server of the SDK would take the last of equal keys, and numbers that JSON does not have.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        messages, size, is_whole = list[Message](), 0, False
+        while not is_whole and size <= _MOST_BODY:
+            message = await receive()
+            messages.append(message)
+            size += len(message.get("body", b""))
+            is_whole = not message.get("more_body", False)
+        if is_whole and size <= _MOST_BODY and messages[-1]["type"] == "http.request":
+            try:
+                json_in(b"".join(message.get("body", b"") for message in messages), "body")
+            except InvalidMessage as refused:
+                error = refused.response.model_dump(mode="json", exclude_none=True) | {"id": None}
+                await JSONResponse(error, 400)(scope, receive, send)
+                return
+        await self._app(scope, _replaying(messages, receive), send)
+
+
+def _replaying(messages: list[Message], receive: Receive) -> Receive:
+    """A function that returns messages that were received already, and then further ones."""
+    left = deque(messages)
+
+    async def receive_again() -> Message:
+        return left.popleft() if left else await receive()
+
+    return receive_again

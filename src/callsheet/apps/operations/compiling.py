@@ -8,11 +8,16 @@ from typing import Any
 
 from callsheet.api.compiling import Compiled, CompileFailed
 from callsheet.api.plan import Plan
-from callsheet.apps.compiling import CompileOutcome, GoalRequest, LibraryMatch, compile_with_toolbox
+from callsheet.apps.compiling import (
+    CompileOutcome,
+    GoalRequest,
+    LibraryMatch,
+    ProofTerms,
+    compile_with_toolbox,
+)
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import Diagnostic, Source
-from callsheet.policy.model import Policy
 from callsheet.store.library import PlanLibrary
 
 
@@ -67,12 +72,12 @@ async def compile_text(
     *,
     context: str = "",
     library: PlanLibrary | None = None,
-    policy: Policy | None = None,
+    terms: ProofTerms | None = None,
 ) -> Compilation:
     """A plan for a goal, with open tools: from the `library` if it has one for this goal, else a new one.
 
-    What the `policy` refuses counts as an error. Plans of the library for similar goals are listed, not used.
-    Raises CallsheetError (CMP001) if there is no model to ask.
+    What the policy of the `terms` refuses counts as an error. Plans of the library for similar goals are
+    listed, not used. Raises CallsheetError (CMP001) if there is no model to ask.
     """
     near: list[LibraryMatch] = []
 
@@ -80,6 +85,6 @@ async def compile_text(
         near.append(kept)
         return False
 
-    request = GoalRequest(goal=goal, context=context, library=library, accept=takes, policy=policy)
+    request = GoalRequest(goal=goal, context=context, library=library, accept=takes, terms=terms)
     made = await compile_with_toolbox(toolbox, request, setup)
     return Compilation(goal, made, tuple(near))

@@ -15,6 +15,7 @@ from typing import Any, cast
 from callsheet.authoring.compiler.ranking import Fields
 from callsheet.authoring.compiler.tokens import estimate_tokens
 from callsheet.ir import CallKind, call_kind
+from callsheet.ports.models.data_marks import one_line
 from callsheet.ports.tools import ToolSpec
 
 _MAX_DESCRIPTION = 90
@@ -69,7 +70,8 @@ def line_of(spec: ToolSpec) -> str:
     '@read_file (path, n?: int) Read a file. Gives lines'
     """
     about = _told_of(spec.description)
-    line = f"@{spec.name.lower()} ({', '.join(_arguments(spec.parameters))})" + (f" {about}" if about else "")
+    call = f"@{spec.name.lower()} ({', '.join(_arguments(spec.parameters))})"
+    line = one_line(f"{call} {about}" if about else call)
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 

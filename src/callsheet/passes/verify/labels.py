@@ -26,6 +26,7 @@ from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
 from callsheet.policy.composing import edited, retells
 from callsheet.policy.judge import offered
+from callsheet.policy.model import Implicit
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.base import own_texts
 from callsheet.policy.rules.files import keeps_files, moved
@@ -59,6 +60,8 @@ class _Propagation:
     _readers: list[list[int]] = field(default_factory=list[list[int]])
     _depth: list[int] = field(default_factory=list[int])
     _marked: dict[Label, dict[int, int]] = field(default_factory=dict[Label, dict[int, int]])
+    _delayed: dict[Label, set[int]] = field(default_factory=dict[Label, set[int]])
+    """By label of decisions inside cycles: the nodes behind them."""
     _decided_by: dict[int, Label] = field(default_factory=dict[int, Label])
     _waiting: deque[int] = field(default_factory=deque[int])
     _is_waiting: bytearray = field(default_factory=bytearray)
@@ -340,6 +343,19 @@ class _Propagation:
                 if node < self._steps:
                     self._wake(node)
 
+    def _delay(self, branch: int, decision: Label) -> None:
+        """Propagate a decision inside a cycle to everything behind it: a run may never leave the cycle."""
+        if decision.is_public:
+            return
+        delayed = self._delayed.setdefault(decision, set())
+        waiting = [node for node in self.labels.subject.flow.successors[branch] if node not in delayed]
+        while waiting:
+            node = waiting.pop()
+            if node not in delayed:
+                delayed.add(node)
+                self._join_control((node,), decision)
+                waiting.extend(self.labels.subject.flow.successors[node])
+
     def _decide(self, number: int) -> None:
         """Propagate the step's decision to all nodes that are control dependent on it."""
         labels, subject = self.labels, self.labels.subject
@@ -348,6 +364,8 @@ class _Propagation:
             return
         self._decided_by[number] = decision
         branch = subject.flow.group_end[number]
+        if subject.judge.policy.implicit is Implicit.STRICT and subject.control.in_cycle[number]:
+            self._delay(branch, decision)
         after = subject.control.after
         if len(subject.flow.successors[branch]) < 2 or after[branch] < 0:
             return

@@ -19,6 +19,7 @@ from callsheet.machine.values import parse_json
 from callsheet.policy.constraints import constrained
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.checks import json_text, without_marks
+from callsheet.ports.models.data_marks import one_line
 from callsheet.ports.models.model import Constraint, Failure, LanguageModel, ModelFailed, Syntax
 from callsheet.ports.models.operations import MAX_ANSWER, text_of
 from callsheet.ports.models.prompts import Messages, mark_for, marked
@@ -204,7 +205,7 @@ def _signature(spec: ToolSpec) -> str:
     about = " ".join(spec.description.split())
     if len(about) > _LONGEST_DESCRIPTION:
         about = f"{about[: _LONGEST_DESCRIPTION - 1]}…"
-    return f"{spec.name.lower()}({named})" + (f": {about}" if about else "")
+    return one_line(f"{spec.name.lower()}({named})" + (f": {about}" if about else ""))
 
 
 def _type_of(schema: Any) -> str:

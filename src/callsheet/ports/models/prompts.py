@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark, to_text
 from callsheet.machine.agents.rounds import EARLIER
+from callsheet.ports.models.data_marks import enclosed, mark_name, mark_number
 
 PROMPT_VERSION = 2
 """Incremented whenever a text here changes; reported in each answer's remarks and so in the journal."""
@@ -207,15 +208,10 @@ def _argument(value: JSON) -> str:
 def marked(mark: str, texts: list[str]) -> list[str]:
     """Texts enclosed in marks, which are numbered if there are several."""
     if len(texts) == 1:
-        return [f"<{mark}>\n{texts[0]}\n</{mark}>"]
-    return [f"<{mark} {n}>\n{text}\n</{mark} {n}>" for n, text in enumerate(texts, 1)]
+        return [enclosed(mark, texts[0])]
+    return [enclosed(f"{mark} {n}", text) for n, text in enumerate(texts, 1)]
 
 
 def mark_for(texts: Iterable[str]) -> str:
     """A name for marks that no input opens or closes, in any spelling."""
-    used = {int(n or 1) for text in texts for n in _MARK.findall(text)}
-    number = next(n for n in range(1, len(used) + 2) if n not in used)
-    return "text" if number == 1 else f"text_{number}"
-
-
-_MARK = re.compile(r"<[\s/\\]*text(?:_(\d{1,9}))?", re.IGNORECASE)
+    return mark_name("text", mark_number(["text"], texts))

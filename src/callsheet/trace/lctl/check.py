@@ -25,7 +25,7 @@ from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.rules.acks import check_ack, check_status
 from callsheet.trace.lctl.rules.confidence import check_derived, check_worth
 from callsheet.trace.lctl.rules.debug import check_debug
-from callsheet.trace.lctl.rules.hops import check_hop, lost_facts, raised_facts
+from callsheet.trace.lctl.rules.hops import check_hop, check_ids, lost_facts, raised_facts
 from callsheet.trace.lctl.rules.merges import check_merge
 from callsheet.trace.lctl.rules.single import (
     check_facts,
@@ -174,7 +174,7 @@ def _check_body(hop: Hop, notes: Notes) -> None:
     document = hop.body
     for within in (check_step, check_order, check_writers, check_failures, check_facts, check_lists):
         within(document, notes)
-    for among in (check_worth, check_derived, check_merge, check_hop):
+    for among in (check_worth, check_derived, check_merge, check_ids, check_hop):
         among(hop, notes)
     if isinstance(document, DebugDocument):
         check_debug(document, notes)

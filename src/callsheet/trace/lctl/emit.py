@@ -17,6 +17,7 @@ from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.findings import Finding, LctlError
 from callsheet.trace.lctl.hops import Hop, known_before
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.lctl.rules.merges import conflicts, origins
 
@@ -116,7 +117,10 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
     if clashes:
         raise LctlError.of(
             Finding(
-                "M01", 0, f"branches give {c.fact[:40]} {len(c.texts)} different texts", ("facts", c.fact)
+                "M01",
+                0,
+                f"branches give {shown_id(c.fact)} {len(c.texts)} different texts",
+                ("facts", c.fact),
             )
             for c in clashes
         )
@@ -319,19 +323,23 @@ def _refuse_unknown_parents(known: Collection[str], work: Work) -> None:
 def _no_parent(fact: Fact, parent: str, there: Collection[str]) -> str:
     suggestions = did_you_mean(parent, there)
     hint = f"; did you mean {' or '.join(suggestions)}?" if suggestions else ""
-    return f"{fact.id[:40]} derives from {parent[:40]}, and the chain has no such fact{hint}"
+    return f"{shown_id(fact.id)} derives from {shown_id(parent)}, and the chain has no such fact{hint}"
 
 
 def _refuse_clashes(facts: Mapping[str, Fact], work: Work) -> None:
     known = [
         Finding(
-            "T08", 0, f"{fact.id[:40]} is taken; ids of facts are unique", ("facts", fact.id), fact=fact.id
+            "T08",
+            0,
+            f"{shown_id(fact.id)} is taken; ids of facts are unique",
+            ("facts", fact.id),
+            fact=fact.id,
         )
         for fact in work.facts
         if fact.id in facts
     ]
     unknown = [
-        Finding("T09", 0, f"there is no {fact.id[:40]} to modify", ("facts", fact.id), fact=fact.id)
+        Finding("T09", 0, f"there is no {shown_id(fact.id)} to modify", ("facts", fact.id), fact=fact.id)
         for fact in work.modified
         if fact.id not in facts
     ]

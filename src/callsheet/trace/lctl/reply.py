@@ -13,6 +13,7 @@ from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import is_blocked, is_flagged, lowest, needs_review
 from callsheet.trace.lctl.fences import CutOff, NoBlock, block_of
 from callsheet.trace.lctl.findings import Finding
+from callsheet.trace.lctl.ids import shown_ids
 from callsheet.trace.lctl.model import Body, Handoff
 
 MOST_STATED = 0.85
@@ -46,7 +47,7 @@ class Reply(NamedTuple):
             return f"its block is not taken: {rules}: {self.errors[0].message}"
         parts = [f"{self.facts} fact{'' if self.facts == 1 else 's'}"]
         for what, ids in (("flagged", self.flagged), ("to review", self.review), ("blocked", self.blocked)):
-            parts += [f"{what} {', '.join(ids)}"] if ids else []
+            parts += [f"{what} {shown_ids(ids)}"] if ids else []
         return "; ".join(parts)
 
 

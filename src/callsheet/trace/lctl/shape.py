@@ -9,6 +9,7 @@ from __future__ import annotations
 from callsheet.frontends.tree import Mapping, Scalar, Sequence, plain
 from callsheet.trace.lctl.fields import Fields, frozen
 from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import (
     VERSION,
     Ack,
@@ -158,7 +159,9 @@ def _facts(outer: Fields) -> dict[str, Fact]:
         if isinstance(entry.value, Mapping):
             facts[entry.key] = _fact(entry.key, Fields(entry.value, path, outer.notes))
         else:
-            outer.notes.add("S07", f"the fact {entry.key[:40]} has to be a mapping", *path, fact=entry.key)
+            outer.notes.add(
+                "S07", f"the fact {shown_id(entry.key)} has to be a mapping", *path, fact=entry.key
+            )
             facts[entry.key] = Fact(entry.key, raw=Raw(plain(entry.value)))
     return facts
 
@@ -166,7 +169,7 @@ def _facts(outer: Fields) -> dict[str, Fact]:
 def _fact(fact_id: str, fields: Fields) -> Fact:
     text = fields.needed_text("text", "F01")
     if not fields.has("confidence"):
-        fields.notes.add("F02", f"the fact {fact_id[:40]} has no confidence", *fields.path, fact=fact_id)
+        fields.notes.add("F02", f"the fact {shown_id(fact_id)} has no confidence", *fields.path, fact=fact_id)
     return Fact(
         fact_id,
         text,

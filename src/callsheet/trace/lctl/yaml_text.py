@@ -15,11 +15,13 @@ from callsheet.frontends.tree import Mapping, Node, Scalar
 from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
 from callsheet.ir import types as ir_types
 from callsheet.trace.lctl.fences import CutOff, NoBlock, block_of
+from callsheet.trace.lctl.ids import shown_name
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_DEPTH = 64
 MOST_NODES = 200_000
-_MOST_DIGITS = 4_000
+_MOST_DIGITS = 600
+"""The most digits of a number; more, in any base, are beyond what every interpreter prints."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WORDS = {
@@ -186,10 +188,10 @@ class _Reader(YamlWalk):
         """The part that the anchor names; refuses recursion, and trees beyond the limits."""
         span, name = span_of(event), event.anchor
         if name not in self._anchors:
-            raise Refused("P01", f"nothing is named &{name[:40]}", span)
+            raise Refused("P01", f"nothing is named &{shown_name(name)}", span)
         part = self._anchors[name]
         if part is None:
-            raise Refused("P06", f"*{name[:40]} stands inside of what it names", span)
+            raise Refused("P06", f"*{shown_name(name)} stands inside of what it names", span)
         if depth + part.height > MOST_DEPTH:
             raise _deep(span)
         self._within(span, part.size)

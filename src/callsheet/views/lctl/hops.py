@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.confidence import Confidence, is_flagged
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Ack, Body, Kind
 from callsheet.trace.lctl.rules.table import Level
 from callsheet.views.columns import cut, pad, printable, width
@@ -69,7 +70,7 @@ def _findings_text(report: Report, place: int) -> str:
     hop = report.hops.get(place)
     lost = [lost.fact for lost in report.lost if hop is not None and lost.hop == hop.number]
     if lost:
-        parts.append(f"lost {', '.join(cut(printable(fact[:80]), _MOST_ID) for fact in lost)}")
+        parts.append(f"lost {', '.join(cut(shown_id(fact), _MOST_ID) for fact in lost)}")
     return ", ".join(parts) or "ok"
 
 
@@ -80,7 +81,7 @@ def _confidence_table(report: Report) -> Iterator[str]:
     if not ids:
         return
     lost = {(entry.fact, entry.hop) for entry in report.lost}
-    first = max(4, *(min(width(printable(fact[:80])), _MOST_ID) for fact in ids))
+    first = max(4, *(min(width(shown_id(fact)), _MOST_ID) for fact in ids))
     yield "  ".join([pad("fact", first), *(f"{place + 1:>2} " for place, _ in hops)])
     for fact in ids:
         cells = [
@@ -91,7 +92,7 @@ def _confidence_table(report: Report) -> Iterator[str]:
             else " -  "
             for _, hop in hops
         ]
-        yield f"{pad(cut(printable(fact[:80]), _MOST_ID), first)} " + " ".join(cells)
+        yield f"{pad(cut(shown_id(fact), _MOST_ID), first)} " + " ".join(cells)
 
 
 def _cell(value: Confidence) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from callsheet.trace.lctl.confidence import is_flagged
 from callsheet.trace.lctl.graph import Carried, ChainGraph, GraphNode
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.views.columns import cut, printable
 from callsheet.views.mermaid import escape_label
 
@@ -61,7 +62,7 @@ def facts_label(facts: tuple[Carried, ...]) -> str:
     >>> facts_label((Carried("F1", 0.96), Carried("F2", 0.5), Carried("F3", None)))
     'F1 0.96, F2 0.50!, F3 ?'
     """
-    shown = [f"{cut(printable(fact[:80]), 16)} {_value(value)}" for fact, value in facts[:_MOST_FACTS]]
+    shown = [f"{cut(shown_id(fact), 16)} {_value(value)}" for fact, value in facts[:_MOST_FACTS]]
     more = len(facts) - _MOST_FACTS
     return ", ".join([*shown, f"and {more} more"] if more > 0 else shown)
 

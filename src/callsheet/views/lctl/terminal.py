@@ -14,6 +14,7 @@ from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.confidence import Confidence, band_of, is_blocked, is_flagged, needs_review
 from callsheet.trace.lctl.graph import ChainGraph, Edge, GraphNode, graph_of
 from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.ids import shown_id, shown_ids
 from callsheet.trace.lctl.model import Ack, DebugDocument, Fact, Kind
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.lctl.mermaid import facts_label, node_words
@@ -58,7 +59,7 @@ def terminal_document(report: Report, *, columns: int = 100) -> str:
     if body.facts:
         lines += ["", "facts", *_facts(hop)]
     if report.lost:
-        lines += ["", "lost", *(f"  {lost.fact}  at hop {lost.hop}" for lost in report.lost)]
+        lines += ["", "lost", *(f"  {shown_id(lost.fact)}  at hop {lost.hop}" for lost in report.lost)]
     warnings = body.lists.warnings if body.lists is not None else ()
     if warnings:
         lines += ["", "warnings", *(f"  {text}" for text in warnings)]
@@ -151,7 +152,7 @@ def _marks(fact: Fact, value: Confidence, *, is_critical: bool, is_handed_on: bo
 
 
 def _id(fact: Fact) -> str:
-    return cut(printable(fact.id[:100]), _MOST_ID)
+    return cut(shown_id(fact.id), _MOST_ID)
 
 
 # ---------------------------------------------------------------- failures, acks
@@ -177,6 +178,6 @@ def _ack_lines(ack: Ack) -> list[str]:
     return [
         f"ack of chain {ack.chain_id or '?'}, step {ack.step or '?'}",
         f"  {ack.agent or '?'}: {ack.status or '?'}",
-        f"  facts loaded: {', '.join(ack.facts_loaded or ()) or 'none'}",
-        f"  concerns: {', '.join(ack.confidence_concerns or ()) or 'none'}",
+        f"  facts loaded: {shown_ids(ack.facts_loaded or ()) or 'none'}",
+        f"  concerns: {shown_ids(ack.confidence_concerns or ()) or 'none'}",
     ]

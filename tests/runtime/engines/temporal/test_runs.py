@@ -7,14 +7,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World, read
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
-from callsheet.machine import Decision, Limits, Machine, Started, Status, ToolFacts, compile_plan
+from callsheet.machine import Decision, Limits, Machine, Started, Status, TookPlace, ToolFacts, compile_plan
 from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.runtime.answers import Answer
+from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.history import told_by
 from callsheet.runtime.engines.temporal.run_order import workflow_id
@@ -157,6 +159,58 @@ async def test_call_needing_approval_waits_and_denial_fails_it(world: World) -> 
     assert tools.calls == ["S1.0.1"]
 
 
+async def test_the_second_of_two_answers_without_a_worker_is_told_that_it_came_too_late(
+    world: World,
+) -> None:
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
+    run_id = outcome.run_id
+    await client.answer(world.reached, world.journal, run_id, Answer.deny(by="Ada"), "S1")
+    with pytest.raises(CallsheetError, match=r"RUN030.*answered"):
+        await client.answer(world.reached, world.journal, run_id, Answer.approve(by="Bob"), "S1")
+    async with world.worker(tools.ports()):
+        await world.wait(run_id)
+    assert tools.calls == []
+    (signal,) = (e.body for e in world.journal.events(run_id) if e.type == "signal")
+    assert (signal["by"], signal["verdict"]) == ("Ada", "deny")
+
+
+async def test_of_people_who_answer_at_the_same_moment_all_but_one_are_told_so(world: World) -> None:
+    tools, people = Tools(), ("Ada", "Bob", "Eve")
+    async with world.worker(tools.ports()):
+        run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
+        outcomes = await asyncio.gather(
+            *(
+                client.answer(world.reached, world.journal, run_id, Answer.approve(by=who), "S1")
+                for who in people
+            ),
+            return_exceptions=True,
+        )
+        await world.wait(run_id)
+    taken = [who for who, outcome in zip(people, outcomes, strict=True) if isinstance(outcome, PendingAsk)]
+    late = [outcome for outcome in outcomes if not isinstance(outcome, PendingAsk)]
+    assert [signal["by"] for signal in _signals(world, run_id)] == taken
+    assert [isinstance(error, CallsheetError) and error.diagnostics[0].code for error in late] == [
+        "RUN030",
+        "RUN030",
+    ]
+
+
+def _signals(world: World, run_id: str) -> list[Any]:
+    return [event.body for event in world.journal.events(run_id) if event.type == "signal"]
+
+
+async def test_a_signal_that_answers_no_question_does_not_count_as_the_first_answer(world: World) -> None:
+    async with world.worker(Tools().ports()):
+        run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
+    await client.handle_of(world.reached, run_id).signal("answer", args=["S1.0.1", "x", {"digest": "y"}])
+    await client.answer(world.reached, world.journal, run_id, Answer.approve(by="Ada"), "S1")
+    async with world.worker(Tools().ports()):
+        await world.wait(run_id)
+    assert [signal["by"] for signal in _signals(world, run_id)] == ["Ada"]
+
+
 async def test_unanswered_question_takes_default(world: World) -> None:
     text = "S1: @ASK_HUMAN ('which?', timeout=0.2, default='c') > $y\nS2: @RESPOND (\"$y\")"
     async with world.worker(Tools().ports()):
@@ -271,3 +325,35 @@ async def test_stored_history_replays_to_same_result(world: World) -> None:
     told = await told_by(stored, world.reached.client.data_converter, world.reached.claims)
     assert told.happened[-1]["body"]["response"] == "[11,12,13,14,15]"
     assert [row["key"] for row in told.happened] == [e.key for e in world.journal.events(outcome.run_id)][1:]
+
+
+async def test_of_people_who_decide_at_the_same_moment_all_but_those_who_agree_are_told_so(
+    world: World,
+) -> None:
+    began = asyncio.Event()
+
+    async def hang(args: dict[str, Any], context: CallContext) -> Any:
+        began.set()
+        await asyncio.sleep(3_600)
+
+    async with world.worker(Ports({"ONCE": Route(hang)}.get)):
+        run_id = await world.start('S1: @ONCE () > $x\nS2: @RESPOND ("$x")')
+        await asyncio.wait_for(began.wait(), 60)
+    async with world.worker(Ports({"ONCE": Route(hang)}.get)):
+        assert (await world.wait(run_id)).in_doubt
+        verdicts = [TookPlace("done"), TookPlace("not done"), Decision.FAIL, TookPlace("done")]
+        outcomes = await asyncio.gather(
+            *(client.decide(world.reached, world.journal, run_id, ["S1"], verdict) for verdict in verdicts),
+            return_exceptions=True,
+        )
+        await world.wait(run_id)
+    (body,) = (event.body for event in world.journal.events(run_id) if event.type == "decided")
+    agreed: list[object] = []
+    for verdict, outcome in zip(verdicts, outcomes, strict=True):
+        word = "value" if isinstance(verdict, TookPlace) else str(verdict)
+        if (word, getattr(verdict, "value", None)) == (body["decision"], body.get("value")):
+            agreed.append(outcome)
+        else:
+            assert isinstance(outcome, CallsheetError)
+            assert outcome.diagnostics[0].code == "JRN030"
+    assert None in agreed

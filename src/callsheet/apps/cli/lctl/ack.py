@@ -9,6 +9,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.lctl.documents import STDIN, read_block
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.trace.lctl.findings import LctlError
+from callsheet.trace.lctl.ids import shown_ids
 from callsheet.trace.lctl.receive import receive
 from callsheet.trace.lctl.write import to_data, write
 
@@ -48,5 +49,5 @@ def ack(file: str, after: tuple[str, ...], agent: str | None, as_json: bool) -> 
     else:
         print_text(write(acknowledgement).rstrip("\n"))
     if received.blocked:
-        to_stderr(f"a person has to decide about {', '.join(received.blocked)}, which must not be handed on")
+        to_stderr(f"a person has to decide about {shown_ids(received.blocked)}, which must not be handed on")
     return Exit.UNDECIDED if received.blocked else Exit.OK

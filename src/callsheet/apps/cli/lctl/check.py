@@ -19,6 +19,7 @@ from callsheet.apps.operations.lctl import LctlChecked
 from callsheet.diagnostics import render
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.findings import worst_first
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.rules.table import Level
 
 
@@ -60,10 +61,10 @@ def _verdict(report: Report, place: int) -> str:
 
 def _print_confidence(report: Report) -> None:
     for heading, facts in (
-        ("flagged, below 0.70 or unknown", report.flagged),
-        ("for review by a person", report.human_review),
-        ("blocked", report.blocked),
-        ("lost", tuple(f"{lost.fact} at hop {lost.hop}" for lost in report.lost)),
+        ("flagged, below 0.70 or unknown", tuple(map(shown_id, report.flagged))),
+        ("for review by a person", tuple(map(shown_id, report.human_review))),
+        ("blocked", tuple(map(shown_id, report.blocked))),
+        ("lost", tuple(f"{shown_id(lost.fact)} at hop {lost.hop}" for lost in report.lost)),
     ):
         if facts:
             more = f" and {len(facts) - MAX_SHOWN} more" if len(facts) > MAX_SHOWN else ""

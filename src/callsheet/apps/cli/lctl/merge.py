@@ -17,6 +17,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
+from callsheet.trace.lctl.ids import shown_name
 from callsheet.trace.lctl.reading import Reading
 from callsheet.trace.lctl.receive import Received, receive
 from callsheet.trace.lctl.receive import merge as merge_branches
@@ -122,9 +123,8 @@ def _require_document(reading: Reading) -> Reading:
 def _common_target(branches: list[Received]) -> str:
     targets = list(dict.fromkeys(branch.document.chain.target or "" for branch in branches))
     if len(targets) > 1:
-        raise click.UsageError(
-            f"the branches are for {', '.join(targets)}: name the agent that merges them with --agent"
-        )
+        names = ", ".join(map(shown_name, targets))
+        raise click.UsageError(f"the branches are for {names}: name the agent that merges them with --agent")
     return targets[0]
 
 

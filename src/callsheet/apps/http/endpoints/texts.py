@@ -13,6 +13,7 @@ from starlette.responses import Response
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import parameters_of
+from callsheet.apps.compiling import ProofTerms
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.endpoints.plans import read_text, text_for
@@ -122,7 +123,7 @@ def _policy(state: State, named: str | None) -> Policy:
 
 async def compile_goal(req: ApiRequest[bodies.CompileBody, Empty]) -> Response:
     """Compile a goal into a plan with a model; the plan is checked, not run."""
-    state, body = req.state, req.body
+    state, body, policy = req.state, req.body, req.state.host.config.policy
     toolbox = await state.host.tools.for_plan(None)
     made = await compile_text(
         body.goal,
@@ -130,7 +131,7 @@ async def compile_goal(req: ApiRequest[bodies.CompileBody, Empty]) -> Response:
         toolbox,
         context=body.context,
         library=state.library() if body.library else None,
-        policy=state.host.config.policy,
+        terms=None if policy is None else ProofTerms(policy, state.host.journal.path),
     )
     return json_response(made.to_json())
 

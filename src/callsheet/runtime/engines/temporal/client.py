@@ -9,7 +9,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
+from uuid import uuid4
 
 from temporalio.client import WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
@@ -23,7 +25,8 @@ from callsheet.machine.machine import Observer
 from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
 from callsheet.runtime.cancelling import has_ended
-from callsheet.runtime.doubt import Resolution, RunOutcome, named_doubts
+from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
+from callsheet.runtime.engines.temporal.arrival_order import first_answer, first_decision, is_same_decision
 from callsheet.runtime.engines.temporal.connecting import TemporalConnection
 from callsheet.runtime.engines.temporal.history import RunHistory, told_by
 from callsheet.runtime.engines.temporal.journaling import (
@@ -43,7 +46,7 @@ from callsheet.runtime.engines.temporal.run_order import (
 )
 from callsheet.runtime.engines.temporal.watching import Watching
 from callsheet.runtime.guard import bounded
-from callsheet.runtime.inbox import fitting
+from callsheet.runtime.inbox import answered_already, fitting, not_asked
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
 from callsheet.store.replay import start_from
@@ -54,7 +57,10 @@ _LOOKS = 4.0
 """The minimum pause between two fetches of a history, as a multiple of a fetch's duration."""
 _LONG = 15.0
 """Seconds after which a run without a worker is reported; longer than the time to detect a lost worker."""
+_PATIENCE = 5.0
+"""Seconds to wait until a signal is in the history; the server holds it back while a worker acts."""
 _ENDED = "ended"
+_T = TypeVar("_T")
 
 Handle = WorkflowHandle[Any, Any]
 
@@ -162,13 +168,18 @@ async def answer(
 ) -> PendingAsk:
     """Answer a question of a run; returns the question.
 
-    Raises CallsheetError: RUN030 if no such question is open, RUN031 for an answer that does not fit, and
-    what `bring_up_to_date` raises.
+    Raises CallsheetError: RUN030 if no such question is open or another answer arrives before this one,
+    RUN031 for an answer that does not fit, and what `bring_up_to_date` raises.
     """
     await bring_up_to_date(reached, journal, run_id)
     ask, fits = fitting(journal, run_id, given_answer, which, digest)
-    topic, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}"
-    await _signal(reached, run_id, "answer", topic, msg_id, letter_payload(ask.digest, fits))
+    key, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}#{uuid4().hex}"
+    await _signal(reached, run_id, "answer", key, msg_id, letter_payload(ask.digest, fits))
+    taken = await _word_on(reached, journal, run_id, lambda: first_answer(journal, ask))
+    if taken is not None and taken != msg_id:
+        raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} is over")
+    if taken is None and journal.find_run(run_id).status.is_final:
+        raise not_asked(f"run {run_id} has ended")
     return ask
 
 
@@ -181,14 +192,37 @@ async def decide(
     *,
     every: bool = False,
 ) -> None:
-    """Decide about calls in doubt, named as for `decide_calls`. Raises CallsheetError: JRN030, JRN031, and
-    what `bring_up_to_date` raises.
+    """Decide about calls in doubt, named as for `decide_calls`.
+
+    Raises CallsheetError: JRN030, also if a different decision arrives before this one, JRN031, and what
+    `bring_up_to_date` raises.
     """
     await bring_up_to_date(reached, journal, run_id)
+    sent: list[tuple[str, int, Any]] = []
     for key in named_doubts(journal, run_id, calls, every=every):
         _, _, body = event_record(Decided(key, verdict))
         doubts = sum(e.type is EventType.IN_DOUBT and e.key == key for e in journal.events(run_id))
         await _signal(reached, run_id, "decide", key, doubts, body)
+        sent.append((key, doubts, body))
+    for key, doubt, body in sent:
+        first = partial(first_decision, journal, run_id, key, doubt)
+        taken = await _word_on(reached, journal, run_id, first)
+        if taken is not None and not is_same_decision(taken, body):
+            raise decided_already(run_id, key, str(taken["decision"]))
+
+
+async def _word_on(
+    reached: TemporalConnection, journal: Journal, run_id: str, first: Callable[[], _T | None]
+) -> _T | None:
+    """What the run took first about one matter; None if that is not known within some seconds."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        await bring_up_to_date(reached, journal, run_id)
+        taken = first()
+        is_over = journal.find_run(run_id).status.is_final or time.monotonic() >= deadline
+        if taken is not None or is_over:
+            return taken
+        await asyncio.sleep(_PAUSE)
 
 
 async def cancel(reached: TemporalConnection, journal: Journal, run_id: str, reason: str) -> None:

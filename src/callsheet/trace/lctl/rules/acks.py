@@ -5,6 +5,7 @@ from __future__ import annotations
 from callsheet.trace.lctl.confidence import is_flagged
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Ack, not_blank
 from callsheet.trace.lctl.rules.single import check_twice
 
@@ -50,17 +51,17 @@ def _check_facts(ack: Ack, hop: Hop, notes: Notes) -> None:
             if fact not in loaded and fact in document.facts:
                 notes.add(
                     "A04",
-                    f"the critical fact {fact[:40]} was not loaded",
+                    f"the critical fact {shown_id(fact)} was not loaded",
                     "lctl_ack",
                     "facts_loaded",
                     fact=fact,
                 )
         for fact in loaded:
             if fact not in document.facts:
-                notes.add("A05", f"{fact[:40]} was not sent", "lctl_ack", "facts_loaded", fact=fact)
+                notes.add("A05", f"{shown_id(fact)} was not sent", "lctl_ack", "facts_loaded", fact=fact)
     if "confidence_concerns" not in ack.extra:
         concerns = frozenset(ack.confidence_concerns or ())
         for fact in document.critical:
             if fact in document.facts and is_flagged(hop.effective.get(fact)) and fact not in concerns:
-                message = f"{fact[:40]} is below 0.70 or unknown, and no concern of the ack"
+                message = f"{shown_id(fact)} is below 0.70 or unknown, and no concern of the ack"
                 notes.add("A06", message, "lctl_ack", "confidence_concerns", fact=fact)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from callsheet.trace.lctl.confidence import BLOCK_BELOW, FLAG_BELOW, Confidence, is_blocked, needs_review
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Fact
 
 
@@ -16,7 +17,7 @@ def check_worth(hop: Hop, notes: Notes) -> None:
         value = hop.effective.get(fact.id)
         if value is None:
             continue
-        shown = f"{fact.id[:40]} is {_fact_text(fact, value)}"
+        shown = f"{shown_id(fact.id)} is {_fact_text(fact, value)}"
         path = ("facts", fact.id, "confidence")
         if fact.id in critical and value < FLAG_BELOW:
             notes.add("V03", f"the critical fact {shown}", *path, fact=fact.id)
@@ -54,5 +55,6 @@ def check_derived(hop: Hop, notes: Notes) -> None:
         ]
         if known and fact.confidence is not None and fact.confidence > min(known)[0]:
             value, parent = min(known)
-            message = f"{fact.id[:40]} has {fact.confidence:g}, and derives from {parent[:40]} with {value:g}"
+            source = f"{shown_id(parent)} with {value:g}"
+            message = f"{shown_id(fact.id)} has {fact.confidence:g}, and derives from {source}"
             notes.add("V09", message, "facts", fact.id, "confidence", fact=fact.id)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.ids import shown_id, shown_ids
 from callsheet.trace.lctl.model import DebugDocument
 
 _MOST_NAMED = 5
@@ -67,11 +68,11 @@ def _check_claim(
     claimed = dict.fromkeys(document.entries[place].facts_at_failure or ())
     for fact in claimed:
         if not any(fact in known for known in maybe):
-            notes.add("D04", f"{fact[:40]} had not been added by then", *path, fact=fact)
+            notes.add("D04", f"{shown_id(fact)} had not been added by then", *path, fact=fact)
         if fact not in document.facts and "facts" not in document.extra:
-            notes.add("D06", f"{fact[:40]} is not in the registry", *path, fact=fact)
+            notes.add("D06", f"{shown_id(fact)} is not in the registry", *path, fact=fact)
     left_out = list(islice((fact for fact in before if fact not in claimed), _MOST_NAMED + 1))
     if left_out:
-        names = ", ".join(fact[:40] for fact in left_out[:_MOST_NAMED])
+        names = shown_ids(left_out[:_MOST_NAMED])
         more = " and others" if len(left_out) > _MOST_NAMED else ""
         notes.add("D05", f"{names}{more} were known by then, and are left out", *path, fact=left_out[0])

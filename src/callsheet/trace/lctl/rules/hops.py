@@ -1,4 +1,4 @@
-"""Rules from hop to hop (X01-X15, M03, M07): what a document keeps of its parents.
+"""Rules from hop to hop (F03, X01-X15, M03, M07): what a document keeps of its parents.
 
 In a merge, a lost fact is M03 and a lost entry M07; a confidence has risen if it is above those of all
 branches.
@@ -10,10 +10,20 @@ from collections import defaultdict
 
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop, modified_since
+from callsheet.trace.lctl.ids import alike, shown_id, shown_name
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry, Fact, not_blank
 
 _MOST_CANDIDATES = 50
 """The number of entries with one step and agent among which an equal one is searched."""
+
+
+def check_ids(hop: Hop, notes: Notes) -> None:
+    """F03: ids that read like others of the document or of its parents."""
+    known = dict.fromkeys(fact for parent in hop.parents for fact in parent.facts)
+    new = [fact for fact in hop.body.facts if fact not in known]
+    for fact, other in alike(new, known):
+        message = f"{shown_id(fact)} reads like {shown_id(other)}, and is another fact"
+        notes.add("F03", message, "facts", fact, fact=fact)
 
 
 def check_hop(hop: Hop, notes: Notes) -> None:
@@ -64,7 +74,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
         for entry in parent.entries:
             same = entries_of[entry.step, entry.agent]
             if not same:
-                message = f"step {entry.step} of {(entry.agent or 'nobody')[:40]} is gone from the trace"
+                message = f"step {entry.step} of {shown_name(entry.agent or 'nobody')} is gone from the trace"
                 notes.add("M07" if hop.is_merge else "X04", message, "trace")
                 continue
             best = next((n for n, (_, now) in enumerate(same[:_MOST_CANDIDATES]) if now == entry), 0)
@@ -73,7 +83,7 @@ def _check_trace(hop: Hop, notes: Notes) -> None:
 
 
 def _check_entry(before: Entry, now: Entry, place: int, notes: Notes) -> None:
-    who = f"step {now.step} of {(now.agent or 'nobody')[:40]}"
+    who = f"step {now.step} of {shown_name(now.agent or 'nobody')}"
     if before.action != now.action:
         notes.add("X05", f"{who} is reworded", "trace", place, "action")
     changed = [
@@ -112,19 +122,19 @@ def _check_critical(hop: Hop, notes: Notes) -> None:
     document = hop.body
     lost = lost_facts(hop)
     for fact in lost:
-        message = f"the critical fact {fact[:40]} is lost"
+        message = f"the critical fact {shown_id(fact)} is lost"
         notes.add("M03" if hop.is_merge else "X07", message, "facts", fact=fact)
     critical, handed_on = frozenset(document.critical), frozenset(document.handed_on)
     was_critical = dict.fromkeys(fact for parent in hop.parents for fact in parent.critical)
     for fact in was_critical:
         if fact in document.facts and fact not in critical and not isinstance(document, DebugDocument):
             place = "context" if fact in handed_on else "on no list"
-            notes.add("X08", f"{fact[:40]} was critical, and is {place}", "handoff", fact=fact)
+            notes.add("X08", f"{shown_id(fact)} was critical, and is {place}", "handoff", fact=fact)
     if "facts" in document.extra:
         return
     for fact in dict.fromkeys(fact for parent in hop.parents for fact in parent.facts):
         if fact not in document.facts and fact not in was_critical:
-            notes.add("X09", f"{fact[:40]} was dropped", "facts", fact=fact)
+            notes.add("X09", f"{shown_id(fact)} was dropped", "facts", fact=fact)
 
 
 def _check_facts(hop: Hop, notes: Notes) -> None:
@@ -142,12 +152,12 @@ def _check_unlisted_changes(fact: Fact, before: list[Fact], notes: Notes) -> Non
     path = ("facts", fact.id)
     said = not_blank(fact.text)
     if said is not None and all(not_blank(old.text) not in (None, said) for old in before):
-        text = f"the text of {fact.id[:40]} changed without facts_modified"
+        text = f"the text of {shown_id(fact.id)} changed without facts_modified"
         notes.add("X11", text, *path, "text", fact=fact.id)
     for name in ("source", "step"):
         value = getattr(fact, name)
         if value is not None and all(getattr(old, name) not in (None, value) for old in before):
-            text = f"the {name} of {fact.id[:40]} changed without facts_modified"
+            text = f"the {name} of {shown_id(fact.id)} changed without facts_modified"
             notes.add("X12", text, *path, name, fact=fact.id)
 
 
@@ -173,8 +183,8 @@ def _check_value(fact: Fact, before: list[Fact], is_modified: bool, notes: Notes
         return
     path = ("facts", fact.id, "confidence")
     if _is_raised(fact, before):
-        message = f"{fact.id[:40]} rose from {max(known):g} to {fact.confidence:g}"
+        message = f"{shown_id(fact.id)} rose from {max(known):g} to {fact.confidence:g}"
         notes.add("X14" if is_modified else "X13", message, *path, fact=fact.id)
     elif fact.confidence < min(known):
-        message = f"{fact.id[:40]} sank from {min(known):g} to {fact.confidence:g}"
+        message = f"{shown_id(fact.id)} sank from {min(known):g} to {fact.confidence:g}"
         notes.add("X15", message, *path, fact=fact.id)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from callsheet.trace.lctl.findings import Notes
 from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Body, Handoff, not_blank
 
 _CONFLICT_WORDS = re.compile(r"conflict|contradict|differ|disagree|mismatch|inconsisten", re.IGNORECASE)
@@ -58,12 +59,12 @@ def check_merge(hop: Hop, notes: Notes) -> None:
     for conflict in conflicting:
         fact = conflict.fact
         if conflict.texts:
-            message = f"branches give {fact[:40]} {len(conflict.texts)} different texts"
+            message = f"branches give {shown_id(fact)} {len(conflict.texts)} different texts"
             notes.add("M01", message, "facts", fact, fact=fact)
         if conflict.confidences:
             values = ", ".join(f"{value:g}" for value in conflict.confidences)
             notes.add(
-                "M02", f"branches give {fact[:40]} {values}; the lowest holds", "facts", fact, fact=fact
+                "M02", f"branches give {shown_id(fact)} {values}; the lowest holds", "facts", fact, fact=fact
             )
     if conflicting and not _mentions_conflict(hop):
         notes.add("M06", None, "chain")

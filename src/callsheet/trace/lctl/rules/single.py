@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from itertools import pairwise
 
 from callsheet.trace.lctl.findings import Notes
+from callsheet.trace.lctl.ids import SHORT_ID, shown_id
 from callsheet.trace.lctl.model import Body, Entry, Fact
-
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
 
 def check_step(document: Body, notes: Notes) -> None:
@@ -53,19 +51,21 @@ def check_writers(document: Body, notes: Notes) -> None:
     for place, entry in enumerate(document.trace):
         for fact in dict.fromkeys(entry.facts_added):
             if fact in added:
-                message = f"{fact[:40]} was added by entry {added[fact] + 1} already"
+                message = f"{shown_id(fact)} was added by entry {added[fact] + 1} already"
                 notes.add("T08", message, "trace", place, "facts_added", fact=fact)
             added.setdefault(fact, place)
         for fact in dict.fromkeys(entry.facts_modified):
             if fact not in added:
-                message = f"{fact[:40]} is modified before an entry adds it"
+                message = f"{shown_id(fact)} is modified before an entry adds it"
                 notes.add("T09", message, "trace", place, "facts_modified", fact=fact)
         for fact in entry.written:
             last[fact] = entry
         _check_known(document, entry, place, notes)
     for fact in document.facts.values():
         if fact.id not in added:
-            notes.add("T11", f"no entry of the trace added {fact.id[:40]}", "facts", fact.id, fact=fact.id)
+            notes.add(
+                "T11", f"no entry of the trace added {shown_id(fact.id)}", "facts", fact.id, fact=fact.id
+            )
         if fact.id in last:
             _check_writer(fact, last[fact.id], notes)
 
@@ -75,7 +75,7 @@ def _check_known(document: Body, entry: Entry, place: int, notes: Notes) -> None
         return
     missing = [fact for fact in dict.fromkeys(entry.written) if fact not in document.facts]
     for fact in missing:
-        message = f"the trace names {fact[:40]}, which is not in the registry"
+        message = f"the trace names {shown_id(fact)}, which is not in the registry"
         notes.add("T10", message, "trace", place, fact=fact)
 
 
@@ -86,10 +86,10 @@ def _check_writer(fact: Fact, writer: Entry, notes: Notes) -> None:
     if fact.step is not None and fact.step != writer.step:
         wrong.append(f"step is {fact.step}, that of the last writer {writer.step or 'unknown'}")
     if wrong:
-        notes.add("T12", f"{fact.id[:40]}: {'; '.join(wrong)}", "facts", fact.id, fact=fact.id)
+        notes.add("T12", f"{shown_id(fact.id)}: {'; '.join(wrong)}", "facts", fact.id, fact=fact.id)
     stated, of_step = fact.confidence, writer.confidence
     if stated is not None and of_step is not None and stated > of_step:
-        message = f"{fact.id[:40]} has {stated:g}, the step that wrote it {of_step:g}"
+        message = f"{shown_id(fact.id)} has {stated:g}, the step that wrote it {of_step:g}"
         notes.add("V08", message, "facts", fact.id, "confidence", fact=fact.id)
 
 
@@ -106,16 +106,16 @@ def check_facts(document: Body, notes: Notes) -> None:
     steps = [step for step in (document.chain.step, document.highest_step) if step is not None]
     now = max(steps, default=None)
     for fact in document.facts.values():
-        if not _ID.fullmatch(fact.id):
-            message = f"{fact.id[:40]!r} is not a short identifier"
+        if not SHORT_ID.fullmatch(fact.id):
+            message = f"{shown_id(fact.id)} is not a short identifier"
             notes.add("F03", message, "facts", fact.id, fact=fact.id)
         if not document.is_minimal and (fact.source is None or fact.step is None):
             lacks = " and no ".join(
                 name for name, value in (("source", fact.source), ("step", fact.step)) if value is None
             )
-            notes.add("F04", f"{fact.id[:40]} has no {lacks}", "facts", fact.id, fact=fact.id)
+            notes.add("F04", f"{shown_id(fact.id)} has no {lacks}", "facts", fact.id, fact=fact.id)
         if fact.step is not None and now is not None and fact.step > now:
-            message = f"{fact.id[:40]} is of step {fact.step}, the document of step {now}"
+            message = f"{shown_id(fact.id)} is of step {fact.step}, the document of step {now}"
             notes.add("F05", message, "facts", fact.id, "step", fact=fact.id)
 
 
@@ -129,12 +129,12 @@ def check_lists(document: Body, notes: Notes) -> None:
         ):
             for fact in dict.fromkeys(ids):
                 if fact not in document.facts and "facts" not in document.extra:
-                    notes.add(rule, f"{fact[:40]} is not in the registry", "handoff", key, fact=fact)
+                    notes.add(rule, f"{shown_id(fact)} is not in the registry", "handoff", key, fact=fact)
             check_twice(ids, notes, "handoff", key)
         context = frozenset(lists.context)
         for fact in dict.fromkeys(lists.critical):
             if fact in context:
-                message = f"{fact[:40]} is both critical and context"
+                message = f"{shown_id(fact)} is both critical and context"
                 notes.add("H03", message, "handoff", "context_facts", fact=fact)
     for place, entry in enumerate(document.entries):
         check_twice(entry.facts_added, notes, "trace", place, "facts_added")
@@ -145,4 +145,4 @@ def check_twice(ids: tuple[str, ...], notes: Notes, *path: str | int) -> None:
     """H04: an id that occurs twice in a list of facts."""
     for fact, count in Counter(ids).items():
         if count > 1:
-            notes.add("H04", f"{fact[:40]} stands {count} times", *path, fact=fact)
+            notes.add("H04", f"{shown_id(fact)} stands {count} times", *path, fact=fact)

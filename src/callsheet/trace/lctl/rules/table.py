@@ -102,7 +102,10 @@ _TABLE = (
     # facts
     ("F01", "error", "a fact has no text", _CORE, "say the fact in a sentence"),
     ("F02", "error", "a fact has no confidence", _CORE, "add a number from 0 to 1; unknown is never 1.0"),
-    ("F03", "warn", "a fact's id is not a short identifier", _FACT, "use ids such as F1, F2"),
+    (
+        "F03", "warn", "a fact's id is not a short identifier, or reads like another id", _FACT,
+        "use ids such as F1, F2",
+    ),
     ("F04", "info", "a fact has no source or no step", _FACT, "say who established it, and when"),
     ("F05", "error", "a fact of a later step than the document", _CORE, "write the step in which it came up"),
     # confidence
