@@ -223,8 +223,8 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
         raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
         raise job.masker.error(with_way_out(error)) from None
-    outcome, failed = job.masker.outcome(outcome), job.progress.failed
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
+    outcome = job.masker.outcome(outcome)
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
