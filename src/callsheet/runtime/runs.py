@@ -7,11 +7,11 @@ person.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import (
     Ask,
     Limits,
@@ -183,6 +183,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     *,
     limits: Callable[[Limits], Limits] | None = None,
     policy: PolicyFor | None = None,
+    places: Mapping[str, JSON] | None = None,
     offload: Offload = at_once,
 ) -> RunOutcome:
     """Resume a run where its journal ends; a run that has ended returns its result again.
@@ -191,9 +192,10 @@ async def resume_run(  # noqa: PLR0913 - all are independent
     Calls in doubt are decided by their probes and policies, then by `in_doubt`. If others stay in doubt, the
     run goes on as far as it can without them, and the outcome lists them; if nothing can go on without
     decisions or answers, nothing is launched. `limits` maps the run's limits to those that apply from now on.
-    A run under a policy keeps it unless `policy` gives another. A requested cancellation is carried out. The
-    run is folded with `offload`, where the observer also hears what has happened so far. Raises
-    JournalError if the run is unknown, damaged, or owned by a live process.
+    A run under a policy keeps it unless `policy` gives another. `places` are those of tools that were moved,
+    as `Start.at_places` takes them; they are recorded once the ports are open. A requested cancellation is
+    carried out. The run is folded with `offload`, where the observer also hears what has happened so far.
+    Raises JournalError if the run is unknown, damaged, or owned by a live process.
     """
     plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
@@ -204,6 +206,9 @@ async def resume_run(  # noqa: PLR0913 - all are independent
             return stand(
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
+
+        def start_at_places() -> Start:
+            return folded.start_now().at_places(places or {})
 
         folded = await to_its_end(offload, stands)
         journaled.hold()
@@ -218,7 +223,7 @@ async def resume_run(  # noqa: PLR0913 - all are independent
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if policy is not None:
-                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
+                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
                 other = policy(folded)
             _change(folded, recorder, limits, other)
             if machine.result is None:
@@ -233,18 +238,15 @@ async def resume_run(  # noqa: PLR0913 - all are independent
             doubtful = folded.in_doubt()
             commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
-                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
+                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
+            if places and start_at_places() != folded.start_now():
+                recorder.moved(places)
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
             options = JournalOptions(journal, writer, plan, people, offload)
             with gateway_of(journal, run_id, folded, ports) as gateway:
                 await keep_notes(journal, run_id, plan, gateway, offload)
                 return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
-
-
-def _start_now(folded: Folded) -> Start:
-    """The run's start with the policy that it is under now."""
-    return folded.start._replace(policy=folded.policy)
 
 
 def _change(

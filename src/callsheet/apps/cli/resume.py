@@ -275,6 +275,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
         limits=job.limits,
         policy=None if job.policy is None else policy,
+        places=job.moved.to_note(),
     )
 
 
