@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callsheet.ir import JSON, Cast
 from callsheet.machine.decision_log import DecisionKind
-from callsheet.machine.frames import SKIPPED, Control, End, Frame
+from callsheet.machine.frames import SKIPPED, Control, End, Frame, Jump
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
@@ -64,7 +64,7 @@ def store(run: Run, frame: Frame) -> None:
     if run.observer is not None and not (frame.failed and frame.items is None):
         end = frame.control
         if not isinstance(end, End) or end.status is Status.DONE:
-            _tell_finished(run, code, value)
+            _tell_finished(run, code, value, is_failure=bool(frame.failed) and isinstance(end, Jump))
         elif end.refusal is not None:
             _tell_finished(run, code, value, end.refusal.describe())
         else:
