@@ -7,9 +7,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World, read
 
+from callsheet.apps.cli.main import main
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Limits, Machine, Started, Status, ToolFacts, compile_plan
 from callsheet.machine.notes import Note
@@ -23,6 +25,7 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
 from callsheet.store.events import Event
+from callsheet.store.external_runs import ENGINE
 
 READ = Effect.READ
 FACTS = {
@@ -182,6 +185,22 @@ async def test_a_run_is_cancelled_while_a_call_is_under_way(world: World) -> Non
     assert outcome.result is not None
     assert (outcome.result.status, outcome.result.error) == (Status.CANCELLED, "enough")
     assert [call.key for call in outcome.in_doubt] == ["S1.0.1"]
+
+
+async def test_a_run_without_a_worker_is_cancelled_as_soon_as_one_runs(world: World) -> None:
+    note = {ENGINE: world.reached.settings.to_note()}
+    run_id = await world.start("S1: @ADD (1) > $x", note=note)
+    line = ["cancel", run_id, "--patience", "1", "--reason", "enough", "--journal", str(world.journal.path)]
+    told = await asyncio.to_thread(CliRunner().invoke, main, line)
+    assert told.exit_code == 1
+    assert "no worker has carried it out yet" in told.stderr
+    assert f"(callsheet worker); then: callsheet show {run_id} --journal" in told.stderr
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert (outcome.result.status, outcome.result.error) == (Status.CANCELLED, "enough")
+    assert tools.calls == []
 
 
 async def test_an_unsafe_call_whose_worker_is_lost_is_in_doubt_until_somebody_decides(world: World) -> None:
