@@ -93,6 +93,20 @@ async def test_events_of_step_are_typed() -> None:
     ]
 
 
+@pytest.mark.parametrize(("on_fail", "fails"), [("", False), ("ON_FAIL GOTO S2", True)])
+async def test_a_loop_has_failed_if_its_on_fail_led_elsewhere(on_fail: str, *, fails: bool) -> None:
+    def check(n: int) -> int:
+        if n > 1:
+            raise ToolFailed("no")
+        return n
+
+    plan = f"S1: ?FOREACH ($i IN [1, 2]) THEN @CHECK ($i) > $a {on_fail}\nS2: @RESPOND ('done')"
+    story = await events_of(Runtime([check]).start(plan))
+    (item,) = (event for event in story if isinstance(event, StepFailed))
+    (loop,) = (event for event in story if isinstance(event, StepFinished) and event.step == "S1")
+    assert (item.error, loop.value, loop.failed) == ("no", [1, "no"], fails)
+
+
 async def test_events_include_failures() -> None:
     def broken() -> None:
         raise OSError("no")

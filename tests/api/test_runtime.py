@@ -52,6 +52,30 @@ GREET = "S1: @GREET ($who) > $text\nS2: @RESPOND ($text)"
 # ------------------------------------------------------------ results
 
 
+async def test_a_result_names_the_steps_that_failed_while_the_plan_continued(tmp_path: Path) -> None:
+    @tool
+    def refuse() -> None:
+        raise ToolFailed("no")
+
+    plan = 'S1: @REFUSE ()\nS2: @RESPOND ("done")'
+    runtime = Runtime([refuse], journal=tmp_path / "runs.db")
+    result = await runtime.run(plan, run_id="r")
+    assert (result.ok, result.response, result.failed_steps) == (True, "done", ("S1",))
+    assert (await runtime.resume("r")).failed_steps == ("S1",)
+
+
+async def test_a_result_of_a_dependency_plan_names_all_steps_that_failed() -> None:
+    def refuse() -> None:
+        raise ToolFailed("no")
+
+    steps = [
+        {"index": 1, "title": "a", "tool": "refuse", "args": {}, "depends_on": []},
+        {"index": 2, "title": "b", "tool": "double", "args": {"n": 2}, "depends_on": [1]},
+    ]
+    result = await Runtime([double, refuse]).run(Plan.parse(json.dumps({"steps": steps})))
+    assert (result.status, result.failed_steps) == (RunStatus.FAILED, ("1",))
+
+
 async def test_result_describes_end_of_run() -> None:
     result = await Runtime([double]).run(
         'S1: @DOUBLE ($n) > $m\nS2: @RESPOND ("$m")', {"n": 4}, run_id="first"

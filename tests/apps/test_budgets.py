@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
+
 import pytest
 
 FOUR = "\n".join(f"S{n}: @ADD (a={n}) > $a" for n in range(1, 5))
@@ -42,6 +45,26 @@ def test_limit_error_names_its_option(machine, options, budget, hint):
     assert shown["refusal"] == {"budget": budget, "limit": 2, "used": 2, "tool": "ADD"}
     assert (shown["usage"]["calls"], shown["usage"]["calls_by_tool"]) == (2, {"ADD": 2})
     assert "used     3 steps · 2 calls (ADD 2)" in machine("show", "last").stdout
+
+
+def waits(machine, *options):
+    """The seconds of each wait before a retry of a run, as recorded in its journal."""
+    plan = machine.plan('S1: @FAIL (text="no") ON_FAIL @RETRY(2)')
+    machine("run", plan, "--tools", machine.tools, *options)
+    timers = [event for event in machine.json("show", "last", "--events") if event["type"] == "timer"]
+    return [event["body"]["due"] - datetime.fromisoformat(event["time"]).timestamp() for event in timers]
+
+
+def test_the_delay_before_a_retry_can_be_set(machine):
+    assert waits(machine, "--retry-delay", "0.25") == pytest.approx([0.25, 0.25], abs=0.05)
+    machine.write("home/config/callsheet/config.toml", "[limits]\nretry_delay = 0.5\n")
+    assert waits(machine) == pytest.approx([0.5, 0.5], abs=0.05)
+
+
+def test_the_delay_before_a_retry_is_a_second_by_default(machine):
+    started = time.monotonic()
+    assert waits(machine) == pytest.approx([1.0, 1.0], abs=0.05)
+    assert time.monotonic() - started >= 2.0
 
 
 def test_cap_for_uncalled_tool_is_warning(machine):

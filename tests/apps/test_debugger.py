@@ -124,7 +124,7 @@ def test_keys_step_through_run_on_terminal(bills, terminal):
     first = terminal.shows("q quit")
     assert "run bill  FAILED at S3" in first
     assert "<- likely cause" in first
-    assert 'amount = "about 80"' in first  # it begins at the first step that failed
+    assert 'amount = "about 80"' in first  # it begins at the first step of which something failed
     assert "event 3 of 10" in terminal.press("k", 'customer = "ann"')
     terminal.press("j", 'amount = "40"')
     assert "$orders" in terminal.press("w", "given to the run")
@@ -155,7 +155,7 @@ def test_arrows_and_buffered_keys_work_and_ctrl_c_quits(bills, terminal):
 def test_steps_are_printed_without_terminal(bills):
     said = bills("debug", "bill").stdout.splitlines()
     assert said[0].startswith("run bill  FAILED at S3  ")
-    assert [line.split()[:2] for line in said[1:]] == [["ok", "S1"], ["FAIL", "S2"], ["FAIL", "S3"]]
+    assert [line.split()[:2] for line in said[1:]] == [["ok", "S1"], ["ok!", "S2"], ["FAIL", "S3"]]
     assert said[2].endswith("<- likely cause")
     told = bills.json("debug", "fine")
     assert [(row["step"], row["mark"]) for row in told["steps"]] == [

@@ -225,6 +225,40 @@ def test_closed_output_pipe_is_no_error(machine, line):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+# ---------------------------------------------------------------- journals that disappear
+
+REMOVER = """
+from pathlib import Path
+from callsheet.ports.python_tools import tool
+
+@tool(effect="read")
+def remove(path: str) -> str:
+    if not Path("removed").exists():
+        Path("removed").touch()
+        Path(path).unlink()
+    return "removed"
+"""
+
+
+def test_a_journal_that_is_removed_under_a_run_is_saved_and_the_run_goes_on_from_there(machine):
+    machine.write("remover.py", REMOVER)
+    plan = machine.plan(
+        "S1: @ADD (a=1) > $a",
+        f'S2: @REMOVE ("{machine.journal}") > $b',
+        "S3: @ADD (a=5) > $c",
+        'S4: @RESPOND ("$a $b $c")',
+    )
+    tools = ("--tools", "tools.py", "--tools", "remover.py")
+    told = machine("run", plan, *tools, "--run-id", "r", "--progress", "none")
+    assert told.exit_code == 2
+    assert told.stderr.count("error JRN019") == told.stderr.count("error") == 1
+    move, resume = told.stderr.split("move it back: mv ")[1].strip().split("; then: callsheet ")
+    saved, _, back = move.partition(" ")
+    Path(saved).rename(back)
+    assert machine(*resume.split(), "--progress", "none").stdout == "2 removed 6\n"
+    assert machine("runs", "verify").exit_code == 0
+
+
 # ---------------------------------------------------------------- journals that are only read
 
 

@@ -179,6 +179,61 @@ def test_run_continues_in_named_workspace(machine):
     assert machine("resume", "r", "--workspace", "two").stdout == "a\n"
 
 
+@pytest.fixture
+def moved(machine):
+    """A machine with a run `r` that waits for its second question; its files were moved before that."""
+    plan = machine.plan(
+        'S1: @WRITE_FILE (path="a.txt", content="a")',
+        'S2: @ASK_HUMAN ("ready?")',
+        'S3: @NOTE (line="x") > $n',
+        'S4: @ASK_HUMAN ("sure?")',
+        'S5: @READ_FILE (path="a.txt") > $a',
+        'S6: @NOTE (line="$n$a") > $m',
+        "S7: @RESPOND ($a)",
+    )
+    (machine.folder / "one").mkdir()
+    assert machine("run", plan, "--tools", "tools.py", "--workspace", "one", "--run-id", "r").exit_code == 4
+    (machine.folder / "one").rename(machine.folder / "two")
+    (machine.folder / "tools.py").rename(machine.folder / "two" / "tools.py")
+    machine("approve", "r")
+    resumed = machine("resume", "r", "--tools", "two/tools.py", "--workspace", "two")
+    assert resumed.exit_code == 4
+    return machine
+
+
+def test_the_places_that_were_named_are_used_the_next_time(moved):
+    moved("approve", "r")
+    assert moved("resume", "r").stdout == "a\n"
+
+
+def test_the_new_places_are_an_event_of_the_run(moved):
+    (event,) = (e for e in moved.json("show", "r", "--events") if e["type"] == "moved")
+    folder = moved.folder / "two"
+    assert event["body"] == {"tools": [str(folder / "tools.py")], "workspace": str(folder)}
+    moved("approve", "r")
+    moved("resume", "r", "--tools", "two/tools.py", "--workspace", "two")
+    assert sum(e["type"] == "moved" for e in moved.json("show", "r", "--events")) == 1
+    assert moved("runs", "verify", "r").exit_code == 0
+
+
+def test_places_at_which_the_tools_cannot_be_opened_are_not_recorded(machine):
+    plan = machine.plan('S1: @ASK_HUMAN ("ready?")', 'S2: @NOTE (line="x")', 'S3: @RESPOND ("done")')
+    assert machine("run", plan, "--tools", "tools.py", "--run-id", "r").exit_code == 4
+    machine("approve", "r")
+    assert machine("resume", "r", "--tools", "nowhere.py").exit_code == 2
+    assert machine("resume", "r").stdout == "done\n"
+
+
+@pytest.mark.parametrize("command", [("rerun", "r", "--from", "S3"), ("fork", "r", "--at", "3")])
+def test_a_run_that_branches_off_has_its_tools_at_the_places_of_its_parent(moved, command):
+    branched = moved(*command, "--yes", "--run-id", "new")
+    assert branched.exit_code == 4, branched.stderr
+    while branched.exit_code == 4:
+        assert moved("approve", "new").exit_code == 0
+        branched = moved("resume", "new")
+    assert branched.stdout == "a\n"
+
+
 def test_run_under_policy_keeps_workspace(machine):
     plan = machine.plan('S1: @ASK_HUMAN ("ready?")', 'S2: @RESPOND ("done")')
     assert machine("run", plan, "--policy", "workspace", "--run-id", "r").exit_code == 4

@@ -52,6 +52,7 @@ def test_json_is_one_complete_object(machine):
         "terminated": False,
         "error": None,
         "ended_at": "S2",
+        "failed_steps": [],
         "refusal": None,
         "objection": None,
         "replanned": False,

@@ -154,6 +154,31 @@ async def test_any_function_result_is_recorded_after_one_call(
 
 
 @pytest.mark.parametrize(
+    ("what", "value", "remarks"),
+    [
+        ("nan", {"n": None}, ["numbers that JSON cannot express became null: 1"]),
+        (
+            "repeated keys",
+            {"n": None, "rows": [{"a": 3, "b": 2}]},
+            [
+                "numbers that JSON cannot express became null: 1",
+                'the last value counts of keys that are repeated: "a", "n"',
+            ],
+        ),
+        ("not utf-8", "caf\ufffd", []),
+    ],
+)
+async def test_what_the_plan_does_not_see_of_an_answer_is_remarked(
+    world: World, what: str, value: object, remarks: list[str]
+) -> None:
+    result = await world.run(what=what)
+    assert result.variables["a"] == value
+    with Journal.open(world.journal) as journal:
+        (body,) = (event.body or {} for event in journal.events("r") if event.type is EventType.OK)
+    assert [remark["text"] for remark in body.get("remarks", [])] == remarks
+
+
+@pytest.mark.parametrize(
     "given",
     [object(), _LOOP, 10**5_000, float("nan")],
     ids=["object", "endless", "too many digits", "NaN"],

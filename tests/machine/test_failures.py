@@ -15,6 +15,38 @@ def test_error_is_stored_and_plan_continues_without_on_fail() -> None:
     assert (played.result.status, played.result.error) == (Status.DONE, None)
 
 
+FAILED_STEPS = """
+S1: @A () > $a
+S2: @A () ON_FAIL GOTO S3
+S3: ?FOREACH ($x IN [1, 2]) THEN @A ($x)
+@PARALLEL {
+  S4: @B ()
+  S5: @A () ON_FAIL @RETRY(1)
+}
+S6: @RESPOND ("done")
+"""
+
+
+def test_the_result_names_the_steps_that_failed_while_the_plan_continued() -> None:
+    assert play(FAILED_STEPS, {"A": failing("no")}).result.failed_steps == ("S1", "S5")
+    assert play(FAILED_STEPS).result.failed_steps == ()
+
+
+def test_a_step_that_ended_the_run_is_not_among_the_failed_steps() -> None:
+    result = play('S1: @A ()\nS2: @A () ON_FAIL TERMINATE ("so")', {"A": failing("no")}).result
+    assert (result.status, result.ended_at, result.failed_steps) == (Status.FAILED, "S2", ("S1",))
+
+
+def test_a_failed_step_that_succeeds_when_it_runs_again_is_not_among_the_failed_steps() -> None:
+    bench = Bench("S1: @A () > $a\nS2: @B () > $b\nS3: ?IF ($b == 1) THEN GOTO S1\nS4: @B ()")
+    bench.fail("S1.0.1")
+    bench.ok("S2.0.1", 1)
+    bench.ok("S1@2.0.1")
+    bench.ok("S2@2.0.1", 2)
+    bench.ok("S4.0.1")
+    assert bench.result.failed_steps == ()
+
+
 def test_retry_makes_up_to_n_more_attempts_one_second_apart() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2)")
     for attempt in (2, 3):

@@ -72,6 +72,15 @@ def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, sched
     assert machine.result == result
 
 
+def test_the_steps_that_failed_outlive_it() -> None:
+    bench = Bench("S1: @WRITE (1)\nS2: @WRITE (2)\nS3: @WRITE (3)")
+    bench.fail("S1.0.1")
+    bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")
+    bench.ok("S2.0.1")
+    bench.fail("S3.0.1")
+    assert bench.result.failed_steps == ("S1", "S3")
+
+
 def test_wait_doubt_and_decision_survive_snapshot() -> None:
     bench = Bench('S1: @WRITE (1) > $a ON_FAIL @RETRY(2, delay=2)\nS2: @RESPOND ("$a")')
     bench.fail("S1.0.1")

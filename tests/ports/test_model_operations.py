@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.scripted_models import Scripted
 
+from callsheet import Runtime, StepRemarked
 from callsheet.ir import JSON
 from callsheet.ir.operations import MODEL_OPERATIONS
 from callsheet.machine import CallModel, Cut, Fact, Remark
@@ -190,6 +192,18 @@ def test_long_input_is_truncated_with_mark() -> None:
     whole = prompt_for("LLM_EXTRACT", ["x" * MAX_CHARACTERS], {})
     assert "cut here" not in whole.messages[1]["content"]
     assert whole.remarks == (Fact("prompt", f"LLM_EXTRACT/{PROMPT_VERSION}"),)
+
+
+async def test_an_input_of_a_model_in_a_run_has_at_most_200_000_characters() -> None:
+    model = Scripted(["short"])
+    plan = "S1: @LLM_SUMMARIZE ($long) > $a\nS2: @LLM_SUMMARIZE ($whole) > $b"
+    run = Runtime(model=model).start(plan, {"long": "x" * 200_001, "whole": "y" * 200_000})
+    cuts = [(e.step, e.text) async for e in run if isinstance(e, StepRemarked) and e.is_cut]
+    assert cuts == [("S1", "input 1 cut to 200,000 of 200,001 characters")]
+    first, second = (messages[-1]["content"] for messages in model.asked)
+    assert "x" * 200_000 in first
+    assert "x" * 200_001 not in first
+    assert "y" * 200_000 in second
 
 
 async def test_truncations_are_remarked_by_name() -> None:

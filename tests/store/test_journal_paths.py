@@ -36,9 +36,20 @@ def test_network_file_system_is_refused(path: str, mounts: Path) -> None:
     [
         *("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
         *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
+        *(
+            "9p",
+            "virtiofs",
+            "fuse.virtiofs",
+            "vboxsf",
+            "fuse.vmhgfs-fuse",
+            "fakeowner",
+            "fuse.grpcfuse",
+            "drvfs",
+        ),
+        *("fuse.gcsfuse", "fuse.rclone", "fuse.juicefs", "fuse.cephfs", "gpfs", "orangefs"),
     ],
 )
-def test_each_network_file_system_type_is_refused_by_name(kind: str, tmp_path: Path) -> None:
+def test_each_shared_file_system_type_is_refused_by_name(kind: str, tmp_path: Path) -> None:
     table = tmp_path / "mounts"
     table.write_text(f"/dev/sda1 / ext4 rw 0 0\nserver:/data /data {kind} rw 0 0\n")
     with pytest.raises(JournalError, match=f"JRN011.*[(]{kind}[)]"):

@@ -69,6 +69,7 @@ def facts_of(folded: Folded) -> dict[str, Any]:
         "asked": {key for key in book.asked if key in keys},
         "doubts": folded.in_doubt(),
         "decided": folded.decided.keys(),
+        "moved": book.moved,
         "posed": {d: book.posed[d] for d in (a.digest for _, a in machine.asking.open()) if d in book.posed},
         "ended": folded.ended,
     }
@@ -174,6 +175,7 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
 
     @asynccontextmanager
     async def ports_for(start: Start, plan: Plan) -> AsyncIterator[Ports]:
+        assert start.launch["setup"] == {"workspace": "new"}
         yield Ports(route)
 
     def stood() -> Folded:
@@ -183,7 +185,8 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
         assert facts_of(stands) == facts_of(whole)
         return stands
 
-    launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS, approve=("WRITE",))
+    note = {"setup": {"workspace": "old"}}
+    launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS, approve=("WRITE",), note=note)
     outcome = await start_run(plan, Ports(route), launch, journal, "r")
     rounds = 0
     while outcome.result is None:
@@ -199,7 +202,8 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
         if outcome.in_doubt:
             decide_calls(journal, "r", [outcome.in_doubt[0].key], Decision.RETRY)
             stood()
-        outcome = await resume_run(journal, "r", ports_for, watch=Watch(hears_all=False))
+        places = {"workspace": "new"} if rounds == 1 else None
+        outcome = await resume_run(journal, "r", ports_for, watch=Watch(hears_all=False), places=places)
         assert rounds < 20
     assert outcome.result.status is Status.DONE
     assert rounds > 3

@@ -11,6 +11,8 @@ from playwright.async_api import Browser
 from tests.apps.http.conftest import running
 from tests.viewer.web import browse
 
+from callsheet.api.policies import load_policy
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
@@ -63,6 +65,35 @@ def _wait_for(path: Path) -> None:
 
 async def _is_elsewhere(address: str, run: str) -> bool:
     return address.partition("&")[0] != run.partition("&")[0]
+
+
+POLICY = """
+schema = 1
+extends = "open"
+
+[defaults]
+inputs = "U/pub"
+"""
+
+
+async def test_who_approves_a_call_sees_where_its_arguments_come_from(browser: Browser, folder: Path):
+    (folder / "ours.toml").write_text(POLICY)
+    with running(folder, policy=load_policy(folder / "ours.toml")) as api:
+        web = await browse(browser, api)
+        await web.sign_in()
+        run = api.start(
+            'S1: @CALC ("1 + 1") > $sum',
+            'S2: @NOTE (line="$sum $name") > $b',
+            inputs={"name": "p\u0430y"},  # with a Cyrillic letter
+            approve=["NOTE"],
+        )
+        api.until(run, "waiting")
+        await web.page.evaluate("(run) => { location.hash = `run=${run}&below=waits`; }", run)
+        await web.page.locator(".waits", has_text="May @NOTE be called with exactly this?").wait_for()
+        lines = (await web.page.inner_text(".waits section")).splitlines()
+        assert "line comes from S1: untrusted, public (U/pub)" in lines
+        assert "line has letters that look like Latin ones: p\\u0430y" in lines
+        await web.page.context.close()
 
 
 async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):

@@ -1,9 +1,10 @@
 """The events of a run: typed, immutable, numbered from 1 without gaps.
 
 A step that runs emits `StepStarted`, then any number of `StepRetrying` (and a `StepFailed` for each call
-that fails for good), then `StepFinished`, unless it failed and is not a FOREACH. A step whose guard does
-not hold emits only `StepSkipped`. `RunEnded` is the last event of a run that ended, is in doubt or waits
-for people.
+that fails for good), then `StepFinished`, unless it failed and is not a FOREACH. A FOREACH goes on after an
+item failed; its `StepFinished` has `failed` only if its ON_FAIL ended the plan or led elsewhere. A step whose
+guard does not hold emits only `StepSkipped`. `RunEnded` is the last event of a run that ended, is in doubt or
+waits for people.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ class StepFinished(_StepEvent):
     """A step has finished with the result `value`.
 
     `variable` is the one that it was assigned to, without `$`; None if the step names none. `value` is a
-    copy: changing it does not change the run.
+    copy: changing it does not change the run. `failed` is True for a FOREACH that an item's failure ended, by
+    its ON_FAIL; `value` is then what it has up to that item.
     """
 
     variable: str | None
     value: JSON
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

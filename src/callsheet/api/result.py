@@ -62,6 +62,12 @@ class RunResult(MaskedRepr):
     """What the run has used: steps, calls by tool, tokens, cost, bytes, seconds."""
     steps: tuple[StepResult, ...] = field(default=(), compare=False, repr=False)
     """The results of the steps of a dependency plan, in the order in which they ended; else empty."""
+    failed_steps: tuple[str, ...] = ()
+    """The ids of the steps that failed without ending the plan or leading elsewhere, in order.
+
+    A step that runs again and then succeeds is not among them, nor is a FOREACH of which items failed. In a
+    dependency plan these are all steps that failed. Set once the run has ended.
+    """
 
     @property
     def replanned(self) -> bool:
@@ -121,6 +127,7 @@ class RunResult(MaskedRepr):
             objection=result.objection,
             usage=outcome.usage,
             steps=steps,
+            failed_steps=result.failed_steps,
         )
 
     @property

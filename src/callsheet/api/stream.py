@@ -190,7 +190,8 @@ def _event(run_id: str, received: _NumberedNote) -> RunEvent:
         case NoteKind.SKIPPED:
             return StepSkipped(**place, reason=detail)
         case NoteKind.FINISHED:
-            return StepFinished(**place, variable=variable, value=deepcopy(value))
+            failed = note.is_failure
+            return StepFinished(**place, variable=variable, value=deepcopy(value), failed=failed)
         case NoteKind.FAILED | NoteKind.RETRYING:
             failed = StepFailed if kind is NoteKind.FAILED else StepRetrying
             return failed(**place, error=detail)

@@ -18,13 +18,14 @@ from callsheet.store.records import Start
 
 
 def credentials_for(journal: Journal, run: str) -> Known:
-    """The credentials of the environment and of the servers that a run was started with.
+    """The credentials of the environment and of the servers that a run is executed with.
 
     Raises JournalError for an unknown run, CallsheetError (CFG017) for a run that records no setup.
     """
-    first = next(journal.events(journal.find_run(run).run_id), None)
+    run_id = journal.find_run(run).run_id
+    first = next(journal.events(run_id), None)
     start = Start.from_json({} if first is None or first.body is None else first.body)
-    setup = Setup.from_note(start.launch)
+    setup = Setup.from_note(start.at_places(journal.places(run_id)).launch)
     credentials = [*in_environment(os.environ)]
     with suppress(CallsheetError):  # a missing configuration is reported where it is needed
         servers = select_servers(setup, None).configs

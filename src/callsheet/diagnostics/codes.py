@@ -272,6 +272,7 @@ CODES: dict[str, Code] = _table(
     JRN016="a damaged export of runs",
     JRN017="a journal that could not be maintained",
     JRN018="an anchor file that cannot be used",
+    JRN019="a journal that was removed or replaced under a run",
     JRN020="a run whose events cannot be read",
     JRN021="tools that have changed since the start",
     JRN022="a run that was started by another version of the machine",

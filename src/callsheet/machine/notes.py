@@ -65,7 +65,7 @@ class Note(NamedTuple):
     is_secret: bool = False
     """Whether it contains secret data, by the labels of a policy."""
     is_failure: bool = False
-    """Whether a finished step has ended the run by a failure, such as that of an item of a loop."""
+    """Whether a finished step has failed: a loop whose ON_FAIL ended the run or led elsewhere."""
 
     @property
     def outcome(self) -> StepOutcome | None:

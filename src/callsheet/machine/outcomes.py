@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callsheet.ir import JSON, Cast
 from callsheet.machine.decision_log import DecisionKind
-from callsheet.machine.frames import SKIPPED, Control, End, Frame
+from callsheet.machine.frames import SKIPPED, Control, End, Frame, Jump
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
@@ -32,6 +32,8 @@ def store_plain_result(run: Run, code: StepCode, value: JSON, key: str = "") -> 
     """As `store`, for the value of a plain call; `key` is its key if it was in a group, otherwise ""."""
     if run.monitor is not None and key:
         run.monitor.stored(code, key.removesuffix(FIRST))
+    if run.failed_steps:
+        run.failed_steps.pop(code.id, None)
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None:
@@ -49,6 +51,10 @@ def store(run: Run, frame: Frame) -> None:
     if run.monitor is not None:
         run.monitor.stored(frame.code, frame.prefix)
     code, value = frame.code, frame.value
+    if frame.failed and frame.items is None and frame.control is None:
+        run.failed_steps[code.id] = None
+    elif run.failed_steps:
+        run.failed_steps.pop(code.id, None)
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None and frame.items is None and not frame.failed:
@@ -58,7 +64,7 @@ def store(run: Run, frame: Frame) -> None:
     if run.observer is not None and not (frame.failed and frame.items is None):
         end = frame.control
         if not isinstance(end, End) or end.status is Status.DONE:
-            _tell_finished(run, code, value)
+            _tell_finished(run, code, value, is_failure=bool(frame.failed) and isinstance(end, Jump))
         elif end.refusal is not None:
             _tell_finished(run, code, value, end.refusal.describe())
         else:

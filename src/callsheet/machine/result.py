@@ -49,6 +49,11 @@ class Result:
     """What the run has used: no part of what it led to, so that equal results are equal."""
     secret: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """The variables that nobody may read, by the labels of a policy."""
+    failed_steps: tuple[str, ...] = ()
+    """The steps whose last visit failed without ending the plan or leading elsewhere, in order.
+
+    In a graph, all steps that failed. After a RE-PLAN, steps of the last plan.
+    """
 
     def timed(self, seconds: float) -> Result:
         """The result of a run that has taken so long."""
@@ -64,6 +69,7 @@ class Result:
             self.objection,
             self.usage._replace(seconds=seconds),
             self.secret,
+            self.failed_steps,
         )
 
 
@@ -81,6 +87,7 @@ def result_of(
     objection: PolicyRefusal | None,
     usage: Usage,
     secret: frozenset[str],
+    failed_steps: tuple[str, ...],
 ) -> Result:
     """The result of a run that has ended so; every run makes one, and of a short run that is felt."""
     result: Any = _new(_Unfinished)
@@ -90,6 +97,7 @@ def result_of(
     result.objection = objection
     result.usage = usage
     result.secret = secret
+    result.failed_steps = failed_steps
     result.__class__ = Result
     return result
 

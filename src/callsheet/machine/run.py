@@ -48,7 +48,8 @@ class Run:
 
     Position: `pc` is the number of the current step, `visits` counts the visits of each step, `group` is the
     open @PARALLEL block, `schedule` the progress of a graph, `generation` the key prefix of the current
-    re-plan.
+    re-plan. `failed_steps` are the steps of the current plan whose last visit failed while the plan continued
+    with the next step, in order; for a graph, `schedule` has them.
 
     Open calls by key: `attempts` for calls of steps, `inner` for calls within turn-by-turn operations,
     `asleep` for waits before a retry, `compiling` for new plans, `asking` for questions to people.
@@ -71,6 +72,7 @@ class Run:
         "compiling",
         "course",
         "edits",
+        "failed_steps",
         "gated",
         "generation",
         "group",
@@ -140,6 +142,7 @@ class Run:
         self.slots: list[Any] = self.scope.slots
         self.visits = [0] * len(program.steps)
         self.pc = 0
+        self.failed_steps: dict[str, None] = {}
         self.group: Group | None = None
         tools = [code.tool for code in program.steps] if program.graph is not None else []
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
@@ -179,6 +182,7 @@ class Run:
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
+        self.failed_steps = other.failed_steps
         self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
         self.asking.take_over(other.asking)
         self.planning, self.plans_asked = other.planning, other.plans_asked
@@ -324,9 +328,16 @@ class Run:
             self.ahead.drop(self.budget)
         variables, budget = self.scope.to_dict(), self.budget
         secret = _NO_NAMES if self.monitor is None else self.monitor.secret_variables()
-        self.result = final = result_of(end, variables, budget.steps, objection, budget.usage(), secret)
+        failed, usage = self._failed(), budget.usage()
+        self.result = final = result_of(end, variables, budget.steps, objection, usage, secret, failed)
         self.notify(NoteKind.ENDED, final.ended_at or "", final.status)
         out.append(Finish(final))
+
+    def _failed(self) -> tuple[str, ...]:
+        """The failed steps that did not end the run themselves; in a graph all that failed."""
+        if self.schedule is None:
+            return tuple(self.failed_steps) if self.failed_steps else ()
+        return tuple(self.program.steps[number].id for number in sorted(self.schedule.failures))
 
 
 def failure(code: StepCode, message: str, refusal: Refusal | None = None) -> End:

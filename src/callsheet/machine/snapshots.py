@@ -89,6 +89,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "planning": None if state.planning is None else _planning_to_json(state.planning, keep),
         "plans_asked": state.plans_asked,
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
+        **({"failed_steps": [*state.failed_steps]} if state.failed_steps else {}),
         **({} if ahead is None else {"ahead": ahead}),
         **({} if state.monitor is None else {"monitor": monitor_to_json(state.monitor)}),
         **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
@@ -149,6 +150,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run.visits, run.pc, run.generation, run.group = visits, data["pc"], data["generation"], group
     run.budget = Budget.at(run.limits, data["used"])
     run.last = give(data["last"])
+    run.failed_steps = dict.fromkeys(map(str, data.get("failed_steps", ())))
     run.attempts = {**attempts("attempts")}
     run.asleep, run.compiling = attempts("asleep"), attempts("compiling")
     for item in data.get("inner", ()):

@@ -26,6 +26,7 @@ class ParentHistory:
         self._journal = journal
         self._known = known or Known()
         self.parent = parent
+        self._places = journal.places(parent.run_id)
         self.opener = journal.opener(parent.run_id)
         self.plan_of = journal.plan_of
         self.plan, self.text = journal.plan(parent.plan_hash)
@@ -57,12 +58,18 @@ class ParentHistory:
         return mask_value(value, finder) != value
 
     def first(self) -> Start:
-        """What the parent was started with."""
-        return Start.from_json(next(self.events()).body or {})
+        """What the parent was started with, with its tools at their current places."""
+        return Start.from_json(next(self.events()).body or {}).at_places(self._places)
 
     def start(self, at: int, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of the new run's start event: the parent's, plus the origin of the fork."""
+        """The body of the new run's start event: the parent's, plus the origin of the fork.
+
+        The tools are those at the current places of the parent's.
+        """
         first = next(self.events())
         parent = self.parent.run_id
         origin = {"run": parent, "event": at, "hash": hash_at(self._journal.parts, parent, at)}
-        return {**(first.body or {}), "fork": {**origin, **changes}}
+        body = dict(first.body or {})
+        if self._places:
+            body["launch"] = self.first().launch
+        return {**body, "fork": {**origin, **changes}}

@@ -14,7 +14,7 @@ from typing import Any
 
 from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
-from callsheet.ir import Order, Plan
+from callsheet.ir import JSON, Order, Plan
 from callsheet.machine import (
     Answered,
     Ask,
@@ -200,6 +200,12 @@ class JournalRecorder:
             self._should_prune |= note_event(self._folded.side_record, event, place)
             if type(event) is Doubted:
                 self._folded.side_record.asked[event.key] = event.reason
+
+    def moved(self, places: Mapping[str, JSON]) -> None:
+        """Record where the tools of the run are from now on; `places` is as `Start.at_places` takes it."""
+        self._writer.append(EventType.MOVED, body=dict(places))
+        if self._folded is not None:
+            self._folded.side_record.moved.update(places)
 
     def _is_closed(self, key: str) -> bool:
         """Whether an outcome for this key would be a duplicate or late."""

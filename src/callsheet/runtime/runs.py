@@ -7,12 +7,13 @@ person.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import (
     Ask,
     Limits,
@@ -174,17 +175,23 @@ It is called after the ports are open.
 """
 
 
+_NO_PLACES: Mapping[str, JSON] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendments:
     """What the operator changes about a run that is resumed.
 
     `in_doubt` decides the calls in doubt that their probes and policies leave undecided. `limits` maps the
     run's limits to those that apply from now on. A run under a policy keeps it unless `policy` gives another.
+    `places` are those of tools that were moved, as `Start.at_places` takes them; they are recorded once the
+    ports are open.
     """
 
     in_doubt: Resolution | None = None
     limits: Callable[[Limits], Limits] | None = None
     policy: PolicyFor | None = None
+    places: Mapping[str, JSON] = _NO_PLACES
 
 
 _UNCHANGED = Amendments()
@@ -218,6 +225,9 @@ async def resume_run(
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
+        def start_at_places() -> Start:
+            return folded.start_now().at_places(amendments.places)
+
         folded = await to_its_end(offload, stands)
         journaled.hold()
         machine = folded.machine
@@ -231,7 +241,7 @@ async def resume_run(
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if amendments.policy is not None:
-                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
+                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
             if machine.result is None:
@@ -246,18 +256,15 @@ async def resume_run(
             doubtful = folded.in_doubt()
             commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
-                ports = await stack.enter_async_context(ports_for(_start_now(folded), plan))
+                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
+            if start_at_places() != folded.start_now():
+                recorder.moved(amendments.places)
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
             options = JournalOptions(journal, writer, plan, people, offload)
             with gateway_of(journal, run_id, folded, ports) as gateway:
                 await keep_notes(journal, run_id, plan, gateway, offload)
                 return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
-
-
-def _start_now(folded: Folded) -> Start:
-    """The run's start with the policy that it is under now."""
-    return folded.start._replace(policy=folded.policy)
 
 
 def _change(

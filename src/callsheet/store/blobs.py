@@ -7,6 +7,7 @@ under a temporary name, synced and renamed, and its folder is synced.
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from hashlib import sha256
 from pathlib import Path
@@ -74,6 +75,12 @@ def write_blob_file(
         if folder not in known:
             sync_folder(folder.parent)
         known.update((path.parent, folder))
+
+
+def link_all(folder: Path, other: Path) -> None:
+    """Give the files of all blobs in a folder a second name in another, if there are any. Raises OSError."""
+    if folder.is_dir():
+        shutil.copytree(folder, other, copy_function=os.link, dirs_exist_ok=True)
 
 
 class BlobFiles:

@@ -28,10 +28,13 @@ _TOLD = frozenset(EventType) - {
     EventType.TIMER,
     EventType.ASK,
     EventType.LATE,
+    EventType.MOVED,
     EventType.SNAPSHOT,
     EventType.END,
 }
 """The types of events that are fed to the machine."""
+_OF_THE_PARENT = frozenset({EventType.MOVED, EventType.SNAPSHOT})
+"""The types of events that a fork never takes over: its start says where the tools of its parent are now."""
 _OUTCOMES = frozenset(
     {EventType.OK, EventType.ERR, EventType.PLAN, EventType.IN_DOUBT, EventType.DECIDED, EventType.INTENT}
 )
@@ -208,7 +211,7 @@ class _Choice:
                 if self._is_wanted(row):
                     self.taken.append(row.seq)
                     yield row
-            elif row.type is EventType.SNAPSHOT or row.key in cut.dropped:
+            elif row.type in _OF_THE_PARENT or row.key in cut.dropped:
                 self.left_out.append(row.seq)
             else:
                 if edit is not None and edit.holds and row.seq == cut.at:

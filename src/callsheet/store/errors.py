@@ -41,6 +41,30 @@ class Fenced(JournalError):
         )
 
 
+class JournalDisplaced(JournalError):
+    """The file of an open journal was removed, renamed or replaced; what is written there would be lost.
+
+    `saved` is a copy of the journal with all events of this process; None if it could not be made, for the
+    `reason`. `run_id` is the run that noticed it, `is_replaced` whether another file is at `path` now.
+    """
+
+    def __init__(
+        self, path: Path, run_id: str, saved: Path | None, reason: str = "", *, is_replaced: bool
+    ) -> None:
+        what = "was replaced by another file" if is_replaced else "was removed or renamed"
+        kept = f"it was saved as {saved}" if saved is not None else f"it could not be saved: {reason}"
+        again = f"callsheet resume {run_id} --journal"
+        super().__init__(
+            "JRN019",
+            f"the journal {path} {what} while run {run_id} was going on; {kept}",
+            hint="end this process; what the journal had is lost with it"
+            if saved is None
+            else f"continue with the copy: {again} {saved}"
+            if is_replaced
+            else f"move it back: mv {saved} {path}; then: {again} {path}",
+        )
+
+
 class NotStorable(JournalError):
     """An event's body is not JSON data (NaN, an infinity, an object, too deep); nothing was appended."""
 

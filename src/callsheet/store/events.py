@@ -77,6 +77,8 @@ class EventType(StrEnum):
     POLICY = "policy"
     EDIT = "edit"
     """Variables that were set in a fork; they take effect at once, or with the next event (`holds`)."""
+    MOVED = "moved"
+    """The tools of the run are at other places from here on."""
     SNAPSHOT = "snapshot"
     END = "end"
 

@@ -137,6 +137,10 @@ class Folded:
         """When the open questions were asked and are due, by digest."""
         return self.side_record.posed
 
+    def start_now(self) -> Start:
+        """The start of the run, with its current policy and its tools at their current places."""
+        return self.start._replace(policy=self.policy).at_places(self.side_record.moved)
+
     def effect_of(self, command: Awaited) -> Effect:
         """The effect of carrying out a command."""
         match command:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.diagnostics.wrong_type import wanted_path
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.known import Known
@@ -298,6 +298,19 @@ class Journal:
     def has_any(self, run_id: str, *types: EventType) -> bool:
         """Whether a run has an event of one of these types; raises JournalError (JRN002)."""
         return self._reader.has_any(run_id, *types)
+
+    def places(self, run_id: str) -> dict[str, JSON]:
+        """Where the tools of a run are that are no longer at the places of its start.
+
+        Raises JournalError: JRN002 for an unknown run, JRN012 for an event that cannot be read.
+        """
+        if not self.has_any(run_id, EventType.MOVED):
+            return {}
+        places: dict[str, JSON] = {}
+        for event in self.events(run_id, lenient=True):
+            if event.type is EventType.MOVED:
+                places.update(event.body or {})
+        return places
 
     def bodies(self, run_id: str, seqs: Iterable[int]) -> Iterator[Stored]:
         """The bodies of the events with these numbers, in order, as bytes.

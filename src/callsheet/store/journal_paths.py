@@ -1,7 +1,7 @@
 """Determines the paths of a journal's files, and refuses unsuitable locations.
 
-In: paths. Out: paths, or a JournalError for a network file system, whose locks are unreliable, and for a
-device, a pipe or a socket. Nothing is opened here but the kernel's mount table.
+In: paths. Out: paths, or a JournalError for a file system that machines share, whose locks and mapped memory
+are unreliable, and for a device, a pipe or a socket. Nothing is opened here but the kernel's mount table.
 """
 
 from __future__ import annotations
@@ -16,10 +16,23 @@ from callsheet.store.errors import JournalError
 
 _NETWORK = frozenset(
     {
-        *("afs", "beegfs", "ceph", "cifs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
-        *("smb2", "smb3", "smbfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs"),
+        *("afs", "beegfs", "ceph", "cifs", "coda", "gpfs", "glusterfs", "lustre", "ncpfs", "nfs", "nfs4"),
+        *("orangefs", "pvfs2", "smb2", "smb3", "smbfs", "wekafs"),
+        *("fuse.blobfuse", "fuse.blobfuse2", "fuse.ceph", "fuse.ceph-fuse", "fuse.cephfs", "fuse.curlftpfs"),
+        *("fuse.davfs", "fuse.gcsfuse", "fuse.glusterfs", "fuse.goofys", "fuse.juicefs", "fuse.lizardfs"),
+        *("fuse.mfs", "fuse.mount-s3", "fuse.rclone", "fuse.s3fs", "fuse.seaweedfs", "fuse.smbnetfs"),
+        *("fuse.sshfs",),
     }
 )
+_OF_THE_HOST = frozenset(
+    {
+        *("9p", "drvfs", "fakeowner", "osxfs", "prl_fs", "vboxsf", "virtiofs", "vmhgfs"),
+        *("fuse.grpcfuse", "fuse.osxfs", "fuse.virtiofs", "fuse.vmhgfs-fuse"),
+    }
+)
+"""File systems by which a virtual machine or container uses files of its host. They do not keep the memory
+that is mapped from a file the same on both sides, as SQLite's WAL requires, or cannot map it at all.
+"""
 ROOM = 1024 * 1024
 """Bytes that must be free on the disk to claim a run."""
 _MOUNTS = Path("/proc/self/mounts")
@@ -109,7 +122,7 @@ def default_journal_path() -> Path:
 
 
 def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
-    """Raise JournalError (JRN011) if `path` is on a network file system, as far as the system tells.
+    """Raise JournalError (JRN011) if `path` is on a file system that machines share, if the system tells.
 
     `mounts` is the kernel's table; where there is none (outside Linux) nothing is refused.
     """
@@ -118,10 +131,11 @@ def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
     except OSError:
         return
     kind = _file_system_of(os.path.realpath(path), table)
-    if kind in _NETWORK:
+    if kind in _NETWORK or kind in _OF_THE_HOST:
+        where = "a network file system" if kind in _NETWORK else "a file system shared with the host"
         raise JournalError(
             "JRN011",
-            f"{path} is on a network file system ({kind}); a journal there could be damaged",
+            f"{path} is on {where} ({kind}); a journal there could be damaged",
             hint="keep the journal on a local disk: set CALLSHEET_JOURNAL or --journal",
         )
 

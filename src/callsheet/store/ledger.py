@@ -12,14 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from callsheet.store import inbox
-from callsheet.store.blobs import ROW_LIMIT, BlobFiles
+from callsheet.store.blobs import ROW_LIMIT, BlobFiles, link_all
 from callsheet.store.commit_rate import CommitRate
-from callsheet.store.errors import Fenced, JournalError, JournalWriteFailed, reason_of, run_exists
+from callsheet.store.errors import (
+    Fenced,
+    JournalDisplaced,
+    JournalError,
+    JournalWriteFailed,
+    reason_of,
+    run_exists,
+)
 from callsheet.store.inserts import insert_left, insert_portion, last_of, plain_insert
-from callsheet.store.journal_paths import JournalPaths, require_room
+from callsheet.store.journal_paths import JournalPaths, place_of, require_room
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending, Portion, Row
 from callsheet.store.schema import Durability
@@ -58,6 +66,8 @@ class Ledger:
         self._has_tail = True
         """Whether a tail may be used; False after writing to a synced one failed."""
         self._tail: Tail | None = None
+        self._saved: Path | None = None
+        """The copy of the journal that was made because its file lost its place."""
         self._tailed: dict[Pending, None] = {}
         """The runs with entries in the tail, in order of arrival."""
 
@@ -72,6 +82,9 @@ class Ledger:
         """
         with self._mutex:
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
+            if self._connection.is_displaced():
+                for at, (pending, _) in enumerate(dues):
+                    errors[at] = errors[at] or self._displaced(pending.run_id)
             for (pending, _), error in zip(dues, errors, strict=True):
                 self._note(pending, error)
         return errors
@@ -84,6 +97,8 @@ class Ledger:
         whether the run is still ours.
         """
         with self._mutex:
+            if self._connection.is_displaced():
+                raise self._written_off_place(pending)
             is_quick = self._pace is None or self._pace.step()
             waits = is_quick and self._has_tail and lock.is_named and self._put_into_tail(pending)
             # a process that takes over a run reads all tails after the lock is gone, so check the lock last
@@ -99,6 +114,29 @@ class Ledger:
                 if error is not None:
                     raise error
         return pending.tailed > 0
+
+    def _written_off_place(self, pending: Pending) -> JournalError:
+        """Write what a run has pending to the file that lost its place; gives the error that says so."""
+        (error,) = self._write([_Due(pending, pending.take(pending.last_seq))])
+        error = error or self._displaced(pending.run_id)
+        self._note(pending, error)
+        return error
+
+    def _displaced(self, run_id: str) -> JournalError:
+        """Save what the open file has beside the path that it lost; gives the error that says so."""
+        path, saved = self._place.database, self._saved
+        is_replaced = path.exists()
+        if saved is None:
+            saved = path.with_name(f"{path.name}.saved-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+        try:
+            self._write([_Due(pending, pending.take(pending.durable_seq)) for pending in self._tailed])
+            self._connection.move_to(saved)
+        except FAILURES as error:
+            return JournalDisplaced(path, run_id, None, reason_of(error), is_replaced=is_replaced)
+        self._saved = saved
+        with suppress(OSError):
+            link_all(self._place.blobs, place_of(saved).blobs)
+        return JournalDisplaced(path, run_id, saved, is_replaced=is_replaced)
 
     def settle(self) -> None:
         """Move the entries of this process's tail, and of dead processes' tails, into the database.

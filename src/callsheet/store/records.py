@@ -20,6 +20,7 @@ The bodies by event type ("?" marks members that are left out if there is nothin
 - limits: limits
 - policy: policy, policy_hash
 - edit: values, by, holds?
+- moved: tools?, mcp_configs?, workspace? (absolute paths, in place of those in `launch` of the start)
 - end: status, response, terminated, error, steps_executed, ended_at, refusal, usage, objection? (if a policy
   ended the run)
 
@@ -126,6 +127,13 @@ class Start(NamedTuple):
         """The MCP server that offered a tool; "" for one of another origin, None if not recorded."""
         unrecorded = None if tool not in self.facts or tool in self.pins else ""
         return self.servers.get(tool, unrecorded)
+
+    def at_places(self, places: Mapping[str, JSON]) -> Start:
+        """The start with its tools at other places, as in the body of a `moved` event."""
+        setup = self.launch.get("setup")
+        if not places or not isinstance(setup, dict):
+            return self
+        return self._replace(launch={**self.launch, "setup": {**setup, **places}})
 
     def enforcement(self) -> Enforcement | None:
         """The enforcement of the run's policy; None without one."""

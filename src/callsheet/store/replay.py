@@ -240,6 +240,8 @@ def _note(folded: Folded, row: Row) -> None:
             is_sealed = folded.start.is_veiled or SEALED in body
             if is_sealed or folded.machine.asking.is_recorded_as(key, body):
                 folded.adopt(key, body["digest"])
+        case EventType.MOVED:
+            side_record.moved.update(row.body or {})
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:

@@ -190,6 +190,9 @@ class SideRecord:
         default_factory=list[tuple[Plan, str, Mapping[str, Any]]]
     )
 
+    moved: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    """Where the tools are that are no longer at the places of the start."""
+
     def unsay(self) -> None:
         """Require open questions to be journaled again, since the policy or variables were changed."""
         self.posed_before |= self.posed
@@ -272,6 +275,7 @@ def body_of(machine: Machine, side_record: SideRecord, seconds: float) -> dict[s
             for _, asked in state.asking.open()
             if asked.digest in side_record.posed
         ],
+        **({"moved": side_record.moved} if side_record.moved else {}),
         "plan": plan,
         "facts": facts_to_json(side_record.facts) if plan else None,
         "seqs": [b - a for a, b in pairwise((0, *seqs))],
@@ -350,6 +354,7 @@ def book_of(
     side_record.decided = {key: _decision(word) for key, word in body["decided"].items()}
     side_record.posed = {digest: AskTimes(since, due) for digest, since, due in body["posed"]}
     side_record.began = dict(body.get("began", {}))
+    side_record.moved = dict(body.get("moved", {}))
     if body["plan"] is not None:
         name, facts = body["plan"]
         side_record.plans.append((plan_of(name), name, facts))

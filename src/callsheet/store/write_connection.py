@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import TypeVar
 
 from callsheet.store.errors import WrongProcess
@@ -20,6 +23,7 @@ _T = TypeVar("_T")
 
 FAILURES = (sqlite3.DatabaseError, OSError, UnicodeDecodeError)
 """What a failing disk or a damaged file can raise; the last is for a table name that is not UTF-8."""
+_BETWEEN_LOOKS = 0.001
 
 
 class WriteConnection:
@@ -32,6 +36,11 @@ class WriteConnection:
         self._place = place
         self._durability = durability
         self._pid = os.getpid()
+        self._file = _file_at(place.database)
+        self._looks_at = 0.0
+        self._is_displaced = False
+        self._log: tuple[int, int] | None = None
+        """The log of the connection, as `_file`."""
         self.cursor: sqlite3.Cursor | None = None
         self.lock: WriteLock | None = None
         self.is_closed = False
@@ -51,6 +60,31 @@ class WriteConnection:
         if not self.is_ours:
             raise WrongProcess(self._pid)
 
+    def is_displaced(self) -> bool:
+        """Whether the path no longer leads to the file that was there at first: it was removed or replaced.
+
+        Checked at most once in a millisecond.
+        """
+        now = time.monotonic()
+        if now > self._looks_at and self._file is not None and not self._is_displaced:
+            self._looks_at = now + _BETWEEN_LOOKS
+            self._is_displaced = _file_at(self._place.database) != self._file
+        return self._is_displaced
+
+    def move_to(self, path: Path) -> None:
+        """Copy all that this connection sees to a database at `path`; raises as `transact` does.
+
+        The log beside the lost place is removed if it is that of this connection: SQLite would apply it to
+        whatever database is there next.
+        """
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+        cursor = self.connected()
+        with self._turn(), closing(sqlite3.connect(path)) as copy:
+            cursor.connection.backup(copy)
+        if self._log is not None and _file_at(self._log_path) == self._log:
+            self._log_path.unlink(missing_ok=True)
+
     def transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         """Call `work` in a transaction of its own, and give its result.
 
@@ -62,6 +96,7 @@ class WriteConnection:
                 cursor.execute("BEGIN IMMEDIATE")
                 result = work(cursor)
                 cursor.execute("COMMIT")
+                self._log = self._log or _file_at(self._log_path)
             except BaseException:
                 if cursor.connection.in_transaction:
                     cursor.execute("ROLLBACK")
@@ -96,6 +131,10 @@ class WriteConnection:
         if lock is not None:
             lock.close()
 
+    @property
+    def _log_path(self) -> Path:
+        return self._place.database.with_name(f"{self._place.database.name}-wal")
+
     def _turn(self) -> WriteLock:
         """The write lock; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
         self.check_process()
@@ -108,3 +147,12 @@ class WriteConnection:
     def _connect(self) -> sqlite3.Cursor:
         cursor = self.cursor = connect_writing(self._place.database, self._durability).cursor()
         return cursor
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """The device and inode of the file at a path; None if there is none, or it cannot be looked at."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -70,8 +70,8 @@ class FactConfidence(NamedTuple):
 class Row(NamedTuple):
     """A visit of a step: its first and last event, its times in seconds, and its outcome.
 
-    `mark` is `ok`, `ok!` (several attempts, or a value that did not fit its cast), `skip`, `FAIL` or `…`
-    (still running).
+    `mark` is `ok`, `ok!` (several attempts, items that failed, or a value that did not fit its cast), `skip`,
+    `FAIL` or `…` (still running).
     """
 
     visit: int
@@ -84,6 +84,8 @@ class Row(NamedTuple):
     ended: float
     came: str
     is_cause: bool = False
+    has_failures: bool = False
+    """Whether it failed, or an item of it did."""
 
 
 class Story(NamedTuple):
@@ -125,7 +127,7 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
         rows.append(
             Row(
                 visit.id,
-                _mark(lineage, visit, written, is_failed=failure is not None),
+                _mark(lineage, visit, written, has_failures=failure is not None),
                 lineage.label(visit),
                 describe_action(lineage.step(visit).action),
                 visit.seq,
@@ -136,6 +138,7 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
                     lineage, visit, confidences.get(written), "" if failure is None else failure.error
                 ),
                 visit.id == cause,
+                failure is not None,
             )
         )
     return tuple(rows)
@@ -146,14 +149,14 @@ def _first_issued(lineage: Lineage, visit: Visit) -> int:
     return min((lineage.left.get(key, 0) for key in lineage.keys_of(visit)), default=0)
 
 
-def _mark(lineage: Lineage, visit: Visit, written: int, *, is_failed: bool) -> str:
+def _mark(lineage: Lineage, visit: Visit, written: int, *, has_failures: bool) -> str:
     if visit.skipped:
         return "skip"
-    if is_failed:
-        return "FAIL"
     if lineage.is_under_way(visit):
         return "…"
-    is_odd = written != NONE and lineage.writes[written].is_odd
+    if visit.id in lineage.failed:
+        return "FAIL"
+    is_odd = has_failures or (written != NONE and lineage.writes[written].is_odd)
     return "ok!" if is_odd or _attempts_of(lineage, visit) > 1 else "ok"
 
 

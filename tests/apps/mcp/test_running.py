@@ -93,6 +93,14 @@ async def test_failed_plan_is_error_with_run_id(room: Room, mode: str) -> None:
     assert "it is broken" in answer.content[0].text
 
 
+async def test_the_steps_that_failed_while_the_plan_continued_are_named(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await execute(client, 'S1: @BROKEN ()\nS2: @RESPOND ("done")')
+    assert not answer.is_error
+    assert answer.structured_content["failed_steps"] == ["S1"]
+    assert "1 step failed and the plan continued: S1" in answer.content[0].text
+
+
 async def test_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, "S1: @NO_SUCH () > $x\nS2: @RESPOND ($x)")

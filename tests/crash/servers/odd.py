@@ -39,6 +39,10 @@ def give(ask, what):
             write(
                 b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"n":NaN}}}' % ask["id"]
             )
+        case "repeated keys":
+            structured = b'{"n":1,"rows":[{"a":1,"b":2,"a":3}],"n":-Infinity}'
+            line = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":%b}}'
+            write(line % (ask["id"], structured))
         case "no json":
             write(b"Segmentation fault")
         case "no result":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -209,6 +210,90 @@ def test_concurrent_removal_keeps_blobs_put_meanwhile(
     assert first.remove(DIGEST, _DAYS)
     assert seen == [BODY, False]
     assert first.get(DIGEST) == BODY
+
+
+def test_an_object_that_is_put_again_while_it_is_removed_is_there_afterwards(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other process puts it between the check of its age and its removal."""
+    place = f"{bucket}/{tmp_path.name}"
+    first, second = open_blobs(place), open_blobs(place)
+    first.put(DIGEST, BODY)
+    _make_old(place)
+    delete = obstore.delete
+    with ThreadPoolExecutor(1) as others:
+        putting: list[Any] = []
+
+        def after_the_other_put(store: Any, path: str) -> None:
+            if path == DIGEST:
+                put = obstore.put
+                has_put = threading.Event()
+
+                def then_told(store: Any, path: str, data: bytes) -> Any:
+                    told = put(store, path, data)
+                    has_put.set()
+                    return told
+
+                monkeypatch.setattr(obstore, "put", then_told)
+                putting.append(others.submit(second.put, DIGEST, BODY))
+                assert has_put.wait(30)
+                monkeypatch.setattr(obstore, "put", put)
+            delete(store, path)
+
+        monkeypatch.setattr(obstore, "delete", after_the_other_put)
+        assert first.remove(DIGEST, _DAYS)
+        putting[0].result(60)
+    assert first.get(DIGEST) == BODY
+    assert [stored.digest for stored in first.stored()] == [DIGEST]
+
+
+def test_what_a_process_left_that_died_while_it_put_or_removed_a_blob_is_tidied(tmp_path: Path) -> None:
+    folder = tmp_path / "blobs"
+    blobs = FolderBlobs(folder)
+    bodies = {sha256(body).hexdigest(): body for body in (b"no other name", b"put again")}
+    alone, again = bodies
+    for digest, body in bodies.items():
+        blobs.put(digest, body)
+        place = folder / digest[:2] / digest[2:]
+        place.rename(place.with_name(f".old-{place.name}-{'0' * 32}"))
+    blobs.put(again, bodies[again])
+    (folder / alone[:2] / ".new-abc").write_bytes(b"half")
+    sweep(blobs, (), _DAYS, dry_run=False)
+    assert len(list(folder.rglob(".*"))) == 3  # they may be in use
+    with pytest.MonkeyPatch.context() as patch:
+        now = time.time()
+        patch.setattr(time, "time", lambda: now + 2 * 3_600)
+        sweep(blobs, (), _DAYS, dry_run=True)
+        assert len(list(folder.rglob(".*"))) == 3
+        sweep(blobs, (), _DAYS, dry_run=False)
+    assert list(folder.rglob(".*")) == []
+    assert {stored.digest for stored in blobs.stored()} == {alone, again}
+    assert (blobs.get(alone), blobs.get(again)) == (b"no other name", b"put again")
+
+
+def test_marks_of_a_process_that_died_while_it_removed_an_object_hold_up_nobody(
+    bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = f"{bucket}/{tmp_path.name}"
+    blobs = open_blobs(place)
+    blobs.put(DIGEST, BODY)
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(obstore, "delete", dies)
+        with pytest.raises(KeyboardInterrupt):
+            blobs.remove(DIGEST, 0.0)
+    marks = Path(os.environ["S3_FOLDER"]).rglob("removing/**/*")
+    assert any(mark.is_file() for mark in marks)
+    _make_old(place)
+    blobs.put(DIGEST, BODY)
+    sweep(blobs, (), _DAYS, dry_run=False)
+    assert not any(
+        m.is_file() for m in (Path(os.environ["S3_FOLDER"])).rglob(f"{tmp_path.name}/removing/**/*")
+    )
+    assert blobs.get(DIGEST) == BODY
 
 
 def test_concurrent_threads_may_put_and_get(blobs: Blobs) -> None:

@@ -40,13 +40,14 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
     have taken place.
 
     The exit status is 1 if the process has not ended the run within --patience. It still will, or the next
-    `callsheet resume` does.
+    `callsheet resume` does. A run on Temporal needs a worker to be cancelled; the server keeps the request.
     """
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - imports the store
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
     from callsheet.runtime.cancelling import cancel_run  # noqa: PLC0415
 
-    if temporal_runs.runs_on_temporal(journal, run):
+    on_server = temporal_runs.runs_on_temporal(journal, run)
+    if on_server:
         outcome, run_id = temporal_runs.cancel_on_temporal(journal, run, reason, patience)
     else:
         with journals.open_journal(journal) as opened:
@@ -54,11 +55,11 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
             outcome = run_async(cancel_run(opened, run_id, reason, patience))
     hint = journals.journal_hint(journal)
     with ignoring_broken_pipe():
-        return _report(run_id, outcome, hint, as_json=as_json)
+        return _report(run_id, outcome, hint, as_json=as_json, on_server=on_server)
 
 
-def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool) -> Exit:
-    """Print the outcome and return the exit status."""
+def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool, on_server: bool) -> Exit:
+    """Print the outcome and return the exit status; `on_server` says that the run is on Temporal."""
     from callsheet.apps.operations.outcomes import doubt_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering.in_doubt import pending_call_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
@@ -69,6 +70,11 @@ def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool
     if as_json:
         status = "asked" if result is None else str(result.status)
         print_json({"run_id": run_id, "status": status, "in_doubt": [doubt_json(c) for c in left]})
+    elif result is None and on_server:
+        to_stderr(
+            "the request is on the Temporal server, and no worker has carried it out yet: the run is"
+            f" cancelled as soon as one runs (callsheet worker); then: callsheet show {run_id}{hint}"
+        )
     elif result is None:
         to_stderr(
             "the process that executes the run was asked to cancel it and has not done so yet;"

@@ -105,15 +105,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     warnings = to_json(job.masker.diagnostics(diagnostics), job.text.source)
     reopens = job.plan.order is Order.DAG
     outcome = job.masker.outcome(outcome)
-    return report(
-        outcome,
-        place,
-        as_json=as_json,
-        hint=hint,
-        diagnostics=warnings,
-        reopens=reopens,
-        failed=job.progress.failed,
-    )
+    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
 
 
 def _recorded_run_id(job: Job) -> str | None:

@@ -1,10 +1,12 @@
 """`--tools`, `--mcp-config`, `--workspace` of commands that continue a run: where its tools are now.
 
-In: the setup in the start of a run. Out: the same setup with the places that were named instead.
+In: the setup in the start of a run. Out: the same setup with the places that were named instead, and these
+places as the journal of the run records them.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +18,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.setup import Setup
+    from callsheet.ir import JSON
     from callsheet.store.records import Start
 
 _PATH = click.Path(path_type=Path)
@@ -35,6 +38,14 @@ class Moved:
         """Whether a place was named."""
         return bool(self.tools_files or self.mcp_configs or self.workspace is not None)
 
+    def to_note(self) -> dict[str, JSON]:
+        """The named places as absolute paths, as a run's journal records them."""
+        return {
+            **({"tools": [os.path.abspath(path) for path in self.tools_files]} if self.tools_files else {}),
+            **({"mcp_configs": [os.path.abspath(p) for p in self.mcp_configs]} if self.mcp_configs else {}),
+            **({} if self.workspace is None else {"workspace": os.path.abspath(self.workspace)}),
+        }
+
     def setup(self, start: Start) -> Setup:
         """The setup of the start, with these places.
 
@@ -43,18 +54,12 @@ class Moved:
         """
         from callsheet.apps.setup import Setup  # noqa: PLC0415 - brings the tools
 
-        setup = Setup.from_note(start.launch)
         if self.workspace is not None and start.policy is not None:
             raise click.UsageError(
                 "a run under a policy keeps its workspace, as the labels of its files belong to their paths:"
                 " leave --workspace out"
             )
-        return replace(
-            setup,
-            tools_files=self.tools_files or setup.tools_files,
-            mcp_configs=self.mcp_configs or setup.mcp_configs,
-            workspace=setup.workspace if self.workspace is None else self.workspace.absolute(),
-        )
+        return Setup.from_note(start.at_places(self.to_note()).launch)
 
 
 def with_hint(error: CallsheetError) -> CallsheetError:

@@ -11,6 +11,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.limit_options import option_for_limit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
+from callsheet.apps.rendering.failed_steps import failed_steps_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from callsheet.apps.masking import Masker
     from callsheet.runtime.answers import PendingAsk
 
-_NAMED = 5
-"""How many of the steps that failed are named."""
 _ENDED = {
     Status.REFUSED: "the plan was refused",
     Status.FAILED: "the plan failed",
@@ -39,14 +38,12 @@ def report(
     hint: str = "",
     diagnostics: Sequence[Mapping[str, object]] = (),
     reopens: bool = False,
-    failed: Sequence[str] = (),
 ) -> Exit:
     """Print the outcome of a run and return the exit status.
 
     `journal` is None if nothing was recorded. `hint` is the option that a further command needs to find the
     journal (` --journal PATH`). `diagnostics` are the warnings as JSON objects. `reopens` states that the
-    plan is a graph, which can be resumed after a failure;
-    `failed` are the steps that failed and did not end the plan.
+    plan is a graph, which can be resumed after a failure.
     """
     result = outcome.result
     with ignoring_broken_pipe():
@@ -60,8 +57,8 @@ def report(
                 to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
-            if failed and result.status is Status.DONE:
-                to_stderr(_failed_line(failed))
+            if result.failed_steps and result.status is Status.DONE:
+                to_stderr(failed_steps_line(result.failed_steps))
             for line in pending_call_lines(outcome.in_doubt):
                 to_stderr(without_controls(line))
             to_stderr(f"used {outcome.usage.describe()}")
@@ -103,14 +100,6 @@ def _print_result(result: Result) -> None:
     if result.refusal is not None:
         option = option_for_limit(result.refusal)
         to_stderr(f"help: change the limit with an option of `callsheet run` or in config.toml: {option}")
-
-
-def _failed_line(failed: Sequence[str]) -> str:
-    named = ", ".join(failed[:_NAMED]) + (f" and {len(failed) - _NAMED} more" if len(failed) > _NAMED else "")
-    count = "1 step" if len(failed) == 1 else f"{len(failed)} steps"
-    return (
-        f"{count} failed and the plan continued: {without_controls(named)} (ON_FAIL TERMINATE would end it)"
-    )
 
 
 def _objection_lines(objection: PolicyRefusal) -> Iterator[str]:

@@ -223,8 +223,8 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
         raise with_recovery_help(error, job.run_id, hint) from error
     except CallsheetError as error:
         raise job.masker.error(with_hint(error)) from None
-    outcome, failed = job.masker.outcome(outcome), job.progress.failed
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, failed=failed)
+    outcome = job.masker.outcome(outcome)
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
 
 
 async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
@@ -270,7 +270,12 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         job.journal,
         job.run_id,
         ports_for,
-        Amendments(in_doubt=job.verdict, limits=job.limits, policy=None if job.policy is None else policy),
+        Amendments(
+            in_doubt=job.verdict,
+            limits=job.limits,
+            policy=None if job.policy is None else policy,
+            places=job.moved.to_note(),
+        ),
         watch=watch,
         present=Respondents(question_printer(job.masker, hint) if prints_questions else None, job.waits),
     )

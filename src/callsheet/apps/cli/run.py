@@ -214,7 +214,10 @@ def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
         raise click.UsageError("--state needs a journal: remove --no-journal")
     temporal = arguments.engine.settings(arguments.setup.settings)
     if temporal is not None and start.state is not None:
-        raise click.UsageError("--state and --engine temporal exclude each other")
+        raise click.UsageError(
+            "--state continues on this machine only, and a run on Temporal begins at the first step:"
+            " remove --engine or --state"
+        )
     if temporal is not None and recording.no_journal:
         raise click.UsageError("--no-journal and --engine temporal exclude each other")
     return temporal

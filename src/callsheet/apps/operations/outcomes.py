@@ -31,6 +31,7 @@ def outcome_json(
         "terminated": None if result is None else result.terminated,
         "error": None if result is None else result.error,
         "ended_at": None if result is None else result.ended_at,
+        "failed_steps": None if result is None else list(result.failed_steps),
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "objection": None if result is None or result.objection is None else result.objection.to_json(),
         "usage": outcome.usage.to_json(),

@@ -342,6 +342,7 @@ OUTCOME = table(
         "terminated": optional(flag()),
         "error": optional(text()),
         "ended_at": optional(text("the id of a step")),
+        "failed_steps": optional(rows(text(), "the ids of the steps that failed without ending the plan")),
         "refusal": optional(any_object("the exceeded limit")),
         "objection": optional(any_object("the call that the policy refused")),
         "usage": any_object(),

@@ -13,11 +13,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import math
 import os
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json
@@ -123,6 +124,20 @@ def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None
     texts = [block.text for block in result.content if block.type == "text" and block.text.strip()]
     parsed = [(text, parse_json(text)) for text in texts]
     return sum(not any(text == x or read == (True, x) for x in contained) for text, read in parsed)
+
+
+def lost_numbers(result: CallToolResult) -> int:
+    """How many numbers of the structured content JSON cannot express (NaN, infinities); they become null."""
+    count, stack = 0, list[Any]([result.structured_content])
+    while stack:
+        value = stack.pop()
+        if isinstance(value, float):
+            count += not math.isfinite(value)
+        elif isinstance(value, dict):
+            stack.extend(cast("dict[str, Any]", value).values())
+        elif isinstance(value, list):
+            stack.extend(cast("list[Any]", value))
+    return count
 
 
 def _unwrapped(value: Any, schema: Mapping[str, Any] | None) -> JSON:

@@ -19,8 +19,16 @@ from callsheet.machine import Fact, Spent
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.mcp.connection import Connection, OtherHeaders
-from callsheet.ports.mcp.content import BlobSink, check_declared, has_blobs, untold_texts, value_of
+from callsheet.ports.mcp.content import (
+    BlobSink,
+    check_declared,
+    has_blobs,
+    lost_numbers,
+    untold_texts,
+    value_of,
+)
 from callsheet.ports.mcp.declarations import is_plain, qualified_name, spec_of
+from callsheet.ports.mcp.repeated_keys import repeated_keys_of
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.tool_warnings import declaration_warnings, unused_settings
 from callsheet.ports.mcp.tracing import TRACEPARENT
@@ -255,6 +263,12 @@ class ManagedServer:
         untold = 0 if result.is_error else untold_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
+        lost = lost_numbers(result)
+        if lost:
+            context.remark(Fact("changed", f"numbers that JSON cannot express became null: {lost}"))
+        repeated = repeated_keys_of(result)
+        if repeated:
+            context.remark(Fact("changed", f"the last value counts of keys that are repeated: {repeated}"))
         sink = self._sink
         if sink is None or not has_blobs(result):
             return value_of(result, schema, None)

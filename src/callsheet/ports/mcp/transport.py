@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.ports.mcp.bounds import TooLong, bound_answer, unpacked
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.repeated_keys import note_repeated_keys
 from callsheet.ports.mcp.servers import HttpServer
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ async def _pump_in(process: ServerProcess, deliver: Callable[[SessionMessage | E
             if not whole.strip():
                 continue
             try:
-                message = SessionMessage(
-                    jsonrpc_message_adapter.validate_json(_as_utf8(whole), by_name=False)
-                )
+                text = _as_utf8(whole)
+                message = SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
+                note_repeated_keys(text, message.message)
             except ValueError:
                 process.tail.line(whole)  # not a message, but perhaps its last output
                 unread = _unreadable_answer(whole)

@@ -30,6 +30,8 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 """The pattern of the names of blobs."""
 SIGNS = "users"
 """The folder or prefix of signs."""
+_NEW = ".new-"
+"""The prefix of files that are being written."""
 _ASIDE = ".old-"
 """The prefix of files that are being removed."""
 
@@ -61,6 +63,10 @@ class Blobs(Protocol):
         """Remove a blob unless it was put within `age` seconds; gives whether it is gone. Raises OSError."""
         ...
 
+    def tidy(self) -> None:
+        """Remove what processes left that died while they put or removed a blob. Raises OSError."""
+        ...
+
     def sign(self, name: str, content: bytes) -> None:
         """Record a user of the store, unless there is a sign with this name. Raises OSError."""
         ...
@@ -89,7 +95,7 @@ class FolderBlobs:
             os.utime(place)
             return
         place.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=place.parent, prefix=".new-", delete=False) as file:
+        with NamedTemporaryFile(dir=place.parent, prefix=_NEW, delete=False) as file:
             try:
                 file.write(data)
                 file.flush()
@@ -149,6 +155,15 @@ class FolderBlobs:
             return False
         aside.unlink()
         return True
+
+    def tidy(self) -> None:
+        """Remove temporary files, and give blobs back their names that were renamed to be removed."""
+        with suppress(FileNotFoundError):
+            for part in sorted(self._folder.iterdir()):
+                if part.is_dir():
+                    for file in sorted(part.glob(".*")):
+                        with suppress(FileNotFoundError):
+                            _tidy(file)
 
     def sign(self, name: str, content: bytes) -> None:
         """Record a user, in a file."""
@@ -215,6 +230,9 @@ class SharedBlobs:
             self._database.execute(f"DELETE FROM blob WHERE digest = ? AND {_AGE} >= ?", (digest, age))
             return self._database.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone() is None
 
+    def tidy(self) -> None:
+        """Do nothing: a row is put or removed in one statement."""
+
     def sign(self, name: str, content: bytes) -> None:
         """Record a user, in a row whose name is no digest."""
         self.put(f"{SIGNS}/{name}", content)
@@ -244,6 +262,20 @@ def checked(digest: str, data: bytes, where: str) -> bytes:
     if sha256(data).hexdigest() != digest:
         raise BlobMissing(f"blob {digest} in {where} is not what was stored")
     return data
+
+
+def _tidy(file: Path) -> None:
+    """Remove a leftover file, or give it back its name if it is a blob that has no other.
+
+    Files younger than an hour, by the time of their last change or renaming, may still be in use.
+    """
+    if time.time() - file.stat().st_ctime < YOUNG or not file.name.startswith((_NEW, _ASIDE)):
+        return
+    if file.name.startswith(_ASIDE):
+        name = file.name.removeprefix(_ASIDE).rpartition("-")[0]
+        with suppress(FileExistsError):
+            os.link(file, file.with_name(name))  # unlike a renaming it replaces no file that was put since
+    file.unlink()
 
 
 def _missing(digest: str, where: str) -> BlobMissing:

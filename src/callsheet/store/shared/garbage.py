@@ -22,7 +22,12 @@ class Swept(NamedTuple):
 
 
 def sweep(blobs: Blobs, needed: Collection[str], age: float, *, dry_run: bool) -> Swept:
-    """Remove blobs that are not `needed` and were not put within `age` seconds. Raises OSError."""
+    """Remove blobs that are not `needed` and were not put within `age` seconds. Raises OSError.
+
+    What processes left that died while they put or removed a blob goes as well, unless `dry_run`.
+    """
+    if not dry_run:
+        blobs.tidy()
     removed, size, count, young = list[str](), 0, 0, 0
     for blob in blobs.stored():
         if blob.digest in needed:

@@ -6,10 +6,12 @@ In: `s3://BUCKET/PREFIX`; keys, region and endpoint come from the usual environm
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 import obstore
 from obstore.exceptions import BaseError
@@ -22,6 +24,12 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
 
     _List = Callable[[object, str | None], Iterable[list[ObjectMeta]]]
+_MARKS = "removing"
+"""The prefix of the marks of objects that are being removed."""
+_MARK_SECONDS = 300.0
+"""The age from which a mark does not count any more, since its process has died."""
+_PAUSE = 0.2
+"""Seconds between two looks at the marks of an object."""
 
 
 class ObjectBlobs:
@@ -35,13 +43,26 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def put(self, digest: str, data: bytes) -> None:
-        """Store bytes; the object store acknowledges them when they are durable."""
+        """Store bytes; the object store acknowledges them when they are durable.
+
+        An object store deletes unconditionally, so a process that removes the object at this moment is waited
+        for, and the object is put again if it is gone then.
+        """
         try:
             age = self._age(digest)
-            if age is None or age >= YOUNG:
-                obstore.put(self._store, digest, data)
+            if age is not None and age < YOUNG:
+                return
+            obstore.put(self._store, digest, data)
+            while self._is_being_removed(digest) or self._age(digest) is None:
+                time.sleep(_PAUSE)
+                if self._age(digest) is None:
+                    obstore.put(self._store, digest, data)
         except (BaseError, FileNotFoundError) as error:  # a bucket that is not there is a file not found
             raise self._wrong(error) from error
+
+    def _is_being_removed(self, digest: str) -> bool:
+        """Whether a process is removing an object, by the marks that were put a short time ago."""
+        return any(_since(mark) < _MARK_SECONDS for mark in self._listed(f"{_MARKS}/{digest}"))
 
     def _age(self, name: str) -> float | None:
         """The seconds since an object was put; None if there is none."""
@@ -70,25 +91,44 @@ class ObjectBlobs:
             raise self._wrong(error) from error
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove an object.
-
-        S3 deletes unconditionally: an old object that another process puts again between the check of its age
-        and its removal is lost.
-        """
+        """Remove an object, marked as being removed from before the check of its age until it is gone."""
+        mark, started = f"{_MARKS}/{digest}/{uuid4().hex}", time.monotonic()
         try:
-            blob_age = self._age(digest)
-            if blob_age is not None and blob_age < age:
-                return False
-            obstore.delete(self._store, digest)
-        except FileNotFoundError:
-            return True
-        except BaseError as error:
+            obstore.put(self._store, mark, b"")
+            try:
+                blob_age = self._age(digest)
+                if blob_age is not None and blob_age < age:
+                    return False
+                if time.monotonic() - started > _MARK_SECONDS / 2:
+                    return False  # the mark may not count any more when the object is gone
+                self._delete(digest)
+            finally:
+                self._delete(mark)
+        except (BaseError, FileNotFoundError) as error:
             raise self._wrong(error) from error
         return True
 
+    def tidy(self) -> None:
+        """Remove the marks of processes that died while they removed an object."""
+        try:
+            for mark in [found["path"] for found in self._listed(_MARKS) if _since(found) >= YOUNG]:
+                self._delete(mark)
+        except (BaseError, FileNotFoundError) as error:
+            raise self._wrong(error) from error
+
+    def _delete(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
+
     def sign(self, name: str, content: bytes) -> None:
         """Record a user, in an object whose name is no digest."""
-        self.put(f"{SIGNS}/{name}", content)
+        place = f"{SIGNS}/{name}"
+        try:
+            age = self._age(place)
+            if age is None or age >= YOUNG:
+                obstore.put(self._store, place, content)
+        except (BaseError, FileNotFoundError) as error:
+            raise self._wrong(error) from error
 
     def signs(self) -> dict[str, bytes]:
         """The contents of the objects, without those that another process removes meanwhile."""
@@ -103,7 +143,10 @@ class ObjectBlobs:
 
     def unsign(self, name: str) -> None:
         """Remove the object."""
-        self.remove(f"{SIGNS}/{name}", 0.0)
+        try:
+            self._delete(f"{SIGNS}/{name}")
+        except BaseError as error:
+            raise self._wrong(error) from error
 
     def _listed(self, prefix: str | None = None) -> Iterator[ObjectMeta]:
         listed = cast("_List", obstore.list)  # pyright: ignore[reportUnknownMemberType] - it may be of Arrow

@@ -113,6 +113,8 @@ class Lineage:
     write_of: dict[int, int] = field(default_factory=dict[int, int])
     """The number of the write of each visit that has one."""
     failures: list[Failure] = field(default_factory=list[Failure])
+    failed: set[int] = field(default_factory=set[int])
+    """The visits that failed; not a loop that has finished in spite of items that failed."""
     commands: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     """The calls, by key."""
     intents: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
@@ -151,6 +153,7 @@ class Lineage:
             visits=list(self.visits),
             write_of=dict(self.write_of),
             failures=list(self.failures),
+            failed=set(self.failed),
             commands=dict(self.commands),
             intents=list(self.intents),
             lone=dict(self.lone),

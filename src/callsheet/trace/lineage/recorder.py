@@ -269,6 +269,8 @@ class Recorder:
         if note.var is not None:
             self._write(note.var, note.value, ValueSource.STEP, self._opened(number), number in self._odd)
         self._odd.discard(number)
+        if self.lineage.failed and not note.is_failure:
+            self.lineage.failed.discard(self._open.get(number, NONE))
 
     def _failed(self, note: Note) -> None:
         program = self.machine.program
@@ -279,6 +281,7 @@ class Recorder:
             return
         code = program.steps[number]
         self.lineage.failures.append(Failure(visit, self.seq, note.detail))
+        self.lineage.failed.add(visit)
         if code.out_slot == NOWHERE or code.source is not None or program.graph is not None:
             return
         if code.group == NOWHERE:

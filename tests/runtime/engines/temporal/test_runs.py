@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from temporalio.client import WorkflowHistory
 from tests.runtime.engines.temporal.conftest import World, read
 
+from callsheet.apps.cli.main import main
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.machine import Decision, Limits, Machine, Started, Status, TookPlace, ToolFacts, compile_plan
@@ -25,6 +27,7 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
 from callsheet.store.events import Event
+from callsheet.store.external_runs import ENGINE
 
 READ = Effect.READ
 FACTS = {
@@ -174,6 +177,22 @@ async def test_the_second_of_two_answers_without_a_worker_is_told_that_it_came_t
     assert tools.calls == []
     (signal,) = (e.body for e in world.journal.events(run_id) if e.type == "signal")
     assert (signal["by"], signal["verdict"]) == ("Ada", "deny")
+
+
+async def test_a_run_without_a_worker_is_cancelled_as_soon_as_one_runs(world: World) -> None:
+    note = {ENGINE: world.reached.settings.to_note()}
+    run_id = await world.start("S1: @ADD (1) > $x", note=note)
+    line = ["cancel", run_id, "--patience", "1", "--reason", "enough", "--journal", str(world.journal.path)]
+    told = await asyncio.to_thread(CliRunner().invoke, main, line)
+    assert told.exit_code == 1
+    assert "no worker has carried it out yet" in told.stderr
+    assert f"(callsheet worker); then: callsheet show {run_id} --journal" in told.stderr
+    tools = Tools()
+    async with world.worker(tools.ports()):
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert (outcome.result.status, outcome.result.error) == (Status.CANCELLED, "enough")
+    assert tools.calls == []
 
 
 async def test_of_people_who_answer_at_the_same_moment_all_but_one_are_told_so(world: World) -> None:

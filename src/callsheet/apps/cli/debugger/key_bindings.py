@@ -30,8 +30,9 @@ class Debugger:
         self._run = run
         self._matches: list[tuple[int, str]] = []
         last = len(run.story.events)
-        row = next((n for n, row in enumerate(run.rows()) if row.mark == "FAIL"), 0)
-        self.view = Selected(row, run.rows()[row].last if run.rows() else last)
+        rows = run.rows()
+        row = next((n for n, row in enumerate(rows) if row.has_failures), 0)
+        self.view = Selected(row, rows[row].last if rows else last)
         self._show_step()
 
     def press(self, key: str, ask: Ask) -> bool:

@@ -50,7 +50,6 @@ class Progress:
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
         """The start of calls that were sent before their turn."""
-        self._failed: dict[str, None] = {}
         self._is_live = False
         self._is_lost = False
 
@@ -60,17 +59,8 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """The steps that have failed and led nowhere else, in order."""
-        return tuple(self._failed)
-
     def note(self, note: Note) -> None:
         """Receive a note, as an observer of the machine."""
-        if note.kind is NoteKind.FAILED:
-            self._failed[note.step] = None
-        elif note.kind not in (NoteKind.CUT, NoteKind.FACT):
-            self._failed.pop(note.step, None)
         if not self._is_live:
             record_note(self._before, note)
             return

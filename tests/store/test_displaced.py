@@ -1,0 +1,156 @@
+"""A journal whose file is removed, renamed or replaced while a run writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.machine.driving import plan_of
+
+from callsheet.store import Durability, EventType, Journal, RunWriter
+from callsheet.store.errors import JournalDisplaced
+
+PLAN = plan_of("S1: @A ()")
+LARGE = "x" * 300_000
+
+
+def started(journal: Journal, run_id: str = "r") -> RunWriter:
+    start = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {}}
+    writer = journal.create_run(run_id, PLAN, "S1: @A ()", start)
+    writer.commit()
+    return writer
+
+
+def note(writer: RunWriter, value: object) -> None:
+    writer.append(EventType.OK, key="S1.0.1", body={"value": value})
+    time.sleep(0.002)  # the place is looked at once in a millisecond
+    writer.commit()
+
+
+def values(path: Path, run_id: str = "r") -> list[object]:
+    with Journal.open(path) as journal:
+        assert journal.verify(run_id) is None
+        return [
+            event.body["value"]
+            for event in journal.events(run_id)
+            if event.type is EventType.OK and event.body
+        ]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def rename(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replace(path: Path) -> None:
+    with Journal.open(path.with_name("other.db")) as other:
+        started(other, "another").close()
+    path.with_name("other.db").replace(path)
+
+
+@pytest.mark.parametrize("durability", [Durability.FULL, Durability.OFF])
+@pytest.mark.parametrize("displace", [remove, rename, replace])
+def test_the_run_is_told_and_all_events_are_saved(
+    tmp_path: Path, displace: Callable[[Path], None], durability: Durability
+) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal.open(path, durability)
+    writer = started(journal)
+    for n in range(200):
+        writer.append(EventType.OK, key="S1.0.1", body={"value": n})
+        writer.commit()
+    note(writer, LARGE)
+    displace(path)
+    with pytest.raises(JournalDisplaced) as refused:
+        note(writer, "last")
+    (found,) = refused.value.diagnostics
+    assert found.code == "JRN019"
+    what = "was replaced by another file" if displace is replace else "was removed or renamed"
+    assert what in found.message
+    writer.close()
+    journal.close()
+    (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
+    assert str(saved) in found.message
+    assert saved.stat().st_mode & 0o777 == 0o600
+    assert values(saved) == [*range(200), LARGE, "last"]
+    if displace is replace:
+        assert values(path, "another") == []
+    else:
+        assert found.help is not None
+        assert f"mv {saved} {path}" in found.help
+        saved.rename(path)
+        assert values(path) == [*range(200), LARGE, "last"]
+
+
+def test_each_run_of_the_process_is_told_and_saved(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, started(journal, "a") as a, started(journal, "b") as b:
+        path.unlink()
+        for writer in (a, b):
+            with pytest.raises(JournalDisplaced):
+                note(writer, writer.run_id)
+    (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
+    assert (values(saved, "a"), values(saved, "b")) == (["a"], ["b"])
+
+
+def test_a_run_that_flushes_is_told_too(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        path.unlink()
+        time.sleep(0.002)
+        writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
+        with pytest.raises(JournalDisplaced):
+            asyncio.run(writer.flush())
+    (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
+    assert values(saved) == [1]
+
+
+def test_the_folder_may_be_gone_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        shutil.rmtree(path.parent)
+        with pytest.raises(JournalDisplaced):
+            note(writer, 1)
+    (saved,) = path.parent.glob("journal.db.saved-*[0-9]")
+    assert values(saved) == [1]
+
+
+def test_the_log_of_another_journal_at_the_place_stays(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    journal = Journal.open(path)
+    writer = started(journal)
+    for file in tmp_path.glob("journal.db*"):
+        if file.is_file():
+            file.unlink()
+    with Journal.open(path) as other, started(other, "another") as others:
+        log = path.with_name("journal.db-wal")
+        assert log.exists()
+        with pytest.raises(JournalDisplaced):
+            note(writer, 1)
+        writer.close()
+        journal.close()
+        assert log.exists()
+        note(others, 2)
+    assert values(path, "another") == [2]
+
+
+def test_a_copy_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        path.unlink()
+        full = OSError(28, os.strerror(28))
+
+        def refuse(*_: object) -> None:
+            raise full
+
+        monkeypatch.setattr("callsheet.store.write_connection.WriteConnection.move_to", refuse)
+        with pytest.raises(JournalDisplaced, match="could not be saved: No space left on device"):
+            note(writer, 1)
