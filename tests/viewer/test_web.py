@@ -40,7 +40,7 @@ async def test_finished_run_takes_two_clicks(web: Web):
 
 
 async def test_styles_of_pages_leave_waterfall_of_run_unchanged(web: Web):
-    web.api.start('S1: @ADD (a=1) > $x\nS2: @RESPOND ($x)', run_id="r")
+    web.api.start("S1: @ADD (a=1) > $x\nS2: @RESPOND ($x)", run_id="r")
     web.api.ended("r")
     await web.sign_in("run=r")
     await web.page.click("#main-tab-waterfall")

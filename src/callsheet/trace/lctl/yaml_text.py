@@ -189,7 +189,7 @@ class _Reader(YamlWalk):
             raise Refused("P01", f"nothing is named &{name[:40]}", span)
         part = self._anchors[name]
         if part is None:
-            raise Refused("P06", f"*{name[:40]} stands inside of what it names", span)
+            raise Refused("P06", f"*{name[:40]} is inside the value that it names", span)
         if depth + part.height > MOST_DEPTH:
             raise _deep(span)
         self._within(span, part.size)
