@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -308,7 +309,8 @@ def _issued(history: ParentHistory, at: int, visited: Visited) -> frozenset[str]
 
     They left early too, but are no longer among the early calls once the visit has begun.
     """
-    keys = (row.key for row in history.events() if row.seq <= at and row.type is EventType.INTENT)
+    before = takewhile(lambda row: row.seq <= at, history.events())
+    keys = (row.key for row in before if row.type is EventType.INTENT)
     return frozenset(key for key in keys if key is not None and visit_at(key) == visited)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,6 +46,30 @@ def rules_of(error: pytest.ExceptionInfo[LctlError]) -> list[str]:
 def test_invalid_fact_raises_in_caller() -> None:
     with pytest.raises(TypeError, match=r"each of Work\(facts=…\) must be a Fact\(…\), not str"):
         work("reader", "checker", facts={"F1": "x"})
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        (Fact("F1", "x"), r"Work\(facts=…\) must be a list of Fact\(…\), not Fact"),
+        ([Fact(1, "x")], "the id of a Fact must be a text such as F1, not int"),  # type: ignore[arg-type]
+        ([Fact("F1", "x", "high")], "the confidence of Fact F1 must be a number, not str"),  # type: ignore[arg-type]
+        ([Fact("F1", "x", derived_from="F2")], "derived_from of Fact F1 must be a list of ids, not str"),  # type: ignore[arg-type]
+    ],
+)
+def test_field_of_wrong_type_is_named(facts: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        work("reader", "checker", facts=facts)
+
+
+@pytest.mark.parametrize("block", [None, 5, Path("block.yaml")])
+def test_block_of_wrong_type_is_named(block: Any) -> None:
+    with pytest.raises(TypeError, match="document 1 must be a text, its bytes or a document, not"):
+        receive(block)
+    with pytest.raises(TypeError, match="blocks must be a list of documents, not str"):
+        check("lctl: '3.0'")
+    with pytest.raises(TypeError, match="each branch must be a received or emitted hand-off, not"):
+        merge([block, first()], work("ops", "dba"))
 
 
 def test_receiving_follows_six_steps() -> None:

@@ -54,7 +54,7 @@ _COMMANDS = {
 def runs(ctx: click.Context, limit: int, status: str | None, journal: Path | None, as_json: bool) -> None:
     """List runs, newest first. A run whose process has ended is shown as interrupted.
 
-    The subcommands verify, compare, delete, export and import runs.
+    Subcommands verify, compare, prune, export, import and salvage runs.
     """
     if ctx.invoked_subcommand is None:
         from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - not for --help

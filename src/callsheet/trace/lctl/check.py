@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from callsheet.diagnostics.wrong_type import wanted, wrong
 from callsheet.trace.lctl.confidence import (
     Effective,
     VerifiedRaise,
@@ -123,7 +124,8 @@ def check(
     `blocks` are texts (or answers of models with the block in a code fence), documents, or results of
     `read`. `parents` maps the index of a document (from 0) to those of its parents: two or more make it
     a merge; by default, the parent is the document before. `verified_raise` determines whether a
-    confidence that was raised and is listed in facts_modified stays capped.
+    confidence that was raised and is listed in facts_modified stays capped. Raises TypeError for blocks of
+    other types.
 
     >>> text = "lctl: '3.0'\\nchain: {id: c, step: 1, from: a, to: b}\\ninstruction: go\\n"
     >>> check([text]).is_ok
@@ -131,6 +133,9 @@ def check(
     >>> [finding.rule for finding in check([text.replace("step: 1", "step: 0")]).findings]
     ['C04']
     """
+    wanted("blocks", blocks, Iterable, "a list of documents")
+    if isinstance(blocks, str | bytes):
+        raise wrong("blocks", blocks, "a list of documents")
     readings = tuple(_reading(block, place) for place, block in enumerate(blocks))
     documents = [reading.document for reading in readings]
     above = parents_of(documents, parents)
@@ -153,9 +158,11 @@ def check(
     return Report(readings, tuple(findings), above, hops, tuple(lost))
 
 
-def _reading(block: str | bytes | Document | Reading, place: int) -> Reading:
+def _reading(block: object, place: int) -> Reading:
     if isinstance(block, Reading):
         return block
+    if not isinstance(block, str | bytes | Handoff | DebugDocument | Ack):
+        raise wrong(f"document {place + 1}", block, "a text, its bytes or a document")
     text = block if isinstance(block, str | bytes) else write(block)
     return read(text, f"<document {place + 1}>")
 

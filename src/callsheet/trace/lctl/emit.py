@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.wrong_type import wanted
+from callsheet.diagnostics.wrong_type import wanted, wanted_number, wrong
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
@@ -47,10 +47,16 @@ class Work:
     error: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise TypeError for items that are no facts."""
+        """Raise TypeError for items that are no facts, and for fields of a wrong type in them."""
         for name, facts in (("facts", self.facts), ("modified", self.modified)):
+            wanted(f"Work({name}=…)", facts, Iterable, "a list of Fact(…)")
             for fact in facts:
                 wanted(f"each of Work({name}=…)", fact, Fact, "a Fact(…)")
+                wanted("the id of a Fact", fact.id, str, "a text such as F1")
+                if fact.confidence is not None:
+                    wanted_number(f"the confidence of Fact {fact.id[:40]}", fact.confidence)
+                if isinstance(fact.derived_from, str):
+                    raise wrong(f"derived_from of Fact {fact.id[:40]}", fact.derived_from, "a list of ids")
 
     def entry(self, step: int) -> Entry:
         """The entry of the trace for this work."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.confidence import Effective, VerifiedRaise
 from callsheet.trace.lctl.emit import Work, hand_on
@@ -154,5 +155,11 @@ def merge(branches: Sequence[Received | Handoff], work: Work) -> Handoff:
     """
     if not branches:
         raise ValueError("a merge needs branches")
-    hops = [branch.hop if isinstance(branch, Received) else check([branch]).hops[0] for branch in branches]
+    hops = [_hop_of(branch) for branch in branches]
     return merge_hops(hops, work)
+
+
+def _hop_of(branch: object) -> Hop:
+    if isinstance(branch, Received):
+        return branch.hop
+    return check([wanted("each branch", branch, Handoff, "a received or emitted hand-off")]).hops[0]

@@ -191,7 +191,7 @@ class _Reader(YamlWalk):
             raise Refused("P01", f"nothing is named &{shown_name(name)}", span)
         part = self._anchors[name]
         if part is None:
-            raise Refused("P06", f"*{shown_name(name)} stands inside of what it names", span)
+            raise Refused("P06", f"*{shown_name(name)} is inside the value that it names", span)
         if depth + part.height > MOST_DEPTH:
             raise _deep(span)
         self._within(span, part.size)

@@ -89,7 +89,7 @@ def _at_first_sight(seen: SeenServer, pins: Pins, now: str) -> Judgement:
         FIRST_SIGHT,
         Severity.HINT,
         f"the MCP server {name!r} ({visible(seen.identity.place)}) is seen for the first time:"
-        f" what it declares now is kept ({count})",
+        f" its current declarations are recorded ({count})",
         help=f"`callsheet trust list {name}` shows them"
         + (f"; known under this name so far: {', '.join(others[:_MOST_OTHERS])}{rest}" if others else ""),
     )

@@ -27,7 +27,7 @@ def check_order(document: Body, notes: Notes) -> None:
         notes.add("T06", f"the trace begins at step {numbered[0][1]}", "trace", numbered[0][0], "step")
     for (_, before), (place, step) in pairwise(numbered):
         if step < before:
-            notes.add("T05", f"step {step} stands after step {before}", "trace", place, "step")
+            notes.add("T05", f"step {step} comes after step {before}", "trace", place, "step")
         elif step > before + 1:
             notes.add("T06", f"step {step} follows step {before}", "trace", place, "step")
     together: defaultdict[int, list[int]] = defaultdict(list)
@@ -37,7 +37,7 @@ def check_order(document: Body, notes: Notes) -> None:
         alone = [place for place in places if not document.entries[place].parallel]
         if len(places) > 1 and alone:
             notes.add(
-                "T07", f"step {step} stands {len(places)} times without parallel: true on each",
+                "T07", f"step {step} occurs {len(places)} times without parallel: true on each",
                 "trace", alone[0],
             )  # fmt: skip
 
@@ -145,4 +145,4 @@ def check_twice(ids: tuple[str, ...], notes: Notes, *path: str | int) -> None:
     """H04: an id that occurs twice in a list of facts."""
     for fact, count in Counter(ids).items():
         if count > 1:
-            notes.add("H04", f"{shown_id(fact)} stands {count} times", *path, fact=fact)
+            notes.add("H04", f"{shown_id(fact)} occurs {count} times", *path, fact=fact)
