@@ -107,9 +107,10 @@ class CallShapes:
 
     def of(self, code: StepCode, implicit_flows: ImplicitFlows) -> CallShape:
         """The shape of the calls of a step."""
-        if not code.recurs and (shape := self.by_form.get(code.form)) is not None:
-            return shape
-        return self._by_step.get(code.number) or self._new(code, implicit_flows)
+        shape = self._by_step.get(code.number)
+        if shape is None and not code.recurs:
+            shape = self.by_form.get(code.form)
+        return self._new(code, implicit_flows) if shape is None else shape
 
     def separation(self, code: StepCode, shape: CallShape) -> Separation:
         """Whether the values of a step stand apart."""
@@ -202,7 +203,15 @@ def _shape_in(form: _Form, code: StepCode) -> CallShape:
 
 
 def _of_literal(key: Callable[[str], Hashable]) -> Callable[[Value], Hashable]:
-    return _text if key is itself else lambda value: key(_text(value))
+    if key is itself:
+        return _text
+
+    def of_literal(value: Value) -> Hashable:
+        assert type(value) is Literal
+        text = value.value
+        return key(text if type(text) is str else to_text(text))
+
+    return of_literal
 
 
 def _text(value: Value) -> str:

@@ -55,7 +55,7 @@ class JudgementCache:
         # a judgement of a shape depends only on the rules, so every run of the program can use it
         shapes = None if rules is None else program.cached((CallShapes, rules), lambda: CallShapes(rules))
         self._shapes = shapes
-        self._by_form = {} if shapes is None else shapes.by_form
+        self._by_form: dict[int, CallShape] = {} if shapes is None else shapes.by_form
 
     def admitted(self, code: StepCode, args: Args, inputs: Inputs = ()) -> Admitted | None:
         """The cached judgement for the call a step is about to make; None if it must be judged in full."""

@@ -194,7 +194,7 @@ class Monitor:
     def tested(self, code: StepCode) -> None:
         """The guard of a step is about to be evaluated, in a loop for one item."""
         (tests, emptiness, _), labels = self._reading.guards(code), self.variable_labels.labels
-        label = join([labels[slot] for slot in tests])
+        label = labels[tests[0]] if len(tests) == 1 else join([labels[slot] for slot in tests])
         if emptiness:
             if self.implicit_flows.counts_all(code):
                 label = label.join(join([labels[slot] for slot in emptiness]))

@@ -97,7 +97,7 @@ def guards_of(step: Step, slot_of: SlotOf) -> Guards:
     if step.foreach is None and type(condition) is Compare:  # as nearly all are
         left, right = condition.left, condition.right
         if type(left) is Ref and type(right) is Literal:
-            return Guards((slot_of(left.name),), (), ())
+            return bare(Guards, ((slot_of(left.name),), (), ()))
     tests: list[Condition] = []
     empties: list[Value] = []
     if condition is not None:
