@@ -36,6 +36,20 @@ def test_the_way_of_the_data_is_told_from_where_it_came_in_to_where_it_would_go(
     assert violation.help is not None
 
 
+@pytest.mark.parametrize(
+    ("path", "way_out"),
+    [("out/$d.md", "${d}.md"), ("out/$d", "${d}.md"), ("out/$d.sh", "${d}.md"), ("$d.txt", "${d}.txt")],
+)
+def test_a_path_without_a_known_end_is_refused_with_the_ending_it_may_have_meant(
+    path: str, way_out: str
+) -> None:
+    page = 'S1: @FETCH_PAGE (url="https://news.example/") > $p\nS2: @CALC ("1 + 1") > $d\n'
+    (violation,) = proved(f'{page}S3: @WRITE_FILE (path="{path}", content=$p) > $w').violations
+    assert violation.rule == Rule.EXECUTABLE
+    assert "not known before the run" in violation.message
+    assert (violation.help or "").endswith(f": {way_out}")
+
+
 @pytest.mark.parametrize("name", ["RE-PLAN", "replan"])
 def test_a_denied_new_plan_is_refused_although_the_policy_has_a_rule_for_new_plans(name: str) -> None:
     plan = (
