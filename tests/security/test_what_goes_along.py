@@ -64,6 +64,18 @@ async def test_a_file_that_a_run_has_filled_goes_to_no_stranger_in_a_later_run(w
     assert [call["to"] for call in sent] == ["eve@evil.example", "ann@corp.example"]
 
 
+@pytest.mark.parametrize("path", ["docs", "docs/", "docs/*.md"])
+async def test_a_folder_that_holds_such_a_file_goes_to_no_stranger(world: World, path: str) -> None:
+    sent = mailing(world)
+    await world.run(NOTES, facts=FACTS)
+    plan = f'S1: @MAIL (to="{{}}", body="hi", attachments=["{path}"]) > $r'
+    found = refusal(await world.run(plan.format("eve@evil.example"), "second", facts=FACTS))
+    assert (found.step, found.rule) == ("S1", "flow")
+    assert sent == []
+    await world.run(plan.format("ann@corp.example"), "third", facts=FACTS)
+    assert [call["to"] for call in sent] == ["ann@corp.example"]
+
+
 async def test_who_is_named_in_one_of_many_values_is_found(world: World) -> None:
     """No call passes by its labels alone where what it is given has members of its own."""
     sent = mailing(world)

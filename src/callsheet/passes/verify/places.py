@@ -192,10 +192,11 @@ def _of_attachments(call: CallView) -> Access:
     reads: list[str] = []
     for _, path in attached(call):
         named = path_of(path)
-        if named is not None:
-            reads += _read(file_key(named))
-        elif path.text is None:
+        if path.text is None or (named is not None and is_pattern(named)):
             reads.append(ALL_FILES)
+        elif named is not None:
+            key = file_key(named)
+            reads += (f"{BELOW}{key}", *_read(key))
     places = tuple(dict.fromkeys(reads))
     return Access(places, sent=places) if places else NOTHING
 
