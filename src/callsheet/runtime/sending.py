@@ -13,7 +13,7 @@ from callsheet.ir.labels import Label
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument
 from callsheet.policy.judge import Judge
-from callsheet.policy.paths import file_key, workspace_path
+from callsheet.policy.paths import file_key, is_pattern, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
 from callsheet.runtime.label_tracking import real_path
@@ -46,7 +46,8 @@ def withheld(judge: Judge, labels: LabelStore, root: str, tool: str, args: Mappi
 def _labels(
     judge: Judge, labels: LabelStore, workspace: RunWorkspace, path: Argument
 ) -> Iterator[Label | None]:
-    """The stored label of a file, and the policy's label for an absolute path or the target of a link.
+    """The stored label of a file or of a folder's files, and the policy's label for an absolute path or the
+    target of a link. A pattern may denote any file.
 
     Where the workspace is and where links lead is only known at run time.
     """
@@ -56,6 +57,7 @@ def _labels(
     for spelled in workspace.inside([path.text]):
         name = workspace_path(spelled)
         yield labels.of_files(workspace.root, (file_key(name),))
+        yield labels.below(workspace.root, "" if is_pattern(name) else file_key(name))
         if name != own:
             yield sources.file(name)
     outside = own and workspace.outside(own)

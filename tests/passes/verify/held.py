@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from tests.conformance.security import policy_of
+from tests.passes.verify.behind import HARMLESS_BEHIND, HOSTILE_BEHIND
 from tests.passes.verify.corpus import HARMLESS, HOSTILE, Example
 from tests.passes.verify.graphs import HARMLESS_GRAPHS, HOSTILE_GRAPHS
 from tests.passes.verify.named import HARMLESS_NAMED, HOSTILE_NAMED
@@ -32,7 +33,15 @@ class Held(NamedTuple):
 @cache
 def held() -> list[Held]:
     """All plans of the corpus."""
-    hostile = [*HOSTILE, *HOSTILE_GRAPHS, *HOSTILE_SENDERS, *HOSTILE_OPENINGS, *HOSTILE_NAMED, *HOSTILE_TWINS]
+    hostile = [
+        *HOSTILE,
+        *HOSTILE_GRAPHS,
+        *HOSTILE_SENDERS,
+        *HOSTILE_OPENINGS,
+        *HOSTILE_NAMED,
+        *HOSTILE_TWINS,
+        *HOSTILE_BEHIND,
+    ]
     harmless = [
         *HARMLESS,
         *HARMLESS_GRAPHS,
@@ -40,6 +49,7 @@ def held() -> list[Held]:
         *HARMLESS_OPENINGS,
         *HARMLESS_NAMED,
         *HARMLESS_TWINS,
+        *HARMLESS_BEHIND,
     ]
     return [_read(e, False) for e in hostile] + [_read(e, True) for e in harmless]
 

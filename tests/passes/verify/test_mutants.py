@@ -98,6 +98,14 @@ def yes(*_: Any, **__: Any) -> bool:
     return True
 
 
+def with_each_file(tool: str, traits: Any, call: CallView) -> places.Access:
+    return places.Access((places.ALL_FILES,)) if tool == "SEARCH_FILES" else ACCESS(tool, traits, call)
+
+
+def without_dead_steps(flow: Flow, *given: Any) -> Flow:
+    return flow if given else EMPTY_ANSWERS(flow)
+
+
 def without_modules(tool: str, call: CallView) -> tuple[str, ...] | None:
     return None if MODULES(tool, call) is None else ()
 
@@ -205,10 +213,6 @@ def known_paths_only(*arguments: Any) -> Any:
 
 def one_reading(text: str) -> list[str]:
     return [text]
-
-
-def no_end(argument: Any) -> bool:
-    return argument.text is not None and runnable.is_executable(argument.text)
 
 
 def covers_subtree(pattern: str, path: str) -> bool:
@@ -340,6 +344,7 @@ RECIPIENTS: Any = receivers._recipients
 OF_RECIPIENTS: Any = audiences.Audiences.of_recipients
 ACCESS: Any = places._access
 MODULES: Any = places.modules_alone
+EMPTY_ANSWERS: Any = subject._with_empty_answers
 OF_AGENT: Any = places._of_agent
 SPLIT: Any = read_uses._split
 SURROUNDINGS: Any = Subject.surroundings
@@ -402,7 +407,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "a file has the label of its path as it is written": [(sources, "readings_of", lambda path: (path,))],
     "secrets are found by their exact names": [("callsheet.policy.sources", "covers", covers_exactly)],
     "nothing is executable": [(executable, "is_executable", no)],
-    "an unknown end is not executable": [(executable, "may_be_executed", no_end)],
+    "an unknown end is not executable": [(executable, "_unknown_end", nothing)],
     "programs run no file": [(analysis, "untrusted_scripts", off)],
     "tests are not found by what runs them": [(scripts, "finders_of", lambda _: frozenset())],
     "what runs tests runs no file": [(shell, "finds", no)],
@@ -605,6 +610,12 @@ MUTANTS: dict[str, list[Patch]] = {
     "programs of agents touch no file": [(places, "_of_agent", agents_without_processes)],
     "programs copy nothing": [(labels, "CODE", frozenset())],
     "programs touch no file": [(places, "_OF_CODE", places.NOTHING)],
+    "each answer may be empty": [(subject, "_with_empty_answers", lambda flow, *_: EMPTY_ANSWERS(flow))],
+    "answers that say something end each plan": [(subject, "_with_empty_answers", without_dead_steps)],
+    "a search sees no folder": [(places, "_around", lambda _: [])],
+    "each search sees each file": [(places, "_access", with_each_file)],
+    "a variable may keep its value where the plan ends": [(subject, "Terminate", type("Nothing", (), {}))],
+    "programs with a network send no file": [(places, "_opened", lambda _: ())],
     "each program may touch each file": [(places, "modules_alone", nothing)],
     "no sandboxed program opens a file": [(places, "modules_alone", lambda *_: ())],
     "modules come from nowhere": [(places, "modules_alone", without_modules)],

@@ -36,6 +36,20 @@ def test_data_path_is_reported_from_source_to_sink() -> None:
     assert violation.help is not None
 
 
+@pytest.mark.parametrize(
+    ("path", "way_out"),
+    [("out/$d.md", "${d}.md"), ("out/$d", "${d}.md"), ("out/$d.sh", "${d}.md"), ("$d.txt", "${d}.txt")],
+)
+def test_a_path_without_a_known_end_is_refused_with_the_ending_it_may_have_meant(
+    path: str, way_out: str
+) -> None:
+    page = 'S1: @FETCH_PAGE (url="https://news.example/") > $p\nS2: @CALC ("1 + 1") > $d\n'
+    (violation,) = proved(f'{page}S3: @WRITE_FILE (path="{path}", content=$p) > $w').violations
+    assert violation.rule == Rule.EXECUTABLE
+    assert "not known before the run" in violation.message
+    assert (violation.help or "").endswith(f": {way_out}")
+
+
 @pytest.mark.parametrize("name", ["RE-PLAN", "replan"])
 def test_denied_replan_is_refused_despite_rule_for_replans(name: str) -> None:
     plan = (

@@ -363,16 +363,16 @@ class _Propagation:
         if decision == self._decided_by.get(number, LITERAL):
             return
         self._decided_by[number] = decision
-        branch = subject.flow.group_end[number]
+        flow, after = subject.control.flow, subject.control.after
+        branch = flow.group_end[number]
         if subject.judge.policy.implicit is Implicit.STRICT and subject.control.in_cycle[number]:
             self._delay(branch, decision)
-        after = subject.control.after
-        if len(subject.flow.successors[branch]) < 2 or after[branch] < 0:
+        if len(flow.successors[branch]) < 2 or after[branch] < 0:
             return
         marked = self._marked.setdefault(decision, {})
-        self._depth = self._depth or depths(after, subject.flow.end)
+        self._depth = self._depth or depths(after, flow.end)
         stop = self._depth[after[branch]]
-        for start in subject.flow.successors[branch]:
+        for start in flow.successors[branch]:
             node = unmarked(marked, start)
             while node >= 0 and self._depth[node] > stop:
                 marked[node] = after[node]

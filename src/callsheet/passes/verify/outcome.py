@@ -123,16 +123,16 @@ class Labels:
         for name in reading.arguments:
             is_plain = name in values and name != loop
             known[name] = of_value[values[name]] if is_plain else self.label_of(step, name)
-        if self.subject.accesses[step].sends:
+        if self.subject.accesses[step].sent:
             known[_SENT] = self._sent(step)
         return known
 
     def _sent(self, step: int) -> Label:
         """The readers of what the step's call sends along from places; its integrity is irrelevant here."""
-        subject, reads = self.subject, self.subject.accesses[step].reads
-        label = self.seen(step, reads)
+        subject, access = self.subject, self.subject.accesses[step]
+        label = self.seen(step, access.reads)
         if subject.left is not NOTHING_LEFT and not reads_its_own(subject, step):
-            label = label.join(subject.left.of_places(reads))
+            label = label.join(subject.left.of_places(access.sent))
         return Label(False, label.readers)
 
     def _made(

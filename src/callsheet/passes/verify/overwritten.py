@@ -7,7 +7,7 @@ label, which is known when it is read at run time.
 from __future__ import annotations
 
 from callsheet.ir import Call, Order
-from callsheet.passes.verify.places import ALL_FILES, FOLDER, SOME_FILE
+from callsheet.passes.verify.places import ALL_FILES, BELOW, FOLDER, SOME_FILE
 from callsheet.passes.verify.position import AT_THE_START
 from callsheet.passes.verify.subject import Subject
 from callsheet.policy.builtins import fold
@@ -18,7 +18,7 @@ def reads_its_own(subject: Subject, number: int) -> bool:
     if subject.plan.order is Order.DAG or subject.position is not AT_THE_START:
         return False
     reads = subject.accesses[number].reads
-    places = [place for place in reads if place != SOME_FILE and not place.startswith(FOLDER)]
+    places = [place for place in reads if place != SOME_FILE and not place.startswith((FOLDER, BELOW))]
     if len(places) != 1 or places[0] == ALL_FILES or not places[0].startswith("file:"):
         return False
     flow, place = subject.flow, places[0]

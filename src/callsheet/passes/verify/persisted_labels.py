@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, CODE, MEMORY
+from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, BELOW, CODE, MEMORY
 from callsheet.policy.calls import CallView
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
 from callsheet.policy.rules.opened_files import modules_alone
@@ -51,6 +51,8 @@ class PersistedLabels:
                 label = label.join(self.facts)
             elif place in (ALL_FILES, ALL_NOTES):
                 label = label.join(join((self.files if kind == "file" else self.notes).values()))
+            elif place.startswith(BELOW):
+                label = label.join(join(self._below(name)))
             elif kind == "file":
                 label = label.join(self._in_file(name))
             label = label.join(self.anywhere) if kind == "file" else label
@@ -59,6 +61,11 @@ class PersistedLabels:
     def _in_file(self, path: str) -> Label:
         """The label stored for a file and for the folders that contain it."""
         return join(self.files.get(name, LITERAL) for name in with_folders(path))
+
+    def _below(self, folder: str) -> Iterator[Label]:
+        """The labels stored for the files in a folder, "" for the workspace."""
+        within = f"{folder}/" if folder else ""
+        return (label for name, label in self.files.items() if name.startswith(within))
 
     def _noted(self, call: CallView) -> Iterator[Label]:
         key = call.argument("key")
@@ -73,8 +80,7 @@ class PersistedLabels:
         yield self.anywhere
         path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
         if path is None or tool == "SEARCH_FILES" or tool in CODE:
-            below = f"{path}/" if path else ""
-            yield from (label for name, label in self.files.items() if name.startswith(below))
+            yield from self._below(path or "")
             yield self._in_file(path or "")
         else:
             yield self._in_file(path)

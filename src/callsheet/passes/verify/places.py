@@ -25,13 +25,15 @@ from callsheet.policy.programs import files_opened, only_looks
 from callsheet.policy.rules.attachments import attached, path_of, sends_files
 from callsheet.policy.rules.base import leaves, of_name
 from callsheet.policy.rules.files import filing_of, keeps_files
-from callsheet.policy.rules.opened_files import modules_alone
+from callsheet.policy.rules.opened_files import modules_alone, opened
 
 MEMORY = "memory:"
 ALL_FILES = "file:*"
 SOME_FILE = "file:?"
 FOLDER = "folder:"
 """Before the path of a folder: that of any of its files, as an archive that is unpacked there may write."""
+BELOW = "files in:"
+"""Before the path of a folder: its files at every depth, as a search goes through them."""
 ALL_NOTES = "note:*"
 SOME_NOTE = "note:?"
 
@@ -45,13 +47,14 @@ _WRITERS = frozenset({"WRITE_FILE", "EDIT_FILE"}) | CODE
 class Access(NamedTuple):
     """The places that a call reads, those it writes, and those it fully overwrites.
 
-    With `sends`, what it reads goes wherever its arguments go.
+    If there are places in `sent`, what it reads goes wherever its arguments go; of what was there before the
+    plan, only those places count.
     """
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     overwrites: tuple[str, ...] = ()
-    sends: bool = False
+    sent: tuple[str, ...] = ()
 
 
 NOTHING = Access()
@@ -82,7 +85,8 @@ def access_of(
         return accesses[0]
     reads = tuple(dict.fromkeys(place for access in accesses for place in access.reads))
     writes = tuple(dict.fromkeys(place for access in accesses for place in access.writes))
-    return Access(reads, writes, sends=any(access.sends for access in accesses))
+    sent = tuple(dict.fromkeys(place for access in accesses for place in access.sent))
+    return Access(reads, writes, sent=sent)
 
 
 def _of_tool(tool: str, traits: Traits) -> Access | None:
@@ -98,7 +102,7 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if tool in ("SET_WM", "GET_WM"):
         return _of_notes(tool, call)
     if tool in CODE:
-        return _of_program(tool, call)
+        return _of_program(tool, traits, call)
     if sends_files(tool, traits):
         return _of_attachments(call)
     if keeps_files(tool, traits):
@@ -111,21 +115,35 @@ def _access(tool: str, traits: Traits, call: CallView) -> Access:
     if traits.path_use is PathUse.WRITE:
         place = SOME_FILE if path is None else f"file:{path}"
         read = () if tool == "WRITE_FILE" else (ALL_FILES,) if path is None else _read(path)
-        return Access(read, (place, ALL_FILES))
-    if tool == "SEARCH_FILES" or path is None:
+        return Access(read, (place, *_around(path or ""), ALL_FILES))
+    if not path or (tool == "SEARCH_FILES" and is_pattern(path)):
         return Access(reads=(ALL_FILES,))
+    if tool == "SEARCH_FILES":
+        within = (f"file:{folder}" for folder in with_folders(path)[1:])
+        return Access((f"{BELOW}{path}", f"{FOLDER}{path}", *within, *_read(path)))
     return Access(reads=_read(path))
 
 
-def _of_program(tool: str, call: CallView) -> Access:
+def _of_program(tool: str, traits: Traits, call: CallView) -> Access:
     if tool == "HOST_EXEC":
         command = of_name(call, "command")
         line = None if command is None else command.text
         return _seen(files_opened(line, "shell")) if line is not None and only_looks(line) else _OF_CODE
-    modules = modules_alone(tool, call)
+    modules, is_networked = modules_alone(tool, call), traits.reach is Reach.WORLD
     if modules is None:
-        return _OF_CODE
-    return Access(tuple(dict.fromkeys(place for path in modules for place in _read(path))))
+        sent = _opened(opened(tool, call)) if is_networked else ()
+        return Access((ALL_FILES, *sent), _OF_CODE.writes, sent=sent) if sent else _OF_CODE
+    imported = tuple(dict.fromkeys(place for path in modules for place in _read(path)))
+    return Access(imported, sent=imported if is_networked else ())
+
+
+def _opened(paths: Sequence[str]) -> tuple[str, ...]:
+    """The places that a program with network access may send: what it names, and a file that is not known."""
+    keys = [[file_key(name) for name in names_within(path)] for path in paths]
+    if any(is_pattern(path) for path in paths) or [] in keys:
+        return (ALL_FILES, SOME_FILE)
+    named = (place for names in keys for key in names for place in (f"{BELOW}{key}", *_read(key)))
+    return tuple(dict.fromkeys((*named, SOME_FILE)))
 
 
 def _of_host(call: CallView, name: str) -> Access:
@@ -154,6 +172,11 @@ def _read(key: str) -> tuple[str, ...]:
     return (f"file:{key}", *(f"{FOLDER}{folder}" for folder in with_folders(key)[1:]), SOME_FILE)
 
 
+def _around(key: str) -> list[str]:
+    """The folders that contain a file, by its key, as places that are searched."""
+    return [f"{BELOW}{folder}" for folder in with_folders(key)[1:]]
+
+
 def _of_notes(tool: str, call: CallView) -> Access:
     key = call.argument("key")
     text = None if key is None or key.text is None else note_key(key.text)
@@ -169,11 +192,13 @@ def _of_attachments(call: CallView) -> Access:
     reads: list[str] = []
     for _, path in attached(call):
         named = path_of(path)
-        if named is not None:
-            reads += _read(file_key(named))
-        elif path.text is None:
+        if path.text is None or (named is not None and is_pattern(named)):
             reads.append(ALL_FILES)
-    return Access(tuple(dict.fromkeys(reads)), sends=True) if reads else NOTHING
+        elif named is not None:
+            key = file_key(named)
+            reads += (f"{BELOW}{key}", *_read(key))
+    places = tuple(dict.fromkeys(reads))
+    return Access(places, sent=places) if places else NOTHING
 
 
 def _of_filing(call: CallView) -> Access:
@@ -185,7 +210,16 @@ def _of_filing(call: CallView) -> Access:
     written = [_place_of(argument) for argument in (*filing.writes, *filing.in_folders())]
     if filing.unpacks:
         written += [SOME_FILE if place in ("file:", SOME_FILE) else _folder(place) for place in written]
+    written += [place for path in written for place in _searched(path)]
     return Access(tuple(dict.fromkeys(reads)), tuple(dict.fromkeys([*written, ALL_FILES] if written else [])))
+
+
+def _searched(place: str) -> list[str]:
+    """The places by which a search finds what is written to a place."""
+    kind, _, key = place.partition(":")
+    if not key:
+        return [SOME_FILE]
+    return _around(f"{key}/x" if f"{kind}:" == FOLDER else key)
 
 
 def _folder(place: str) -> str:
@@ -223,7 +257,7 @@ def _of_agent(tools: frozenset[str]) -> Access:
         writes.append(MEMORY)
     if "SET_WM" in tools:
         writes += (SOME_NOTE, ALL_NOTES)
-    return Access(tuple(reads), tuple(writes), sends=bool(reads))
+    return Access(tuple(reads), tuple(writes), sent=tuple(reads))
 
 
 def _path(call: CallView, name: str) -> str | None:

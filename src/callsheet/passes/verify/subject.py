@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from callsheet.ir import Call, DictExpr, ListExpr, Order, Plan, Respond, Step, Value
+from callsheet.ir import Call, DictExpr, ListExpr, Order, Plan, Respond, Step, Terminate, Value
 from callsheet.ir.control import Control, control_of
 from callsheet.ir.flow import Flow, flow_of, is_guarded
 from callsheet.ir.labels import LITERAL, Label
@@ -41,6 +41,9 @@ class Subject:
     empty.
     """
     control: Control
+    """The control dependences. An answer that cannot be empty ends the plan, unless the steps behind it would
+    then never be reached: those are verified as well.
+    """
     inputs: Mapping[str, Label]
     constants: Mapping[str, Value]
     parameters: Parameters
@@ -79,7 +82,12 @@ def subject_of(
 ) -> Subject:
     """Prepare a plan for the analysis, from its start or from where a run in progress stands."""
     plain = flow_of(plan)
-    flow = entered_at(_with_empty_answers(plain), position)
+    loose = _with_empty_answers(plain)
+    flow = entered_at(loose, position)
+    decided = flow
+    if loose is not plain:
+        ends = entered_at(plain, position).reachable()
+        decided = entered_at(_with_empty_answers(plain, ends), position)
     is_reached = flow.reachable()
     for number in position.done:
         is_reached[number] = 0
@@ -102,7 +110,7 @@ def subject_of(
         judge=judge,
         plain=plain,
         flow=flow,
-        control=control_of(flow),
+        control=control_of(decided),
         inputs=inputs,
         constants=constants,
         parameters=by_name,
@@ -120,13 +128,19 @@ def _unlabelled(_name: str) -> Label:
     return LITERAL
 
 
-def _with_empty_answers(flow: Flow) -> Flow:
-    """The flow in which every answer may be empty, so that execution falls through to the following step."""
+def _with_empty_answers(flow: Flow, is_reached: bytearray | None = None) -> Flow:
+    """The flow in which every answer may be empty, so that execution falls through to the following step.
+
+    With `is_reached` this holds only for answers whose following step is not reached otherwise.
+    """
     steps = flow.plan.steps
     ended = [
         number
         for number, step in enumerate(steps[:-1])
-        if type(step.action) is Respond and step.group is None and number + 1 not in flow.successors[number]
+        if type(step.action) is Respond
+        and step.group is None
+        and number + 1 not in flow.successors[number]
+        and (is_reached is None or not is_reached[number + 1])
     ]
     if not ended:
         return flow
@@ -195,7 +209,8 @@ _RESULT, _STORED = Kind.RESULT, Kind.STORED
 def _writes(step: Step, access: Access, whole: bool) -> list[Write]:
     writes: list[Write] = []
     output, places = step.output, access.writes
-    is_sure = whole and (step.on_fail is None or step.on_fail.then is None)
+    then = None if step.on_fail is None else step.on_fail.then
+    is_sure = whole and (then is None or isinstance(then, Terminate))
     if output is not None and isinstance(step.action, Call):
         sure = is_sure and (step.condition is None or step.foreach is not None)
         writes.append(bare(Write, (output.var, _RESULT, sure)))

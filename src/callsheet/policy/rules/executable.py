@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from callsheet.ir.labels import Label, join
 from callsheet.policy.builtins import PathUse, Traits
-from callsheet.policy.calls import Argument, CallView, Rule
+from callsheet.policy.calls import Argument, CallView, Hole, Rule
 from callsheet.policy.rules.base import Notes, OfLabels, Setting, known, of_name
 from callsheet.policy.runnable import is_executable
 
@@ -19,7 +19,16 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         argument = of_name(call, name)
         if argument is None or not content_label(call, known_traits).untrusted:
             return
-        if may_be_executed(argument):
+        end = _unknown_end(argument)
+        if end is not None:
+            notes.object(
+                Rule.EXECUTABLE,
+                f"@{tool} would put untrusted content into a file that may be executed:"
+                " the end of its path is not known before the run",
+                name,
+                help=f"end the path with what nothing runs: {_with_ending(end)}",
+            )
+        elif may_be_executed(argument):
             notes.object(
                 Rule.EXECUTABLE,
                 f"@{tool} would put untrusted content where it is executed",
@@ -34,6 +43,20 @@ def _is_inert(text: str) -> bool:
     return not is_executable(text)
 
 
+def _unknown_end(argument: Argument) -> Hole | None:
+    """The data that a path ends with, if its text is not known."""
+    end = argument.parts[-1] if argument.parts else ""
+    return end if isinstance(end, Hole) and end.text is None else None
+
+
+def _with_ending(end: Hole) -> str:
+    """A reference to this data before a file extension; `$day.md` may stand for `${day}.md`."""
+    name, _, ending = end.name.partition(".")
+    if not ending.isalpha() or is_executable(f"x.{ending}"):
+        ending = "md"
+    return f"${{{name}}}.{ending}"
+
+
 def content_label(call: CallView, traits: Traits) -> Label:
     """The label of what is written to the file: the join of all arguments but the path."""
     return join(a.label for a in call.arguments if a.name.casefold() != traits.path)
@@ -41,9 +64,6 @@ def content_label(call: CallView, traits: Traits) -> Label:
 
 def may_be_executed(argument: Argument) -> bool:
     """Whether a file of this path may be executed; a path with an unknown end may be any file."""
-    if argument.items or not argument.parts:
-        return True
-    end = argument.parts[-1]
-    if not isinstance(end, str) and end.text is None:
+    if argument.items or not argument.parts or _unknown_end(argument) is not None:
         return True
     return is_executable("".join(known(part, "x") for part in argument.parts))
