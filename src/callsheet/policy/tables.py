@@ -190,10 +190,11 @@ def _word(words: Mapping[str, Any]) -> Reader:
 
 def _tool(name: str) -> str:
     """The name of a tool as policies hold it; raises ValueError for one that no tool can have."""
-    is_of_server = name.startswith("mcp:")
-    own = name.partition("/")[2] if is_of_server else name.removeprefix("@")
-    if not own or not own.isascii() or not own.isprintable() or (" " in own and not is_of_server):
-        raise ValueError(f"a tool's name, of ASCII characters without blanks; {name!a} is not one")
+    own = name.partition("/")[2] if name.startswith("mcp:") else name.removeprefix("@")
+    if not own or not own.isascii() or not own.isprintable() or own != own.strip():
+        raise ValueError(
+            f"a tool's name, of ASCII characters and without blanks around it; {name!a} is not one"
+        )
     return tool_key(name)
 
 
