@@ -309,3 +309,27 @@ def test_toml_beyond_python_limits_is_policy_error(text: str, said: str) -> None
 def test_impossible_file_name_is_no_policy() -> None:
     with pytest.raises(CallsheetError, match="POL006: no file can be called"):
         load_policy("a\0b")
+
+
+@pytest.mark.parametrize(
+    "name", ["@S\u0415ND", "@SEND ", "@ SEND", "@SEND\u200b", "@", "", "\uff20SEND", "mcp:mail/s\u0435nd"]
+)
+@pytest.mark.parametrize(
+    "text",
+    [
+        'schema = 1\n[tools."{}"]\negress = true\n',
+        'schema = 1\n[defaults]\ndeny = ["{}"]\n',
+        'schema = 1\n[defaults]\nallow = ["@LOOK", "{}"]\n',
+        'schema = 1\n[sources]\n"tool:{}" = {{ conf = "secret" }}\n',
+        'schema = 1\n[dynamic]\nagent = {{ tools = ["{}"] }}\n',
+        'schema = 1\n[[rule]]\ntool = "{}"\nwhen = "true"\nthen = "refuse"\n',
+    ],
+)
+def test_a_name_that_no_tool_can_have_is_refused_and_does_not_limit_nothing(text: str, name: str) -> None:
+    """As a letter that imitates another, by which a limit on a tool would not apply to it."""
+    assert [code for code, _, _ in faults(text.format(name))][:1] == ["POL003"]
+
+
+@pytest.mark.parametrize("name", ["@SEND", "send-mail", "@git.log", "mcp:my server/send mail", "mcp:fs/a/b"])
+def test_other_names_are_those_of_their_tools(name: str) -> None:
+    assert read_policy(Source("policy.toml", f'schema = 1\n[defaults]\ndeny = ["{name}"]\n')).denied_tools

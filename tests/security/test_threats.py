@@ -14,6 +14,8 @@ TESTED = (
     "YAML alias bomb",
     "YAML surprises",
     "JSON bombs",
+    "data in prompts that acts as an instruction",
+    "LCTL documents that mislead",
     "parser blow-up",
     "ReDoS in forbidden patterns",
     "path traversal in ids, names and artefacts",

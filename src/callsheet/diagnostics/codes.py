@@ -123,6 +123,7 @@ CODES: dict[str, Code] = _table(
     LTP060="an invalid ON_FAIL",
     LTP061="an invalid retry",
     LTP070="a plan that LTP text cannot express",
+    LTP071="a character that is not shown",
     LTP101="missing plan markers",
     LTP102="a step without an id",
     LTP103="prose around the plan",

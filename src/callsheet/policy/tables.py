@@ -142,7 +142,7 @@ def _addresses(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
 
 
 def _names(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
-    return tuple(tool_key(name) for name in _texts(value, path, faults))
+    return tuple(_tool(name) for name in _texts(value, path, faults))
 
 
 def _name_set(value: object, path: Path, faults: Faults) -> frozenset[str]:
@@ -188,6 +188,16 @@ def _word(words: Mapping[str, Any]) -> Reader:
     return read
 
 
+def _tool(name: str) -> str:
+    """The name of a tool as policies hold it; raises ValueError for one that no tool can have."""
+    own = name.partition("/")[2] if name.startswith("mcp:") else name.removeprefix("@")
+    if not own or not own.isascii() or not own.isprintable() or own != own.strip():
+        raise ValueError(
+            f"a tool's name, of ASCII characters and without blanks around it; {name!a} is not one"
+        )
+    return tool_key(name)
+
+
 def tool_key(name: str) -> str:
     """A tool's name as policies hold it: canonical, or `mcp:SERVER/TOOL` verbatim.
 
@@ -219,10 +229,10 @@ def _tools(value: object, path: Path, faults: Faults) -> dict[str, ToolRule]:
     rules: dict[str, ToolRule] = {}
     for name, table in cast("Mapping[str, object]", value).items():
         key_path = (*path, name)
-        key = tool_key(name)
-        if key in rules:
-            faults.add("POL003", f"two entries are for the same tool {name}", key_path)
         try:
+            key = _tool(name)
+            if key in rules:
+                faults.add("POL003", f"two entries are for the same tool {name}", key_path)
             values = read_table(table, _TOOL, key_path, faults)
         except ValueError as error:
             faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
@@ -243,14 +253,14 @@ def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...
             known = "file:GLOB, url:HOST, host:GLOB, tool:@NAME and memory"
             faults.add("POL003", f"{place!r} is no source", key_path, f"sources are {known}")
             continue
+        is_tool = kind == "tool" and pattern != "*"
         try:
+            name = _tool(pattern) if is_tool else pattern.lower() if kind == "url" else pattern
             values = read_table(table, _SOURCE, key_path, faults)
         except ValueError as error:
             faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
             continue
         label = Label(values.get("integrity", True), values.get("conf", read_readers("priv")))
-        is_tool = kind == "tool" and pattern != "*"
-        name = tool_key(pattern) if is_tool else pattern.lower() if kind == "url" else pattern
         rules.append(SourceRule(kind=kind, pattern=name, label=label))
     return tuple(rules)
 
@@ -301,7 +311,7 @@ def _rules(value: object, path: Path, faults: Faults) -> tuple[CallRule, ...]:
             faults.add("POL003", f"rule {number + 1} lacks {' and '.join(missing)}", key_path)
         if values.keys() != _RULE.keys():
             continue
-        rules.append(CallRule(tool=tool_key(values["tool"]), when=values["when"], then=values["then"]))
+        rules.append(CallRule(tool=values["tool"], when=values["when"], then=values["then"]))
     return tuple(rules)
 
 
@@ -325,7 +335,12 @@ def _arguments(value: object, path: Path, faults: Faults) -> dict[str, dict[str,
         raise ValueError('a table by tool, such as { "@FETCH_PAGE" = { url = ["https://docs.example/*"] } }')
     arguments: dict[str, dict[str, tuple[str, ...]]] = {}
     for written, table in cast("Mapping[str, object]", value).items():
-        tool, key_path = tool_key(written), (*path, written)
+        key_path = (*path, written)
+        try:
+            tool = _tool(written)
+        except ValueError as error:
+            faults.add("POL003", f"{_dotted(key_path)} must be {error}", key_path)
+            continue
         if not isinstance(table, Mapping):
             faults.add("POL003", f"{_dotted(key_path)} must be a table of arguments", key_path)
             continue
@@ -357,7 +372,7 @@ _TOOL: dict[str, Reader] = {
 _SOURCE: dict[str, Reader] = {"conf": _conf, "integrity": _word({"T": False, "U": True})}
 _AUDIENCE: dict[str, Reader] = {"hosts": _hosts, "mail": _addresses}
 _RULE: dict[str, Reader] = {
-    "tool": _text,
+    "tool": lambda value, path, faults: _tool(_text(value, path, faults)),
     "when": _text,
     "then": _word({"approve": "approve", "refuse": "refuse"}),
 }

@@ -28,6 +28,8 @@ class Exchange(NamedTuple):
 def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     """The history as one text: the newest exchanges that fit in `most` characters.
 
+    Further lines of a message or an answer are indented, so that none reads as the beginning of another.
+
     >>> print(transcript([Exchange("a" * 90, "b"), Exchange("who?", "Ada")], most=40))
     User: who?
     You: Ada
@@ -35,12 +37,16 @@ def transcript(exchanges: Sequence[Exchange], most: int = MAX_SAID) -> str:
     newest: list[str] = []
     room = most
     for exchange in reversed(exchanges):
-        text = f"User: {exchange.message}\nYou: {exchange.answer}"
+        text = f"User: {_indented(exchange.message)}\nYou: {_indented(exchange.answer)}"
         if len(text) > room:
             break
         newest.append(text)
         room -= len(text)
     return "\n".join(reversed(newest))
+
+
+def _indented(text: str) -> str:
+    return "\n  ".join(text.splitlines())
 
 
 def answering_plan(tools: Iterable[str], turns: int = MAX_TURNS, *, has_past: bool) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.document import Document
+from callsheet.frontends.ltp.hidden import hidden_characters
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan, Step
@@ -34,6 +35,7 @@ def _parse(text: str, name: str, strict: bool) -> ParseResult:
     document = Document(text)
     document.read()
     diagnostics = document.reader.diagnostics
+    diagnostics.extend(hidden_characters(text))
     steps = _numbered(document.steps, diagnostics)
     if not steps and not any(d.is_error for d in diagnostics):
         diagnostics.append(_no_step(text))
