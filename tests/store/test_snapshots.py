@@ -29,12 +29,12 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
-from callsheet.store.current_state import stand_of
+from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, StoredParts, UnusableSnapshot
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -113,9 +113,9 @@ def test_from_any_snapshot_the_rest_leads_where_all_events_lead(
         machine = again().machine
         assert simulation(machine, world).go_on(list(again().waiting.values())) == ended
     assert journal.verify(run_id) is None
-    stands = stand_of(journal, run_id, plan)
-    assert isinstance(stands, Folded)
-    assert stands.machine.result == ended
+    state = current_state(journal, run_id, plan)
+    assert isinstance(state, Folded)
+    assert state.machine.result == ended
 
 
 ASKING = """
@@ -178,10 +178,10 @@ async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
 
     def stood() -> Folded:
         whole = fold(plan, journal.events("r"), journal.plan_of)
-        stands = stand_of(journal, "r", plan)
-        assert isinstance(stands, Folded)
-        assert facts_of(stands) == facts_of(whole)
-        return stands
+        state = current_state(journal, "r", plan)
+        assert isinstance(state, Folded)
+        assert facts_of(state) == facts_of(whole)
+        return state
 
     launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS, approve=("WRITE",))
     outcome = await start_run(plan, Ports(route), launch, journal, "r")
@@ -190,8 +190,8 @@ async def test_a_run_that_asks_and_doubts_is_taken_up_from_its_last_snapshot(
         rounds += 1
         whole_events = [event.type for event in journal.events("r")]
         assert EventType.SNAPSHOT in whole_events
-        stands = stood()
-        assert len(stands.in_doubt()) == len(outcome.in_doubt)
+        state = stood()
+        assert len(state.in_doubt()) == len(outcome.in_doubt)
         for ask in outcome.waiting:
             answer_run(
                 journal, "r", Answer.approve() if ask.kind == "approval" else Answer.of("fine"), ask.key
@@ -259,10 +259,10 @@ async def test_the_run_goes_on_from_its_last_snapshot(
     monkeypatch.setattr(
         Journal, "events", lambda self, run, after=0: read.append(after) or events(self, run, after)
     )
-    stands = stand_of(journal, "r", plan)
-    assert isinstance(stands, Folded)
-    assert facts_of(stands) == facts_of(whole)
-    (command,) = stands.in_doubt().values()
+    state = current_state(journal, "r", plan)
+    assert isinstance(state, Folded)
+    assert facts_of(state) == facts_of(whole)
+    (command,) = state.in_doubt().values()
     assert isinstance(command, CallTool)
     assert LONG in command.args["x"]
     assert read == [last - 1]
@@ -282,7 +282,7 @@ async def test_a_value_that_changed_is_never_taken(always: None, journal: Journa
         "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'again', 'AGAIN') AS BLOB)"
         " WHERE key = 'S1.0.1' AND type = 'ok'",
     )
-    bad = stand_of(journal, "r", plan)
+    bad = current_state(journal, "r", plan)
     assert isinstance(bad, BadEvent)
     assert bad == journal.verify("r")
 
@@ -296,7 +296,7 @@ async def test_an_edited_snapshot_is_found(always: None, journal: Journal) -> No
            WHERE id & 0xffffffff = ?""",
         last.seq,
     )
-    bad = stand_of(journal, "r", plan)
+    bad = current_state(journal, "r", plan)
     assert isinstance(bad, BadEvent)
     assert bad.seq == last.seq
 
@@ -323,10 +323,10 @@ async def test_a_snapshot_that_does_not_fit_is_passed_over(
     body = snapshots(journal)[-1].body
     with pytest.raises(UnusableSnapshot):
         restored(plan, start, body, StoredParts(lambda seqs: journal.bodies("r", seqs), lambda name: plan))
-    stands = stand_of(journal, "r", plan)
+    state = current_state(journal, "r", plan)
     whole = fold(plan, journal.events("r"), journal.plan_of)
-    assert isinstance(stands, Folded)
-    assert facts_of(stands) == facts_of(whole)
+    assert isinstance(state, Folded)
+    assert facts_of(state) == facts_of(whole)
 
 
 def test_snapshots_stay_a_fraction_of_the_journal() -> None:
@@ -406,6 +406,6 @@ def test_the_state_at_each_event_is_that_of_a_replay_of_the_events_up_to_it(
     info = journal.find_run(run_id)
     for seq in range(1, info.events + 1):
         upto = [event for event in journal.events(run_id) if event.seq <= seq]
-        event, folded = standing_of(journal, info, seq)
+        event, folded = state_at_event(journal, info, seq)
         assert event == upto[-1]
         assert facts_of(folded) == facts_of(fold(plan, upto, journal.plan_of))

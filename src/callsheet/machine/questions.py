@@ -115,7 +115,7 @@ def headline(asked: Asked) -> str:
     return f"may @{asked.tool} be called?"
 
 
-def said_by(what: str, by: str, note: str) -> str:
+def describe_answer(what: str, by: str, note: str) -> str:
     """An answer in words.
 
     >>> said_by("denied", "Ada", "not on Friday"), said_by("denied", "", "")

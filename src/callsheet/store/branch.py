@@ -87,7 +87,7 @@ class Branch:
     folded: Folded
 
 
-def stand_at(
+def state_at(
     plan: Plan, events: Iterable[Event], at: int, plan_of: PlanOf, observer: Observer | None = None
 ) -> tuple[Folded, Event]:
     """A run after its event `at`, folded from its start, and that event; raises JournalError (JRN020)."""
@@ -242,7 +242,7 @@ class _Choice:
         return machine.awaits(key) or (kind is EventType.FIRED and key in waiting)
 
 
-def tells_the_machine(kind: EventType) -> bool:
+def is_fed_to_machine(kind: EventType) -> bool:
     """Whether events of this type are fed to the machine."""
     return kind in _TOLD
 

@@ -88,7 +88,7 @@ class Guidance(Protocol):
         """The decisions made at an event; None if they are not known."""
         ...
 
-    def strayed(self, why: str = "") -> None:
+    def warn_diverged(self, why: str = "") -> None:
         """Warn that the fold does not take the path that the run took."""
         ...
 

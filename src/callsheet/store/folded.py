@@ -82,7 +82,7 @@ class Folded:
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
     """Whether the journal has the end of the run."""
-    is_astray: bool = False
+    has_diverged: bool = False
     """Whether the fold took another path than the run, because sealed values decided steps."""
     clock: Clock = field(default_factory=Clock)
 

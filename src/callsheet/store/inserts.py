@@ -74,7 +74,7 @@ def insert_portion(
     else:
         cursor.executemany(_INSERT_EVENT, [_values(base, row) for row in portion.rows])
     if portion.taken:
-        cursor.executemany(inbox.TAKE, [(pending.run_id, letter.msg_id) for letter in portion.taken])
+        cursor.executemany(inbox.TAKE, [(pending.run_id, message.msg_id) for message in portion.taken])
     if portion.records_head and portion.run is not None:
         _update_run(cursor, number, 1, portion, clock())
     return number

@@ -284,7 +284,7 @@ class Pending:
             self.run,
             status,
             rows[-1][-1] if rows else self.durable_hash,
-            [letter for letter in self.taken if letter.seq <= upto] if self.taken else [],
+            [message for message in self.taken if message.seq <= upto] if self.taken else [],
             status is not None or upto - self.recorded_seq >= _RECORD_EVERY,
         )
 

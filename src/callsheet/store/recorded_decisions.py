@@ -61,7 +61,7 @@ class DecisionGuide:
                     self._lose(error)
             return None if self._is_lost else self._decisions.get(seq, ())
 
-    def strayed(self, why: str = "") -> None:
+    def warn_diverged(self, why: str = "") -> None:
         """Warn, once, that the fold does not take the path that the run took."""
         if not self._has_told:
             self._has_told = True
@@ -93,5 +93,5 @@ class DecisionGuide:
             closed = fold(self._plan(), self._opener.unguided(self._rows(0)), self._plan_of)
         except JournalError:
             return  # who looks at it will hear of it
-        if closed.is_astray:
-            self.strayed(error.diagnostics[0].message)
+        if closed.has_diverged:
+            self.warn_diverged(error.diagnostics[0].message)

@@ -340,7 +340,7 @@ def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[st
     return {talk: moment for talk, moment in began.items() if item_of(talk) in items}
 
 
-def book_of(
+def side_record_from_json(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> SideRecord:
     """The book in a body."""
