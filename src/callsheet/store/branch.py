@@ -23,7 +23,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf, event_record
 from callsheet.store.replay import begin_with, fold_on
 
-_TOLD = frozenset(EventType) - {
+_FED = frozenset(EventType) - {
     EventType.INTENT,
     EventType.TIMER,
     EventType.ASK,
@@ -244,7 +244,7 @@ class _Choice:
 
 def is_fed_to_machine(kind: EventType) -> bool:
     """Whether events of this type are fed to the machine."""
-    return kind in _TOLD
+    return kind in _FED
 
 
 def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:

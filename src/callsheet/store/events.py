@@ -82,7 +82,7 @@ class EventType(StrEnum):
 
 
 class Guidance(Protocol):
-    """Gives the decisions of a run with sealed data, for folding it without the secrets."""
+    """The decisions of a run with sealed data, for folding it without the secrets."""
 
     def decisions(self, seq: int) -> Decisions | None:
         """The decisions made at an event; None if they are not known."""

@@ -72,8 +72,8 @@ class Clock:
 class Folded:
     """A run as folded from its journal.
 
-    `waiting` are the commands without an outcome, by key; `book` records when they were issued, when timers
-    are due, and what people were asked and have decided.
+    `waiting` are the commands without an outcome, by key; `side_record` records when they were issued, when
+    timers are due, and what people were asked and have decided.
     """
 
     start: Start

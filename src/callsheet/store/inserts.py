@@ -54,7 +54,7 @@ def plain_insert(number: int, epoch: int, rows: list[Row]) -> tuple[str, list[ob
 def insert_portion(
     cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: Callable[[], float], files: BlobFiles
 ) -> int:
-    """Insert a portion of a run; gives the run's number. Raises Fenced before anything is changed."""
+    """Insert a portion of a run; returns the run's number. Raises Fenced before anything is changed."""
     number = pending.number
     if number and not _is_ours(cursor, pending, portion, clock):
         row = cursor.execute(_EPOCH, (number,)).fetchone()

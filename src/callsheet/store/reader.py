@@ -86,7 +86,7 @@ class Reader(ReadConnection):
         """
         base = self.runs.base_of(run_id)
         after = min(after, 1 << SEQ_BITS)  # no run has so many
-        before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
+        before = max(0, after - MOST_INTENTS)  # the entry that contains `after`
         while page := self.page(base, before):
             for row in page:
                 covers = row[COVERS]

@@ -1,4 +1,4 @@
-"""Gives the decisions that a run with secrets took, so that it can be folded without the secrets.
+"""Recomputes the decisions of a run with secrets, so that it can be folded without the secrets.
 
 In: the events of a run, and the keys of its secrets if available. Out: the decisions made at each event. The
 secrets are unsealed only in here, to fold the run with them; readers fold over placeholders, and follow the

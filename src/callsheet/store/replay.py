@@ -187,9 +187,9 @@ class Place(NamedTuple):
 
 
 def note_event(side_record: SideRecord, event: Event, place: Place) -> bool:
-    """Record in the book an event that is fed to the machine; `place` refers to it in the journal.
+    """Add to the side record an event that is fed to the machine; `place` refers to it in the journal.
 
-    Gives whether the values of the book should be pruned after the machine has processed it.
+    Returns whether the recorded values should be pruned after the machine has processed it.
     """
     if isinstance(event, Succeeded):
         side_record.close(event.key)
@@ -225,7 +225,7 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
 
 
 def _note(folded: Folded, row: Row) -> None:
-    """Record in the book what an event says that is not fed to the machine."""
+    """Add to the side record an event that is not fed to the machine."""
     key, side_record = row.key or "", folded.side_record
     match row.type:
         case EventType.INTENT:

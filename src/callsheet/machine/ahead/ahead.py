@@ -168,7 +168,7 @@ class Ahead:
     # ------------------------------------------------------------ looking ahead
 
     def start_ready(self, turn: Turn, out: list[Command]) -> list[str]:
-        """Start the steps that may start before their turn; gives their ids."""
+        """Start the steps that may start before their turn; returns their ids."""
         if not self.is_looking:
             return []
         started: list[str] = []
@@ -261,7 +261,7 @@ class Ahead:
         return True
 
     def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
-        """Add to `patches` what variables will hold at its turn; gives a step to wait for, or _SETTLED."""
+        """Add to `patches` what variables will hold at its turn; returns a step to wait for, or _SETTLED."""
         before = self._links.setter_before
         for _, slot, nearest in reads:
             setter = nearest
