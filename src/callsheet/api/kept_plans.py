@@ -30,7 +30,7 @@ def check_same(plan_id: str, original: Plan, stored: Plan | None) -> None:
     """Like `check_unchanged`, given the plan that is kept under the id; None if it could not be parsed."""
     changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(original, stored)))
     if changes:
-        more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_LISTED else ""
+        more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
         raise CallsheetError.single(
             "PLN029",
             f"the plan {plan_id} has changed since its run started: {', '.join(changes[:_MOST_SHOWN])}{more}",
