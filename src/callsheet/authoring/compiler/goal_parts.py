@@ -154,7 +154,7 @@ def parts_of(goal: str) -> list[str]:
 def mentions_all(text: str) -> bool:
     """Whether a text speaks of each of several things.
 
-    >>> speaks_of_all("Delete every file"), speaks_of_all("Delete a.txt")
+    >>> mentions_all("Delete every file"), mentions_all("Delete a.txt")
     (True, False)
     """
     return _ALL.search(text) is not None
