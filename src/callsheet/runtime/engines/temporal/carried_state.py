@@ -35,7 +35,7 @@ class Carried(NamedTuple):
     doubted: tuple[str, ...]
     due: Mapping[str, float]
     posed: Mapping[str, AskTimes]
-    messages: tuple[Message, ...]
+    letters: tuple[Message, ...]
     worked: float
     doubts: Mapping[str, int]
     began: Mapping[str, float] = {}
@@ -59,7 +59,7 @@ class Carried(NamedTuple):
             **self._asdict(),
             "facts": facts_to_json(self.facts),
             "posed": {key: list(posed) for key, posed in self.posed.items()},
-            "letters": [list(message) for message in self.messages],
+            "letters": [list(message) for message in self.letters],
         }
 
     @classmethod

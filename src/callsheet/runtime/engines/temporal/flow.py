@@ -101,7 +101,7 @@ class PlanRun:
             lambda command, began: held_for(self.order, self._machine, command, began),
         )
         self._asks: dict[str, tuple[Ask, AskTimes]] = {}
-        self._messages: list[Message] = [] if self.carried is None else list(self.carried.messages)
+        self._messages: list[Message] = [] if self.carried is None else list(self.carried.letters)
         self._plan_facts: dict[str, ToolFacts] = {}
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
