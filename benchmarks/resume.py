@@ -31,7 +31,7 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
-from callsheet.store.current_state import stand_of
+from callsheet.store.current_state import current_state
 from callsheet.store.records import Start
 
 _T = TypeVar("_T")
@@ -159,8 +159,8 @@ def main() -> None:
             print(f"{info.events} events, {len(taken)} snapshots of {sum(taken)} bytes in total")
             print(f"written: {ratio:.2f} times the bytes of the results")
             stored = timed("the plan, read", lambda: journal.plan_of(info.plan_hash))
-            timed("taken up from the last snapshot", lambda: stand_of(journal, "run", stored))
-            timed("taken up from the start", lambda: stand_of(journal, "run", stored, from_start=True))
+            timed("taken up from the last snapshot", lambda: current_state(journal, "run", stored))
+            timed("taken up from the start", lambda: current_state(journal, "run", stored, from_start=True))
             timed("every event verified", lambda: journal.verify("run"))
 
 

@@ -35,7 +35,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.ports.calls import CallContext
-from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
+from callsheet.runtime.answers import Answer, PendingAsk, message_payload
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.gateway import Ports
@@ -232,7 +232,7 @@ async def test_concurrent_answers_count_once(journal: Journal) -> None:
     text = "S1: @KEYED ($who) > $a\nS2: @KEYED ($who) > $b"
     (ask,) = (await start(journal, text, {}, how(("KEYED",), who="Ada"))).waiting
     for name in ("m1", "m2"):
-        assert journal.mailbox.post("run", ask.key, name, letter_payload(ask.digest, Answer.approve()))
+        assert journal.mailbox.post("run", ask.key, name, message_payload(ask.digest, Answer.approve()))
     outcome = await resume(journal, {"KEYED": "k"})
     assert [waiting.key for waiting in outcome.waiting] == ["S2.0.1"]
     assert count(journal, EventType.SIGNAL) == 1
@@ -241,9 +241,9 @@ async def test_concurrent_answers_count_once(journal: Journal) -> None:
 async def test_message_with_known_id_changes_nothing(journal: Journal) -> None:
     (ask,) = (await start(journal, QUESTION, {})).waiting
     answer_run(journal, "run", Answer.of("yes"), msg_id="mail-7")
-    assert not journal.mailbox.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    assert not journal.mailbox.post("run", ask.key, "mail-7", message_payload(ask.digest, Answer.of("no")))
     await resume(journal, {"WRITE": "w"})
-    assert not journal.mailbox.post("run", ask.key, "mail-7", letter_payload(ask.digest, Answer.of("no")))
+    assert not journal.mailbox.post("run", ask.key, "mail-7", message_payload(ask.digest, Answer.of("no")))
     assert journal.mailbox.unread("run") == []
 
 
@@ -251,9 +251,9 @@ async def test_forged_invalid_message_is_skipped(journal: Journal) -> None:
     (ask,) = (await start(journal, QUESTION, {})).waiting
     for number, payload in enumerate(
         [
-            letter_payload(ask.digest, Answer.of("maybe")),
-            letter_payload("0" * 64, Answer.of("yes")),
-            letter_payload(ask.digest, Answer(Verdict.EXPIRE)),
+            message_payload(ask.digest, Answer.of("maybe")),
+            message_payload("0" * 64, Answer.of("yes")),
+            message_payload(ask.digest, Answer(Verdict.EXPIRE)),
             {"verdict": 7},
         ]
     ):

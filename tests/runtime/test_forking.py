@@ -27,7 +27,7 @@ from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import EventType, Journal
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 
 GOES_ROUND = """
 @PARALLEL {
@@ -94,7 +94,7 @@ def test_edit_with_same_value_changes_nothing(journal: Journal, text: str, world
     run_id, ended = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
     info = journal.find_run(run_id)
     for at in range(1, info.events):
-        before, there = (standing_of(journal, info, max(1, n))[1].machine for n in (at - 1, at))
+        before, there = (state_at_event(journal, info, max(1, n))[1].machine for n in (at - 1, at))
         if fork(journal, run_id, at).folded.machine.result is None and not sets_again(before, there):
             made = fork(journal, run_id, at, Edits(there.variables()))
             assert comparable(continued(made.folded, world)) == comparable(ended)

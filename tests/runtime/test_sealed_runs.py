@@ -23,7 +23,7 @@ from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.sealing.known import Known
 from callsheet.store import Durability, Journal, JournalError
 from callsheet.store import snapshots as taking
-from callsheet.store.current_state import stand_from
+from callsheet.store.current_state import state_from_snapshot
 from callsheet.store.seal_keys import KeyStore
 
 TOKEN = "Zk7-canary/val=ue+4711"
@@ -136,10 +136,10 @@ async def test_sealed_snapshot_is_used_with_key_and_skipped_without(
         seq = journal.last_snapshot("run")
         assert seq is not None
         rows = journal.events("run", seq - 1)
-        folded = stand_from(journal, "run", plan_of(PLAN), rows, opener=journal.opener("run"))
+        folded = state_from_snapshot(journal, "run", plan_of(PLAN), rows, opener=journal.opener("run"))
         assert folded.machine.variables()["token"] == TOKEN
         with pytest.raises(taking.UnusableSnapshot):
-            stand_from(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
+            state_from_snapshot(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
 
 
 async def test_run_is_not_resumed_without_key_and_loses_nothing(path: Path, tmp_path: Path) -> None:

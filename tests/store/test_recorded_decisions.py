@@ -64,7 +64,7 @@ def check_way(journal: Journal, run_id: str) -> None:
     """The inspected run follows its path: the same steps skipped, failed and repeated, to the same end."""
     (there, before), (seen, notes) = (told(journal, run_id, opened=opened) for opened in (True, False))
     assert [(n.kind, n.step, n.var) for n in notes] == [(n.kind, n.step, n.var) for n in before]
-    assert not seen.is_astray
+    assert not seen.has_diverged
     result, other = there.machine.result, seen.machine.result
     assert result is not None
     assert other is not None

@@ -29,12 +29,12 @@ from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
-from callsheet.store.current_state import stand_of
+from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, StoredParts, UnusableSnapshot
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -114,9 +114,9 @@ def test_any_snapshot_plus_later_events_equals_full_replay(
         machine = again().machine
         assert simulation(machine, world).go_on(list(again().waiting.values())) == ended
     assert journal.verify(run_id) is None
-    stands = stand_of(journal, run_id, plan)
-    assert isinstance(stands, Folded)
-    assert stands.machine.result == ended
+    state = current_state(journal, run_id, plan)
+    assert isinstance(state, Folded)
+    assert state.machine.result == ended
 
 
 ASKING = """
@@ -180,10 +180,10 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
 
     def stood() -> Folded:
         whole = fold(plan, journal.events("r"), journal.plan_of)
-        stands = stand_of(journal, "r", plan)
-        assert isinstance(stands, Folded)
-        assert facts_of(stands) == facts_of(whole)
-        return stands
+        state = current_state(journal, "r", plan)
+        assert isinstance(state, Folded)
+        assert facts_of(state) == facts_of(whole)
+        return state
 
     note = {"setup": {"workspace": "old"}}
     launch = Launch(facts=FACTS, inputs={"long": LONG}, limits=LIMITS, approve=("WRITE",), note=note)
@@ -193,8 +193,8 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
         rounds += 1
         whole_events = [event.type for event in journal.events("r")]
         assert EventType.SNAPSHOT in whole_events
-        stands = stood()
-        assert len(stands.in_doubt()) == len(outcome.in_doubt)
+        state = stood()
+        assert len(state.in_doubt()) == len(outcome.in_doubt)
         for ask in outcome.waiting:
             answer_run(
                 journal, "r", Answer.approve() if ask.kind == "approval" else Answer.of("fine"), ask.key
@@ -263,10 +263,10 @@ async def test_run_resumes_from_last_snapshot(
     monkeypatch.setattr(
         Journal, "events", lambda self, run, after=0: read.append(after) or events(self, run, after)
     )
-    stands = stand_of(journal, "r", plan)
-    assert isinstance(stands, Folded)
-    assert facts_of(stands) == facts_of(whole)
-    (command,) = stands.in_doubt().values()
+    state = current_state(journal, "r", plan)
+    assert isinstance(state, Folded)
+    assert facts_of(state) == facts_of(whole)
+    (command,) = state.in_doubt().values()
     assert isinstance(command, CallTool)
     assert LONG in command.args["x"]
     assert read == [last - 1]
@@ -286,7 +286,7 @@ async def test_modified_value_is_never_used(always: None, journal: Journal) -> N
         "UPDATE events SET body = CAST(replace(CAST(body AS TEXT), 'again', 'AGAIN') AS BLOB)"
         " WHERE key = 'S1.0.1' AND type = 'ok'",
     )
-    bad = stand_of(journal, "r", plan)
+    bad = current_state(journal, "r", plan)
     assert isinstance(bad, BadEvent)
     assert bad == journal.verify("r")
 
@@ -300,7 +300,7 @@ async def test_edited_snapshot_is_detected(always: None, journal: Journal) -> No
            WHERE id & 0xffffffff = ?""",
         last.seq,
     )
-    bad = stand_of(journal, "r", plan)
+    bad = current_state(journal, "r", plan)
     assert isinstance(bad, BadEvent)
     assert bad.seq == last.seq
 
@@ -327,10 +327,10 @@ async def test_mismatched_snapshot_is_skipped(
     body = snapshots(journal)[-1].body
     with pytest.raises(UnusableSnapshot):
         restored(plan, start, body, StoredParts(lambda seqs: journal.bodies("r", seqs), lambda name: plan))
-    stands = stand_of(journal, "r", plan)
+    state = current_state(journal, "r", plan)
     whole = fold(plan, journal.events("r"), journal.plan_of)
-    assert isinstance(stands, Folded)
-    assert facts_of(stands) == facts_of(whole)
+    assert isinstance(state, Folded)
+    assert facts_of(state) == facts_of(whole)
 
 
 def test_snapshots_stay_fraction_of_journal() -> None:
@@ -410,6 +410,6 @@ def test_state_at_each_event_equals_replay_up_to_it(
     info = journal.find_run(run_id)
     for seq in range(1, info.events + 1):
         upto = [event for event in journal.events(run_id) if event.seq <= seq]
-        event, folded = standing_of(journal, info, seq)
+        event, folded = state_at_event(journal, info, seq)
         assert event == upto[-1]
         assert facts_of(folded) == facts_of(fold(plan, upto, journal.plan_of))

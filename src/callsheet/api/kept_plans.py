@@ -14,26 +14,26 @@ from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
 from callsheet.store.library import PlanLibrary
 
 _OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
-_MOST_TOLD = 5
+_MOST_SHOWN = 5
 
 
-def check_kept(library: PlanLibrary, plan_id: str, begun_with: Plan) -> None:
+def check_unchanged(library: PlanLibrary, plan_id: str, original: Plan) -> None:
     """Raise CallsheetError (PLN029) if the library now has a different plan under this id.
 
     Differences in titles, goals and ids do not count, nor does a plan that is no longer there.
     """
     if plan_id in library.ids():
-        check_same(plan_id, begun_with, library.load(plan_id).result.plan)
+        check_same(plan_id, original, library.load(plan_id).result.plan)
 
 
-def check_same(plan_id: str, begun_with: Plan, stored: Plan | None) -> None:
-    """Like `check_kept`, given the plan that is kept under the id; None if it could not be parsed."""
-    changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(begun_with, stored)))
+def check_same(plan_id: str, original: Plan, stored: Plan | None) -> None:
+    """Like `check_unchanged`, given the plan that is kept under the id; None if it could not be parsed."""
+    changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(original, stored)))
     if changes:
-        more = f" and {len(changes) - _MOST_TOLD} more" if len(changes) > _MOST_TOLD else ""
+        more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
         raise CallsheetError.single(
             "PLN029",
-            f"the plan {plan_id} has changed since its run started: {', '.join(changes[:_MOST_TOLD])}{more}",
+            f"the plan {plan_id} has changed since its run started: {', '.join(changes[:_MOST_SHOWN])}{more}",
             help="--accept-changed-plan (accept_changed_plan=True) continues with the original plan;"
             f" `callsheet plan run {plan_id}` runs the current one",
         )

@@ -23,7 +23,7 @@ from callsheet.policy.canon import policy_hash
 from callsheet.policy.differences import differences
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import Resolution, fold_run
-from callsheet.runtime.remaining import left_in, prove_rest
+from callsheet.runtime.remaining import left_in, prove_remaining
 from callsheet.runtime.runs import PolicyFor
 from callsheet.store import Journal
 from callsheet.store.folded import Folded
@@ -92,7 +92,10 @@ def other_policy(
         if not is_accepted:
             raise _differs(context.run_id, own, bound, changes)
         proof = Proof(
-            folded.machine.program.plan, bound, prove_rest(folded, bound, _stored_labels(context)), doubts
+            folded.machine.program.plan,
+            bound,
+            prove_remaining(folded, bound, _stored_labels(context)),
+            doubts,
         )
         proof = proof.under(context.undertaking)
         proof.raise_if_refused()

@@ -12,7 +12,6 @@ from typing import Any, NoReturn, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.canon import IR_VERSION, LARGE, Json
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import (
     And,
     Compare,
@@ -30,6 +29,7 @@ from callsheet.ir.expr import (
     Template,
     Value,
 )
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.json_reader import (
     SHOWN,
     Refused,
@@ -126,7 +126,7 @@ def _refuse_other_version(data: object) -> None:
 
 def _read_steps(data: object) -> tuple[Step, ...]:
     steps = read_array(data)
-    with collector_rests(len(steps) >= LARGE):
+    with gc_paused(len(steps) >= LARGE):
         return read_each(_read_step, steps)
 
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from callsheet.ir.canon import LARGE, action_to_json, plan_to_json, step_to_json, value_to_json
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import Literal, Ref, Value
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import Call, Step
 
@@ -44,7 +44,7 @@ def plan_bytes(plan: Plan) -> bytes:
     Raises ValueError for NaN and infinities, which JSON cannot represent.
     """
     if plan.canonical is None:
-        with collector_rests(len(plan.steps) >= LARGE):
+        with gc_paused(len(plan.steps) >= LARGE):
             object.__setattr__(plan, "canonical", _plan_text(plan).encode("utf-8", "surrogatepass"))
     assert plan.canonical is not None
     return plan.canonical

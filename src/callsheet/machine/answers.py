@@ -20,7 +20,7 @@ from callsheet.machine.events import (
 from callsheet.machine.frames import Attempt
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.program import Kind
-from callsheet.machine.questions import Approval, Asked, Question, said_by, unanswered
+from callsheet.machine.questions import Approval, Asked, Question, describe_answer, unanswered
 from callsheet.machine.run import Run
 
 
@@ -73,14 +73,14 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     attempt, asked = question
     verdict = event.verdict
     if run.observer is not None:
-        run.notify(NoteKind.ANSWERED, attempt.code.id, said_by(verdict, event.by, event.note))
+        run.notify(NoteKind.ANSWERED, attempt.code.id, describe_answer(verdict, event.by, event.note))
     if attempt.held is not None:
         _reviewed(run, attempt, event, asked, out)
         return
     if isinstance(asked, Approval) and verdict in (Verdict.DENY, Verdict.EXPIRE):
         give_back(run, attempt)
     if verdict is Verdict.DENY:
-        fail(run, attempt, said_by("denied", event.by, event.note), out, CallOutcome.REFUSED)
+        fail(run, attempt, describe_answer("denied", event.by, event.note), out, CallOutcome.REFUSED)
     elif isinstance(asked, Approval) and verdict is Verdict.EXPIRE:
         fail(run, attempt, unanswered(asked), out, CallOutcome.REFUSED)
     elif isinstance(asked, Approval):
@@ -94,7 +94,7 @@ def _reviewed(run: Run, attempt: Attempt, event: Answered, asked: Asked, out: li
     """A person has reviewed the result of a call, or nobody has in time."""
     refusal = ""
     if event.verdict is Verdict.DENY:
-        refusal = said_by("denied", event.by, event.note)
+        refusal = describe_answer("denied", event.by, event.note)
     elif event.verdict is Verdict.EXPIRE:
         refusal = unanswered(asked)
     reviewed(run, attempt, refusal, out)

@@ -158,7 +158,7 @@ class Budget:
     # ------------------------------------------------------------ before
 
     def reserve(self, tool: str, made_of: object = None) -> Refusal | None:
-        """Count a call that is about to be issued; gives a refusal if a limit forbids it.
+        """Count a call that is about to be issued; returns a refusal if a limit forbids it.
 
         `made_of` is given for a step in a cycle: what it calls with, as data, to detect repetitions.
         """
@@ -225,7 +225,7 @@ class Budget:
         return Refusal("max_replans", most, self.replans, REPLAN) if self.replans >= most else None
 
     def reserve_wait(self, seconds: float) -> Refusal | None:
-        """Count a wait between two attempts; gives a refusal if it exceeds `max_waiting`."""
+        """Count a wait between two attempts; returns a refusal if it exceeds `max_waiting`."""
         waited, most = self.waited + seconds, self.limits.max_waiting
         if most is not None and waited > most:
             return Refusal("max_waiting", most, self.waited)

@@ -174,7 +174,7 @@ def compile_arguments(
 def _plain_arguments(
     constants: dict[str, Any], direct: list[tuple[str, int]]
 ) -> Callable[[Slots], dict[str, Any]]:
-    """As `compile_arguments`, for arguments that are given as they are or stand in variables: most are."""
+    """As `compile_arguments`, for arguments that are literals or variables, as most are."""
     if not direct:
         return lambda slots: constants.copy()
     if len(constants) == 1:

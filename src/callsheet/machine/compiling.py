@@ -28,8 +28,8 @@ from callsheet.ir import (
     call_kind,
 )
 from callsheet.ir.arguments import filled_parameters
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import refs_of
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.call_forms import CallForm, form_of
 from callsheet.machine.closures import (
@@ -59,7 +59,7 @@ def compile_plan(
     decide which of the ready steps of a graph starts first. If two steps share an id, a jump finds the first.
     Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
-    with collector_rests(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= _LARGE):
         return _compile(plan, facts or {}, ranks)
 
 

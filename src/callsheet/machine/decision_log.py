@@ -130,7 +130,7 @@ class DecisionLog:
             rule = judgement.objections[0].rule if judgement.objections else None
             own = Judged(rule, bool(judgement.approvals), judgement.result, judgement.links)
             decided = self.decide(DecisionKind.JUDGED, call.step, own)
-            return judgement if decided == own else _as_said(decided, judgement)
+            return judgement if decided == own else _recorded_judgement(decided, judgement)
 
         return judged
 
@@ -161,7 +161,7 @@ class DecisionLog:
         return made
 
 
-def _as_said(judged: Judged, judgement: Judgement) -> Judgement:
+def _recorded_judgement(judged: Judged, judgement: Judgement) -> Judgement:
     """The recorded judgement, made of values that are not visible here, in words that fit."""
     objections: tuple[Objection, ...] = ()
     if judged.rule is not None:

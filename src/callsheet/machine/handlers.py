@@ -115,7 +115,7 @@ def _policy_changed(run: Run, event: PolicyChanged, out: list[Command]) -> None:
 def _edited(run: Run, event: Edited, out: list[Command]) -> None:
     if run.ahead is not None:
         run.ahead.drop(run.budget)  # calls issued ahead were made from the values before the edit
-    run.edit(event.values, tells=not event.holds)
+    run.edit(event.values, notifies=not event.holds)
     if event.holds:
         run.edits = event.values
 

@@ -53,7 +53,7 @@ class Machine(Run):
     # ------------------------------------------------------------ events in, commands out
 
     def feed(self, event: Event, units: int = ALL) -> list[Command]:
-        """Process an event; gives the commands that follow.
+        """Process an event; returns the commands that follow.
 
         After `units` steps and items the machine pauses, so that a driver can share its thread: `is_paused`
         is then true, and `go_on` continues. An event fed during a pause is processed after all the work left.
@@ -81,7 +81,7 @@ class Machine(Run):
         return out
 
     def go_on(self, units: int = ALL) -> list[Command]:
-        """Continue after a pause for at most `units` steps and items; gives the further commands."""
+        """Continue after a pause for at most `units` steps and items; returns the further commands."""
         out: list[Command] = []
         self.units_left = units
         try:

@@ -11,8 +11,8 @@ from itertools import count
 from typing import overload
 
 from callsheet.ir import Call, Goto, Order, Plan, Step
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.expr import names_in, refs_of
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.compiling import Names, circled, compile_plan, compile_step
 from callsheet.machine.program import NOWHERE, Program, StepCode, ToolFacts
 
@@ -27,7 +27,7 @@ def program_on_demand(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
     """
     if plan.order is not Order.TEXT or len(plan.steps) < _WORTH:
         return compile_plan(plan, facts)
-    with collector_rests(True):
+    with gc_paused(True):
         slots = {name: n for n, name in enumerate(dict.fromkeys(_variables_of(plan)))}
         number_of: dict[str, int] = {}
         for number, step in enumerate(plan.steps):

@@ -41,7 +41,7 @@ def store_plain_result(run: Run, code: StepCode, value: JSON, key: str = "") -> 
         run.slots[slot] = run.last = value
         run.scope.was_set[slot] = 1
     if run.observer is not None:
-        _tell_finished(run, code, value)
+        _notify_finished(run, code, value)
 
 
 def store(run: Run, frame: Frame) -> None:
@@ -64,14 +64,16 @@ def store(run: Run, frame: Frame) -> None:
     if run.observer is not None and not (frame.failed and frame.items is None):
         end = frame.control
         if not isinstance(end, End) or end.status is Status.DONE:
-            _tell_finished(run, code, value, is_failure=bool(frame.failed) and isinstance(end, Jump))
+            _notify_finished(run, code, value, is_failure=bool(frame.failed) and isinstance(end, Jump))
         elif end.refusal is not None:
-            _tell_finished(run, code, value, end.refusal.describe())
+            _notify_finished(run, code, value, end.refusal.describe())
         else:
-            _tell_finished(run, code, value, end.error or end.response, is_failure=True)
+            _notify_finished(run, code, value, end.error or end.response, is_failure=True)
 
 
-def _tell_finished(run: Run, code: StepCode, value: JSON, why: str = "", *, is_failure: bool = False) -> None:
+def _notify_finished(
+    run: Run, code: StepCode, value: JSON, why: str = "", *, is_failure: bool = False
+) -> None:
     slot = code.out_slot
     var = run.program.names[slot] if slot != NOWHERE else None
     is_secret = (

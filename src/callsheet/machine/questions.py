@@ -115,10 +115,10 @@ def headline(asked: Asked) -> str:
     return f"may @{asked.tool} be called?"
 
 
-def said_by(what: str, by: str, note: str) -> str:
+def describe_answer(what: str, by: str, note: str) -> str:
     """An answer in words.
 
-    >>> said_by("denied", "Ada", "not on Friday"), said_by("denied", "", "")
+    >>> describe_answer("denied", "Ada", "not on Friday"), describe_answer("denied", "", "")
     ('denied by Ada: not on Friday', 'denied')
     """
     return what + (f" by {by}" if by else "") + (f": {note}" if note else "")

@@ -269,7 +269,7 @@ class Run:
     def notify(self, kind: NoteKind, step: str, text: str = "") -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:
-            self.observer(Note(kind, step, text, is_secret=self._tells_secrets(step)))
+            self.observer(Note(kind, step, text, is_secret=self._has_secrets(step)))
 
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""
@@ -282,7 +282,7 @@ class Run:
         if attempt.args is not written and attempt.args != written:
             self.notify(NoteKind.FACT, attempt.code.id, _APART)
 
-    def _tells_secrets(self, step: str) -> bool:
+    def _has_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)
 
     def note_beside(self, step: str, event: Succeeded | Failed | PlanCompiled, head: str = "") -> None:
@@ -304,12 +304,12 @@ class Run:
         frame.control = failure(frame.code, refusal.describe(), refusal)
         return False
 
-    def edit(self, values: Mapping[str, JSON], *, tells: bool) -> None:
-        """Set variables to values that a person gave, and tell the observer if `tells`."""
+    def edit(self, values: Mapping[str, JSON], *, notifies: bool) -> None:
+        """Set variables to values that a person gave, and tell the observer if `notifies`."""
         self.scope.take_over(values)
         if self.monitor is not None:
             self.monitor.edited(values)
-        if self.observer is not None and tells:
+        if self.observer is not None and notifies:
             for name, value in values.items():
                 self.observer(Note(NoteKind.EDITED, "", "", name, value))
 
@@ -320,7 +320,7 @@ class Run:
         for name, value in edits.items():
             if self.last is not None and now.get(name) is self.last:
                 self.last = value  # a plan without an answer of its own answers with it
-        self.edit(edits, tells=True)
+        self.edit(edits, notifies=True)
 
     def finish(self, end: End, out: list[Command], objection: PolicyRefusal | None = None) -> None:
         """End the run; `objection` is its policy's, if that is the reason."""

@@ -168,7 +168,7 @@ class Schedule:
         heappush(self.ready, self._place[number])
 
     def failed(self, number: int, error: str) -> list[int]:
-        """A step has failed; gives the steps that cannot start any more, in the order of the plan."""
+        """A step has failed; returns the steps that cannot start any more, in the order of the plan."""
         self._leave(number)
         self.failures[number] = error
         lost = sorted(n for n in self._reached(number) if n not in self.dropped)

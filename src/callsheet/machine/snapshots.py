@@ -31,9 +31,9 @@ FORMAT = 2
 """The version of the data; others cannot be read."""
 
 Keep: TypeAlias = "Callable[[JSON], JSON]"
-"""Gives what represents a value in the data; never null."""
+"""Returns what represents a value in the data; never null."""
 Give: TypeAlias = "Callable[[Any], JSON]"
-"""Gives the value for its representation in the data."""
+"""Returns the value for its representation in the data."""
 
 
 class NotRestorable(ValueError):
@@ -203,7 +203,7 @@ def _planning_to_json(planning: Planning, keep: Keep) -> list[Any]:
 
 
 def _counted(numbers: Iterable[int]) -> list[int]:
-    """Each number and how often it stands there in a row."""
+    """Each number and the length of its run of repetitions."""
     return [n for value, run in groupby(numbers) for n in (value, len(list(run)))]
 
 

@@ -33,15 +33,15 @@ def _is_multiple(number: float, of: float) -> bool:
 
 
 _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
-    ("minimum", "number", lambda said, bound: said >= bound),
-    ("maximum", "number", lambda said, bound: said <= bound),
-    ("exclusiveMinimum", "number", lambda said, bound: said > bound),
-    ("exclusiveMaximum", "number", lambda said, bound: said < bound),
+    ("minimum", "number", lambda value, bound: value >= bound),
+    ("maximum", "number", lambda value, bound: value <= bound),
+    ("exclusiveMinimum", "number", lambda value, bound: value > bound),
+    ("exclusiveMaximum", "number", lambda value, bound: value < bound),
     ("multipleOf", "number", _is_multiple),
-    ("minLength", "string", lambda said, bound: said >= bound),
-    ("maxLength", "string", lambda said, bound: said <= bound),
-    ("minItems", "array", lambda said, bound: said >= bound),
-    ("maxItems", "array", lambda said, bound: said <= bound),
+    ("minLength", "string", lambda value, bound: value >= bound),
+    ("maxLength", "string", lambda value, bound: value <= bound),
+    ("minItems", "array", lambda value, bound: value >= bound),
+    ("maxItems", "array", lambda value, bound: value <= bound),
 )
 """Keyword, type it applies to, and whether it is satisfied; strings and lists are compared by length."""
 

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Order, Plan
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.flow import Flow, flow_of
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
 from callsheet.passes.endings import endings_read_as_fields
@@ -93,7 +93,7 @@ def findings(
     `tools` is the catalogue by canonical name, or None; `inputs` are the names, without `$`, of the
     variables that the run will be given. Linear in the size of the plan, or nearly so.
     """
-    with collector_rests(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= _LARGE):
         subject = Subject(plan, flow_of(plan), frozenset(inputs), tools)
         return _by_step(subject, PASSES)
 

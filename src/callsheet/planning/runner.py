@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from callsheet.api.handle import RunHandle
-from callsheet.api.kept_plans import check_kept
+from callsheet.api.kept_plans import check_unchanged
 from callsheet.api.plan import Plan
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
@@ -120,7 +120,7 @@ class PlanRunner:
                 info = exact[0]
                 run_id, plan = info.run_id, Plan(journal.plan_of(info.plan_hash))
             if not accept_changed_plan and info.status is not RunStatus.DONE:
-                check_kept(self._context.library, info.plan_id or "", plan.ir)
+                check_unchanged(self._context.library, info.plan_id or "", plan.ir)
             data = json.loads(format_dag(plan.ir))
             async with self._budget_turn():
                 runtime = await self._context.runtime(data, checkpoint=True, limits=self._limits())

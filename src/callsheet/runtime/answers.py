@@ -1,6 +1,6 @@
-"""Answers of people: which answers a question accepts, and how letters carry them.
+"""Answers of people: which answers a question accepts, and how messages carry them.
 
-In: a run's open questions, letters from its inbox. Out: the event of an answer, or why it does not fit.
+In: a run's open questions, messages from its inbox. Out: the event of an answer, or why it does not fit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from callsheet.sealing.masked_repr import MaskedRepr
 from callsheet.sealing.masking import hidden
 from callsheet.sealing.opening import is_sealed
 from callsheet.sealing.placeholders import is_nothing
-from callsheet.store.inbox import Letter
+from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 
 
@@ -175,8 +175,8 @@ def read_answer(asked: PendingAsk, text: str) -> JSON:
     return value
 
 
-def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
-    """The payload of a letter with an answer; without a digest it answers any question under its key."""
+def message_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
+    """The payload of a message with an answer; without a digest it answers any question under its key."""
     return {
         "digest": digest,
         "verdict": str(answer.verdict),
@@ -187,7 +187,7 @@ def letter_payload(digest: str | None, answer: Answer) -> dict[str, JSON]:
 
 
 def sealed_in(answer: Answer, options: tuple[JSON, ...] = ()) -> tuple[str, ...]:
-    """The fields of an answer's letter to be sealed: all free text, since it may contain secrets.
+    """The fields of an answer's message to be sealed: all free text, since it may contain secrets.
 
     Who answers does not know all the run's secrets. A yes, a no or one of the question's `options` reveals
     nothing beyond the question.
@@ -196,24 +196,24 @@ def sealed_in(answer: Answer, options: tuple[JSON, ...] = ()) -> tuple[str, ...]
     return (*(("value",) if is_free else ()), *(("note",) if answer.note else ()))
 
 
-def may_answer(letter: Letter, key: str, asked: Asked) -> bool:
-    """Whether a letter may answer a question; of a sealed letter only key and digest can be checked."""
-    if is_sealed(letter.payload):
-        return letter.topic == key and letter.payload.get("digest") == asked.digest
-    return answers(letter, key, asked) is not None
+def may_answer(message: Message, key: str, asked: Asked) -> bool:
+    """Whether a message may answer a question; of a sealed message only key and digest can be checked."""
+    if is_sealed(message.payload):
+        return message.topic == key and message.payload.get("digest") == asked.digest
+    return answers(message, key, asked) is not None
 
 
-def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
-    """The event for a letter that answers this question under this key; None if it does not.
+def answers(message: Message, key: str, asked: Asked) -> Answered | None:
+    """The event for a message that answers this question under this key; None if it does not.
 
-    A letter without a digest was sent before the question: it can answer a question but not approve a call. A
-    sealed letter is not read.
+    A message without a digest was sent before the question: it can answer a question but not approve a call.
+    A sealed message is not read.
     """
-    payload = letter.payload
+    payload = message.payload
     if is_sealed(payload):
         return None
     digest = payload.get("digest")
-    if letter.topic != key or (
+    if message.topic != key or (
         digest != asked.digest and (digest is not None or isinstance(asked, Approval))
     ):
         return None
@@ -228,7 +228,7 @@ def answers(letter: Letter, key: str, asked: Asked) -> Answered | None:
         return None
     if misfit(asked, answer) is not None:
         return None
-    return answered(key, asked, answer, letter.msg_id)
+    return answered(key, asked, answer, message.msg_id)
 
 
 def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answered:
@@ -236,11 +236,11 @@ def answered(key: str, asked: Asked, answer: Answer, msg_id: str = "") -> Answer
     return Answered(key, asked.digest, answer.verdict, answer.value, answer.by, answer.note, msg_id)
 
 
-def find_answer(ask: Ask, posed: AskTimes, letters: Iterable[Letter], now: float) -> Answered | None:
+def find_answer(ask: Ask, posed: AskTimes, messages: Iterable[Message], now: float) -> Answered | None:
     """The answer to a question that arrived in time, its expiry, or None; `now` is a wall time in seconds."""
-    for letter in letters:
-        if posed.due is None or letter.ts < posed.due:
-            event = answers(letter, ask.key, ask.asked)
+    for message in messages:
+        if posed.due is None or message.ts < posed.due:
+            event = answers(message, ask.key, ask.asked)
             if event is not None:
                 return event
     if posed.due is not None and now >= posed.due:

@@ -1,7 +1,7 @@
 """Asks a run's questions and delivers the answers that arrive while its process lives.
 
-In: questions, letters in the run's inbox, perhaps a callback. Out: events of answers and expiries. Letters of
-other processes are found by polling the inbox: that needs no socket, survives every process, and costs one
+In: questions, messages in the run's inbox, perhaps a callback. Out: events of answers and expiries. Messages
+of other processes are found by polling the inbox: that needs no socket, survives every process, and costs one
 read.
 """
 
@@ -20,7 +20,7 @@ from callsheet.machine import Answered, Ask, Verdict
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
-from callsheet.store.inbox import Letter
+from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 
 OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Answer | bool | None]"
@@ -50,13 +50,13 @@ _ABSENT = Respondents()
 
 @dataclass(slots=True)
 class People:
-    """The questions of a run and when they were asked. `letters` reads its inbox; None if it has none.
+    """The questions of a run and when they were asked. `messages` reads its inbox; None if it has none.
 
     `before` has the times of questions from before the run was changed, so that their time limit continues.
     """
 
     run_id: str
-    letters: Callable[[], list[Letter]] | None = None
+    messages: Callable[[], list[Message]] | None = None
     present: Respondents = _ABSENT
     posed: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     before: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
@@ -69,9 +69,9 @@ class People:
             known = self.posed[digest] = self.before.get(digest) or _posed_now(ask.asked.timeout)
         return known
 
-    def find_answer(self, ask: Ask, letters: list[Letter]) -> Answered | None:
+    def find_answer(self, ask: Ask, messages: list[Message]) -> Answered | None:
         """The answer to a question or its expiry by now, by the wall clock; None if there is neither."""
-        return find_answer(ask, self.pose(ask), letters, time.time())
+        return find_answer(ask, self.pose(ask), messages, time.time())
 
 
 def _posed_now(timeout: float | None) -> AskTimes:
@@ -104,13 +104,13 @@ class OpenQuestions:
             seconds_left = min(posed.due - time.time(), posed.due - posed.since)
             deadline = asyncio.get_running_loop().time() + max(0.0, seconds_left)
         self.open[ask.key] = _Open(ask, posed, deadline)
-        if self._look_for(ask.key, self._letters()):
+        if self._look_for(ask.key, self._messages()):
             return
         if people.present.on_ask is not None:
             task = asyncio.create_task(self._call(ask, people.present.on_ask))
             self._calling.add(task)
             task.add_done_callback(self._called)
-        elif people.letters is None:
+        elif people.messages is None:
             self._close(answered(ask.key, ask.asked, Answer.deny(note=_NOBODY)))
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look_again())
@@ -120,7 +120,7 @@ class OpenQuestions:
         return bool(self.open) and (self._deliver() or bool(self._calling) or self._people.present.waits)
 
     @property
-    def is_at_rest(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no question is open and no task is running."""
         return not self.open and not self._calling and self._looking is None
 
@@ -134,19 +134,19 @@ class OpenQuestions:
         if tasks:
             await give_up(tasks, _PATIENCE)
 
-    def _letters(self) -> list[Letter]:
-        return [] if self._people.letters is None else self._people.letters()
+    def _messages(self) -> list[Message]:
+        return [] if self._people.messages is None else self._people.messages()
 
     def _deliver(self) -> bool:
         """Deliver all answers and expiries; return whether there were any."""
-        letters = self._letters()
-        return sum(self._look_for(key, letters) for key in tuple(self.open)) > 0
+        messages = self._messages()
+        return sum(self._look_for(key, messages) for key in tuple(self.open)) > 0
 
-    def _look_for(self, key: str, letters: list[Letter]) -> bool:
+    def _look_for(self, key: str, messages: list[Message]) -> bool:
         ask, posed, deadline = self.open[key]
         now = asyncio.get_running_loop().time()
         is_over = deadline is not None and now >= deadline
-        event = find_answer(ask, posed, letters, float("-inf"))
+        event = find_answer(ask, posed, messages, float("-inf"))
         if event is None and is_over:
             event = Answered(key, ask.asked.digest, Verdict.EXPIRE)
         if event is not None:
@@ -187,7 +187,7 @@ class OpenQuestions:
         if isinstance(reply, bool):
             reply = Answer.approve() if reply else Answer.deny()
         if reply is None:
-            if people.letters is not None:
+            if people.messages is not None:
                 return
             reply = Answer.deny(note=_NOBODY)
         wrong = (

@@ -1,7 +1,7 @@
-"""Cancels a run from outside: directly if no process owns it, else by a letter to its owner.
+"""Cancels a run from outside: directly if no process owns it, else by a message to its owner.
 
 In: a journal and a run's id. Out: how the run ended, or that its owner has been asked. The owner polls for
-the letter; if it dies first, the next resumption finds the letter.
+the message; if it dies first, the next resumption finds the message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cancelled
-from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand
+from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, verified_state
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import CANCEL, JournalRecorder
@@ -27,17 +27,17 @@ _log = logging.getLogger("callsheet")
 
 
 def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
-    """The event of a cancellation requested by letter, None if there is none."""
-    if all(letter.topic != CANCEL for letter in journal.mailbox.unread(run_id)):
+    """The event of a cancellation requested by message, None if there is none."""
+    if all(message.topic != CANCEL for message in journal.mailbox.unread(run_id)):
         return None
-    for letter in Opening(journal, run_id)():
-        if letter.topic == CANCEL:
-            return Cancelled(str(letter.payload.get("reason") or "cancelled"))
+    for message in Opening(journal, run_id)():
+        if message.topic == CANCEL:
+            return Cancelled(str(message.payload.get("reason") or "cancelled"))
     return None
 
 
 class CancelOnRequest:
-    """A context in which a driver is cancelled when a letter requests it."""
+    """A context in which a driver is cancelled when a message requests it."""
 
     def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
         self._journal = journal
@@ -81,7 +81,7 @@ def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
         journal.mailbox.post(run_id, CANCEL, CANCEL, {"reason": reason})
         return None
     with writer:
-        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        folded = verified_state(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
         if folded.machine.result is None:
             cancellation = cancel_asked(journal, run_id) or Cancelled(reason)
             folded.feed(JournalRecorder(writer, journal.durability, folded=folded).event(cancellation))
@@ -94,7 +94,7 @@ async def cancel_run(
 ) -> RunOutcome | None:
     """As `cancel_now`, but wait up to `patience` seconds for a process that owns the run.
 
-    None if it has not ended by then; the letter stays for the next owner. Raises JournalError (JRN032) for a
+    None if it has not ended by then; the message stays for the next owner. Raises JournalError (JRN032) for a
     run that had already ended, besides what `cancel_now` raises.
     """
     info = journal.find_run(run_id)

@@ -12,7 +12,14 @@ from callsheet.machine import Ask, Command, Sleep, Status
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import CancelOnRequest
-from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, stand, unanswered_calls, unfinished
+from callsheet.runtime.doubt import (
+    RunOutcome,
+    close_run,
+    doubtful_calls,
+    unanswered_calls,
+    unfinished,
+    verified_state,
+)
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.runtime.inbox import Opening
@@ -56,7 +63,7 @@ class JournalOptions(NamedTuple):
 
     async def folded_state(self) -> Folded:
         """The state of the run folded from its journal, computed outside the loop."""
-        return await to_its_end(self.offload, lambda: stand(self.journal, self.writer, self.plan))
+        return await to_its_end(self.offload, lambda: verified_state(self.journal, self.writer, self.plan))
 
 
 def people_of(
@@ -136,7 +143,7 @@ def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes)
     return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)
 
 
-def rest_of(folded: Folded, key: str) -> Command:
+def remaining_command(folded: Folded, key: str) -> Command:
     """A command to carry out again; for a wait, its remaining time."""
     command = folded.waiting[key]
     due = folded.due.get(key)

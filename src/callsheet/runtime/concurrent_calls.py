@@ -74,7 +74,7 @@ class ConcurrentCalls:
         return bool(self._waiting)
 
     @property
-    def is_at_rest(self) -> bool:
+    def are_workers_idle(self) -> bool:
         """Whether no worker has anything left to do."""
         return not self._workers and not self._waiting
 
@@ -156,7 +156,7 @@ class ConcurrentCalls:
                 ended = 0
                 self._hire_more()
                 self.wake()
-                event = await _await_rest(call, awaited)
+                event = await _await_remainder(call, awaited)
                 arrived = self.arrived
             arrived.append(event)
             ended += 1
@@ -172,7 +172,7 @@ class ConcurrentCalls:
 
 
 @types.coroutine
-def _await_rest(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
+def _await_remainder(call: Coroutine[Any, Any, Event], awaited: Any) -> Generator[Any, Any, Event]:
     """Await the remainder of a call that waits for something."""
     while True:
         try:

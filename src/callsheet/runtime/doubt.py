@@ -36,8 +36,8 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masked_repr import MaskedRepr
 from callsheet.sealing.masking import hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
-from callsheet.store.current_state import stand_of
-from callsheet.store.external_runs import check_here, goes_on_elsewhere
+from callsheet.store.current_state import current_state
+from callsheet.store.external_runs import check_here, is_run_by_engine
 from callsheet.store.folded import Folded
 from callsheet.store.replay import fold
 
@@ -109,7 +109,7 @@ def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
     return fold(plan, journal.events(run_id), journal.plan_of)
 
 
-def stand(
+def verified_state(
     journal: Journal,
     writer: RunWriter,
     plan: Plan,
@@ -128,16 +128,16 @@ def stand(
     check_here(journal, writer.run_id)
     is_whole = observer is not None and from_start
     opener = journal.opener(writer.run_id, on_declared)
-    stands = stand_of(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
-    if isinstance(stands, Folded):
+    state = current_state(journal, writer.run_id, plan, observer, from_start=is_whole, opener=opener)
+    if isinstance(state, Folded):
         if opener.has_opened:
             writer.go_on(opener.declared + opener.named)
-        return stands
+        return state
     writer.set_status(RunStatus.CORRUPT)
     writer.commit()
     raise JournalError(
         "JRN012",
-        f"the journal of run {writer.run_id} is damaged at event {stands.seq}: {stands.why}",
+        f"the journal of run {writer.run_id} is damaged at event {state.seq}: {state.why}",
         hint="restore the journal from a copy, or export its intact part: `callsheet runs salvage`",
     )
 
@@ -184,7 +184,7 @@ def _undecided(folded: Folded) -> dict[str, CallTool | RunAgent]:
     under way.
     """
     doubtful = folded.in_doubt()
-    if folded.machine.result is None and goes_on_elsewhere(folded.start):
+    if folded.machine.result is None and is_run_by_engine(folded.start):
         return {key: call for key, call in doubtful.items() if key in folded.asked}
     return {**doubtful, **folded.probing()}
 
@@ -248,7 +248,7 @@ def decide_calls(
     NotStorable (JRN007) for a value that is not JSON.
     """
     with _claim_patiently(journal, run_id) as writer:
-        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        folded = verified_state(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
         if folded.machine.result is not None:
             close_run(journal, writer, folded)
             raise _has_ended(run_id, folded.machine.result)

@@ -16,7 +16,7 @@ from callsheet.machine import Edited
 from callsheet.machine.keys import parse_key
 from callsheet.runtime.parent import ParentHistory
 from callsheet.store import EventType, JournalError
-from callsheet.store.branch import stand_at, tells_the_machine
+from callsheet.store.branch import is_fed_to_machine, state_at
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.store.records import Start
@@ -52,7 +52,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
     if not edits.variables and not edits.changes_plan:
         return None
     machine = before.machine
-    if machine.result is not None and (before.ended or not tells_the_machine(last.type)):
+    if machine.result is not None and (before.ended or not is_fed_to_machine(last.type)):
         raise JournalError(
             "JRN082",
             f"the run ended at event {last.seq}: no later step can be edited",
@@ -66,7 +66,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
             raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
     if not edits.variables:
         return None
-    return Edited(dict(edits.variables), edits.by, holds=tells_the_machine(last.type))
+    return Edited(dict(edits.variables), edits.by, holds=is_fed_to_machine(last.type))
 
 
 def secret_in(before: Folded, start: Start, edits: Edits) -> frozenset[str]:
@@ -87,7 +87,7 @@ def sealed_before(history: ParentHistory, at: int, edits: Edits) -> frozenset[st
     names = set[str]()
     for seq in {at, history.parent.events}:
         opened, closed = (
-            stand_at(history.plan, rows, seq, history.plan_of)[0].machine.variables()
+            state_at(history.plan, rows, seq, history.plan_of)[0].machine.variables()
             for rows in (history.events(), history.closed())
         )
         names |= {name for name in edits.variables if opened.get(name) != closed.get(name)}

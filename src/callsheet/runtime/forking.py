@@ -17,7 +17,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Machine, ToolFacts
 from callsheet.policy.model import Policy
-from callsheet.runtime.doubt import RunOutcome, check_version, close_run, stand
+from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
 from callsheet.runtime.edits import (
     Edits,
     changed_steps,
@@ -43,7 +43,7 @@ from callsheet.store.branch import (
     branch,
     calls_after,
     generation_of,
-    stand_at,
+    state_at,
     visit_at,
     with_inputs,
 )
@@ -176,7 +176,7 @@ def fork(
         )
     history = ParentHistory(journal, parent, known)
     check_plain(history, edits)
-    before, last = stand_at(history.plan, history.events(), at, history.plan_of)
+    before, last = state_at(history.plan, history.events(), at, history.plan_of)
     plan = history.plan
     body = history.start(at, {"verb": "fork", "by": edits.by, "edits": edits.to_json()})
     if edits.changes_plan:
@@ -229,7 +229,7 @@ def conclude(journal: Journal, run_id: str) -> RunOutcome:
     A failed graph stays failed, whereas `resume_run` would retry what failed.
     """
     with journal.claim(run_id) as writer:
-        folded = stand(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
+        folded = verified_state(journal, writer, journal.plan(journal.find_run(run_id).plan_hash)[0])
         return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
 
 
@@ -281,7 +281,7 @@ def _visited(place: str) -> Visited:
 
 def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> JournalError:
     """The error for a step that the run has not reached, or not as often."""
-    folded, _ = stand_at(history.plan, history.events(), history.parent.events, history.plan_of)
+    folded, _ = state_at(history.plan, history.events(), history.parent.events, history.plan_of)
     machine = folded.machine
     number = machine.program.number_of.get(visited.step)
     if number is None:

@@ -1,7 +1,7 @@
 """Open questions of all runs, and answers to runs that this process does not own.
 
-In: a journal. Out: the questions; or a letter in the inbox, which the run's owner takes now or on resumption.
-An answer is checked here against its question, so that a misfit is reported at once.
+In: a journal. Out: the questions; or a message in the inbox, which the run's owner takes now or on
+resumption. An answer is checked here against its question, so that a misfit is reported at once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from callsheet.runtime.answers import (
     Answer,
     PendingAsk,
     answers,
-    letter_payload,
     may_answer,
+    message_payload,
     misfit,
     pending,
     sealed_in,
@@ -27,7 +27,7 @@ from callsheet.runtime.answers import (
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
 from callsheet.store.external_runs import check_here
-from callsheet.store.inbox import Letter
+from callsheet.store.inbox import Message
 from callsheet.store.records import recorded_event
 from callsheet.store.snapshots import AskTimes
 
@@ -52,8 +52,8 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
     Those with an answer in the inbox are included, marked `is_answered`. Raises JournalError: JRN002 for an
     unknown run, JRN020 if its events cannot be read.
     """
-    letters = journal.mailbox.unread(run_id)
-    return _asks(journal, run_id, lambda key, asked: any(may_answer(le, key, asked) for le in letters))
+    messages = journal.mailbox.unread(run_id)
+    return _asks(journal, run_id, lambda key, asked: any(may_answer(le, key, asked) for le in messages))
 
 
 def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], bool]) -> list[PendingAsk]:
@@ -107,10 +107,10 @@ def answer_run(
     does not fit.
     """
     check_here(journal, run_id)
-    letters = Opening(journal, run_id)()
-    ask, given_answer = fitting(journal, run_id, answer, place, digest, letters)
-    name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", letters)
-    payload, sealed = letter_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
+    messages = Opening(journal, run_id)()
+    ask, given_answer = fitting(journal, run_id, answer, place, digest, messages)
+    name = msg_id or _name(f"{ask.key}:{ask.digest[:32]}", messages)
+    payload, sealed = message_payload(ask.digest, given_answer), sealed_in(given_answer, ask.options)
     if not journal.mailbox.post(run_id, ask.key, name, payload, sealed):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")
     return replace(ask, is_answered=True)
@@ -122,16 +122,16 @@ def fitting(
     answer: Answer | Callable[[PendingAsk], Answer],
     place: str | None = None,
     digest: str | None = None,
-    letters: Sequence[Letter] = (),
+    messages: Sequence[Message] = (),
 ) -> tuple[PendingAsk, Answer]:
     """The question that an answer is for, and the answer; arguments and errors as for `answer_run`.
 
-    Questions answered by one of the `letters` count as answered.
+    Questions answered by one of the `messages` count as answered.
     """
     asks = _asks(
         journal,
         run_id,
-        lambda key, asked: any(answers(letter, key, asked) is not None for letter in letters),
+        lambda key, asked: any(answers(message, key, asked) is not None for message in messages),
     )
     ask = _chosen(journal, run_id, asks, place)
     if digest is not None and digest != ask.digest:
@@ -171,20 +171,20 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
     if answer.verdict is Verdict.EXPIRE:
         raise CallsheetError.single("RUN031", f"{key} of run {run_id}: a person can approve, deny or answer")
     name = msg_id or f"{key}:ahead"
-    if not journal.mailbox.post(run_id, key, name, letter_payload(None, answer), sealed_in(answer)):
+    if not journal.mailbox.post(run_id, key, name, message_payload(None, answer), sealed_in(answer)):
         raise not_asked(f"an answer named {name} was given to run {run_id} before")
 
 
 class Opening:
-    """Reads and unseals the letters to a run; warns once about each that cannot be unsealed."""
+    """Reads and unseals the messages to a run; warns once about each that cannot be unsealed."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
         self._run_id = run_id
         self._warned: set[str] = set()
 
-    def __call__(self) -> list[Letter]:
-        """The letters as they are now."""
+    def __call__(self) -> list[Message]:
+        """The messages as they are now."""
         return self._journal.mailbox.opened(self._run_id, self._warn)
 
     def _warn(self, error: JournalError) -> None:
@@ -194,9 +194,9 @@ class Opening:
             self._journal.warn(f"{diagnostic.code}: {diagnostic.message} ({diagnostic.help})")
 
 
-def _name(usual: str, letters: list[Letter]) -> str:
-    """A message id for a letter: a new one if sealed letters with the usual id exist."""
-    closed = sum(letter.msg_id.partition("#")[0] == usual for letter in letters)
+def _name(usual: str, messages: list[Message]) -> str:
+    """A message id for a message: a new one if sealed messages with the usual id exist."""
+    closed = sum(message.msg_id.partition("#")[0] == usual for message in messages)
     return f"{usual}#{closed + 1}" if closed else usual
 
 

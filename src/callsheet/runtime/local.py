@@ -208,9 +208,9 @@ class LocalDriver:
         finally:
             self._driving = self._gateway.on_late = None
             self._stop_time()
-            if self._questions is not None and not self._questions.is_at_rest:
+            if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()
-            if not self._concurrent.is_at_rest:
+            if not self._concurrent.are_workers_idle:
                 await self._concurrent.dismiss()
             if self._beside:
                 await give_up({*self._beside}, _PATIENCE)

@@ -53,7 +53,7 @@ POLICY = Policy()
 """When runs get snapshots."""
 NEVER = sys.maxsize
 CANCEL = "cancel"
-"""Topic and id of the letter that asks a run's owner to cancel it; no call has such a key."""
+"""Topic and id of the message that asks a run's owner to cancel it; no call has such a key."""
 _SECRET_PLAN = "the new plan contains a secret; it may name the variable with the secret instead"
 _PAUSE = 0.5
 _LONG_ANSWER = 1_000

@@ -22,7 +22,9 @@ from callsheet.store.labels import EVERYWHERE, LabelStore, Noted, notes_of
 from callsheet.store.nested_workspaces import Nesting
 
 
-def prove_rest(folded: Folded, policy: Policy, left: PersistedLabels, *, can_ask: bool = True) -> Verdict:
+def prove_remaining(
+    folded: Folded, policy: Policy, left: PersistedLabels, *, can_ask: bool = True
+) -> Verdict:
     """Verify the rest of a run's plan against a policy; raises ValueError for a run without labels.
 
     A partly finished block is verified as a whole. Files and facts have the labels that the policy gives

@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.argument_remarks import misleading_letters, origins
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
@@ -63,7 +63,7 @@ def report_document(
 
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if events cannot be read.
     """
-    with collector_rests(True):  # many rows and no reference cycles
+    with gc_paused(True):  # many rows and no reference cycles
         against = None if other is None else recorded(journal, other)
         return document_of(recorded(journal, run), showing, made_by, against)
 

@@ -36,13 +36,13 @@ from callsheet.runtime.carrying import (
     gateway_of,
     people_of,
     record_waiting,
-    rest_of,
+    remaining_command,
 )
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
     settle_doubts,
-    stand,
+    verified_state,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
@@ -219,16 +219,16 @@ async def resume_run(
     with journal.claim(run_id) as writer:
         journaled = JournaledNotes(watch.observer, watch.after_batch)
 
-        def stands() -> Folded:
+        def folded_run() -> Folded:
             hears_all, on_declared = watch.hears_all, watch.on_declared
-            return stand(
+            return verified_state(
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
         def start_at_places() -> Start:
             return folded.start_now().at_places(amendments.places)
 
-        folded = await to_its_end(offload, stands)
+        folded = await to_its_end(offload, folded_run)
         journaled.hold()
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
@@ -254,7 +254,7 @@ async def resume_run(
             if _is_stuck(folded, people):
                 return record_waiting(writer, folded, journaled)
             doubtful = folded.in_doubt()
-            commands = [rest_of(folded, key) for key in folded.waiting if key not in doubtful]
+            commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
             if start_at_places() != folded.start_now():
@@ -299,7 +299,7 @@ def _is_stuck(folded: Folded, people: People) -> bool:
     asks = [c for c in folded.waiting.values() if isinstance(c, Ask)]
     if asks and (people.present.on_ask is not None or people.present.waits):
         return False
-    letters = people.letters() if asks and people.letters is not None else []
-    if any(people.find_answer(ask, letters) is not None for ask in asks):
+    messages = people.messages() if asks and people.messages is not None else []
+    if any(people.find_answer(ask, messages) is not None for ask in asks):
         return False
     return bool(folded.in_doubt()) or 0 < len(asks) == len(folded.waiting)

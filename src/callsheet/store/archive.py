@@ -226,7 +226,7 @@ class _Intake:
         self._base = 0
 
     def add_line(self, data: bytes) -> bool:
-        """Take a line; gives whether it was the last of the run."""
+        """Take a line; returns whether it was the last of the run."""
         row = _object(data)
         if "end" in row:
             if row["end"] != {"entries": self._entries, "sha256": self._digest.hexdigest()}:

@@ -23,7 +23,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf, event_record
 from callsheet.store.replay import begin_with, fold_on
 
-_TOLD = frozenset(EventType) - {
+_FED = frozenset(EventType) - {
     EventType.INTENT,
     EventType.TIMER,
     EventType.ASK,
@@ -96,7 +96,7 @@ class Branch:
     folded: Folded
 
 
-def stand_at(
+def state_at(
     plan: Plan, events: Iterable[Event], at: int, plan_of: PlanOf, observer: Observer | None = None
 ) -> tuple[Folded, Event]:
     """A run after its event `at`, folded from its start, and that event; raises JournalError (JRN020)."""
@@ -251,9 +251,9 @@ class _Choice:
         return machine.awaits(key) or (kind is EventType.FIRED and key in waiting)
 
 
-def tells_the_machine(kind: EventType) -> bool:
+def is_fed_to_machine(kind: EventType) -> bool:
     """Whether events of this type are fed to the machine."""
-    return kind in _TOLD
+    return kind in _FED
 
 
 def calls_after(plan: Plan, events: Iterable[Event], plan_of: PlanOf, at: int) -> list[KnownCall]:

@@ -23,7 +23,7 @@ from callsheet.store.snapshots import StoredParts, UnusableSnapshot, read_plainl
 from callsheet.store.unsealing import Unsealer
 
 
-def stand_of(
+def current_state(
     journal: Journal,
     run_id: str,
     plan: Plan,
@@ -42,7 +42,9 @@ def stand_of(
     snapshot = None if from_start else journal.last_snapshot(run_id)
     if snapshot is not None and journal.verify(run_id, snapshot) is None:
         try:
-            return stand_from(journal, run_id, plan, journal.events(run_id, snapshot - 1), observer, opener)
+            return state_from_snapshot(
+                journal, run_id, plan, journal.events(run_id, snapshot - 1), observer, opener
+            )
         except UnusableSnapshot:
             pass  # folding all events gives the same state
     bad = journal.verify(run_id)
@@ -53,7 +55,7 @@ def stand_of(
     return fold(plan, rows, journal.plan_of, observer)
 
 
-def stand_from(
+def state_from_snapshot(
     journal: Journal,
     run_id: str,
     plan: Plan,

@@ -84,13 +84,13 @@ class EventType(StrEnum):
 
 
 class Guidance(Protocol):
-    """Gives the decisions of a run with sealed data, for folding it without the secrets."""
+    """The decisions of a run with sealed data, for folding it without the secrets."""
 
     def decisions(self, seq: int) -> Decisions | None:
         """The decisions made at an event; None if they are not known."""
         ...
 
-    def strayed(self, why: str = "") -> None:
+    def warn_diverged(self, why: str = "") -> None:
         """Warn that the fold does not take the path that the run took."""
         ...
 

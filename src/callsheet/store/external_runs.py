@@ -20,7 +20,7 @@ def engine_of(journal: Journal, run_id: str) -> Mapping[str, Any] | None:
     return launch.get(ENGINE)
 
 
-def goes_on_elsewhere(start: Start) -> bool:
+def is_run_by_engine(start: Start) -> bool:
     """Whether an external engine executes a run with this start."""
     return ENGINE in start.launch
 

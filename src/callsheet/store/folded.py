@@ -72,8 +72,8 @@ class Clock:
 class Folded:
     """A run as folded from its journal.
 
-    `waiting` are the commands without an outcome, by key; `book` records when they were issued, when timers
-    are due, and what people were asked and have decided.
+    `waiting` are the commands without an outcome, by key; `side_record` records when they were issued, when
+    timers are due, and what people were asked and have decided.
     """
 
     start: Start
@@ -82,7 +82,7 @@ class Folded:
     waiting: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
     ended: bool = False
     """Whether the journal has the end of the run."""
-    is_astray: bool = False
+    has_diverged: bool = False
     """Whether the fold took another path than the run, because sealed values decided steps."""
     clock: Clock = field(default_factory=Clock)
 

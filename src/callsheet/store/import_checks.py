@@ -52,7 +52,7 @@ def check_row(row: Mapping[str, Any]) -> None:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a value may stand in a column."""
+    """Whether a value is allowed in a column."""
     if name in _BYTES:
         return isinstance(value, bytes)
     if name in _TEXTS:

@@ -1,8 +1,8 @@
-"""The encoding of messages ("letters") to a run: answers that other processes leave for its owner.
+"""The encoding of messages to a run: answers that other processes leave for its owner.
 
-A letter has an id from its sender; a second letter with that id is ignored. The owner takes a letter in the
-transaction of the event that it leads to, so it is taken at most once; its id stays. Secrets in a letter are
-sealed, and unsealed by the owner.
+A message has an id from its sender; a second message with that id is ignored. The owner takes a message in
+the transaction of the event that it leads to, so it is taken at most once; its id stays. Secrets in a message
+are sealed, and unsealed by the owner.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ UNREAD = (
 )
 
 
-class Letter(NamedTuple):
-    """A letter not taken yet; `topic` is the key of the question it answers, `ts` its arrival time."""
+class Message(NamedTuple):
+    """A message not taken yet; `topic` is the key of the question it answers, `ts` its arrival time."""
 
     topic: str
     msg_id: str
@@ -37,7 +37,7 @@ class Letter(NamedTuple):
 
 _KIND = "letter"
 SAID = "it was said to the run"
-"""The reason for sealing a part of a letter; its sender cannot know whether it is secret."""
+"""The reason for sealing a part of a message; its sender cannot know whether it is secret."""
 
 
 def encode_payload(payload: Mapping[str, Any], sealer: Sealer, secret: Mapping[Path, str]) -> bytes:
@@ -57,28 +57,28 @@ def _encoded(payload: Mapping[str, Any]) -> bytes:
     return json.dumps(dict(payload), ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
 
 
-def open_letter(letter: Letter, keys: KeyStore, run_id: str) -> Letter:
-    """The letter, unsealed. Raises JournalError (SEC008) if it cannot be unsealed here."""
-    if not is_sealed(letter.payload):
-        return letter
+def open_message(message: Message, keys: KeyStore, run_id: str) -> Message:
+    """The message, unsealed. Raises JournalError (SEC008) if it cannot be unsealed here."""
+    if not is_sealed(message.payload):
+        return message
     try:
-        return letter._replace(payload=opened(deepcopy(letter.payload), keys.opening(), run_id))
+        return message._replace(payload=opened(deepcopy(message.payload), keys.opening(), run_id))
     except WrongKey as error:
         why = f"it was sealed with the key {error.name}, and here is {', '.join(error.available)}"
     except (JournalError, NotOpened) as error:
         why = str(error)
     raise JournalError(
         "SEC008",
-        f"the answer to {letter.topic} of run {run_id} cannot be opened: {why}",
+        f"the answer to {message.topic} of run {run_id} cannot be opened: {why}",
         hint="put the key back with which it was sealed, or answer again: `callsheet approve`",
     )
 
 
-def read_letter(row: tuple[str, str, bytes, float]) -> Letter | None:
-    """The letter from a row; None if it is not readable."""
+def read_message(row: tuple[str, str, bytes, float]) -> Message | None:
+    """The message from a row; None if it is not readable."""
     topic, msg_id, payload, ts = row
     try:
         data: Any = json.loads(payload)
     except (ValueError, TypeError, RecursionError):
         return None
-    return Letter(topic, msg_id, data, ts) if isinstance(data, dict) else None
+    return Message(topic, msg_id, data, ts) if isinstance(data, dict) else None

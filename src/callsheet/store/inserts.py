@@ -54,7 +54,7 @@ def plain_insert(number: int, epoch: int, rows: list[Row]) -> tuple[str, list[ob
 def insert_portion(
     cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: Callable[[], float], files: BlobFiles
 ) -> int:
-    """Insert a portion of a run; gives the run's number. Raises Fenced before anything is changed."""
+    """Insert a portion of a run; returns the run's number. Raises Fenced before anything is changed."""
     number = pending.number
     if number and not _is_ours(cursor, pending, portion, clock):
         row = cursor.execute(_EPOCH, (number,)).fetchone()
@@ -74,7 +74,7 @@ def insert_portion(
     else:
         cursor.executemany(_INSERT_EVENT, [_values(base, row) for row in portion.rows])
     if portion.taken:
-        cursor.executemany(inbox.TAKE, [(pending.run_id, letter.msg_id) for letter in portion.taken])
+        cursor.executemany(inbox.TAKE, [(pending.run_id, message.msg_id) for message in portion.taken])
     if portion.records_head and portion.run is not None:
         _update_run(cursor, number, 1, portion, clock())
     return number

@@ -90,7 +90,7 @@ class Journal:
         self._guides = DecisionGuides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` may be replaced
         self.warn: Callable[[str], None] = _log.warning
         """Called with one-line warnings for the user."""
-        self.mailbox = Mailbox(self._ledger, self._reader, self._keys, self._sealer_of_letters)
+        self.mailbox = Mailbox(self._ledger, self._reader, self._keys, self._sealer_of_messages)
         """Messages to its runs, such as answers from other processes."""
         self._group: GroupWriter | None = None
         self._group_mutex = threading.Lock()
@@ -346,7 +346,7 @@ class Journal:
 
         return rebind
 
-    def _sealer_of_letters(self, run_id: str) -> Sealer:
+    def _sealer_of_messages(self, run_id: str) -> Sealer:
         """Seals secrets in messages to a run, including those that the run was given."""
         sealer = self.sealer(run_id, "")
         sealer.know(self.declared(run_id))

@@ -110,7 +110,7 @@ def _shared_labels(address: str) -> LabelStore:
 
 
 def forget_stale(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -> list[Noted]:
-    """Delete the labels of files that are gone, and of notes of runs that are not in `runs`; gives them.
+    """Delete the labels of files that are gone, and of notes of runs that are not in `runs`; returns them.
 
     Labels of facts are kept, and those of folders that are missing, cannot be read or have too many files.
     Nothing is deleted from a shared store, as other machines have other files and journals.

@@ -185,7 +185,7 @@ class LabelStore:
             )
 
     def forget(self, root: str, name: str) -> bool:
-        """Delete the label of a place unless a write to it is in progress; gives whether one was deleted."""
+        """Delete the label of a place unless it is being written; returns whether one was deleted."""
         with self._changing(root, name):
             cursor = self._database.execute(
                 "DELETE FROM label WHERE root = ? AND name = ? AND open = 0", (root, name)

@@ -78,7 +78,7 @@ class Ledger:
     def write(self, dues: Sequence[tuple[Pending, int]]) -> list[JournalError | None]:
         """Write each run's events up to a sequence number, all in one transaction.
 
-        Gives for each run None, or why it was not written; its events then stay pending.
+        Returns for each run None, or why it was not written; its events then stay pending.
         """
         with self._mutex:
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
@@ -92,7 +92,7 @@ class Ledger:
     def write_own(self, pending: Pending, lock: RunLock) -> bool:
         """Write all that a run has pending, for the thread that appends to it; raises a JournalError.
 
-        Entries go to the tail if commits need no sync or follow one another quickly; gives whether some are
+        Entries go to the tail if commits need no sync or follow one another quickly; returns whether some are
         there. If the run's `lock` file is gone, the tail is not used: only the database's epoch tells then
         whether the run is still ours.
         """
@@ -361,7 +361,7 @@ class Ledger:
     def _insert_all(
         self, cursor: sqlite3.Cursor, dues: list[_Due], errors: list[JournalError | None]
     ) -> list[int]:
-        """Insert what is due; gives the runs' numbers, and sets `errors` for runs that were taken over."""
+        """Insert what is due; returns the runs' numbers, and sets `errors` for runs that were taken over."""
         numbers: list[int] = []
         for at, (pending, portion) in enumerate(dues):
             errors[at] = None

@@ -1,7 +1,7 @@
-"""Messages ("letters") to the runs of a journal: posted by any process, read by the run's owner.
+"""Messages to the runs of a journal: posted by any process, read by the run's owner.
 
-In: messages to a run. Out: the letters not taken yet, as stored or unsealed. `RunWriter.take` ensures that a
-letter is taken at most once.
+In: messages to a run. Out: the messages not taken yet, as stored or unsealed. `RunWriter.take` ensures that a
+message is taken at most once.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from callsheet.sealing.sealer import Sealer
 from callsheet.store.errors import JournalError
 from callsheet.store.ids import check_run_id
-from callsheet.store.inbox import SAID, Letter, encode_payload, open_letter
+from callsheet.store.inbox import SAID, Message, encode_payload, open_message
 from callsheet.store.ledger import Ledger
 from callsheet.store.reader import Reader
 from callsheet.store.seal_keys import KeyStore
 
 
 class Mailbox:
-    """The letters of a journal; `sealer` gives the Sealer for letters to a run by the run's id."""
+    """The messages of a journal; `sealer` gives the Sealer for messages to a run by the run's id."""
 
     def __init__(
         self, ledger: Ledger, reader: Reader, keys: KeyStore, sealer: Callable[[str], Sealer]
@@ -32,7 +32,7 @@ class Mailbox:
     def post(
         self, run_id: str, topic: str, msg_id: str, payload: Mapping[str, Any], sealed: Iterable[str] = ()
     ) -> bool:
-        """Leave a letter for the run's owner, now or later; False if there is one with this id already.
+        """Leave a message for the run's owner, now or later; False if there is one with this id already.
 
         The run may be owned by another process. The members named in `sealed` are always sealed, as are
         known and detected secrets. Raises JournalError: JRN001 for an invalid id, JRN002 if there is no such
@@ -45,20 +45,20 @@ class Mailbox:
         data = encode_payload(payload, self._sealer(run_id), {(name,): SAID for name in sealed})
         return self._ledger.post(run_id, topic, msg_id, data)
 
-    def unread(self, run_id: str) -> list[Letter]:
-        """The letters to a run that were not taken yet, oldest first, as stored."""
-        return self._reader.letters(run_id)
+    def unread(self, run_id: str) -> list[Message]:
+        """The messages to a run that were not taken yet, oldest first, as stored."""
+        return self._reader.messages(run_id)
 
-    def opened(self, run_id: str, on_closed: Callable[[JournalError], None]) -> list[Letter]:
-        """The same letters, unsealed, for a process that continues the run or answers it.
+    def opened(self, run_id: str, on_closed: Callable[[JournalError], None]) -> list[Message]:
+        """The same messages, unsealed, for a process that continues the run or answers it.
 
         `on_closed` is called with the error (SEC008) for each that cannot be unsealed; it is given as stored.
         """
-        letters = list[Letter]()
-        for letter in self.unread(run_id):
+        messages = list[Message]()
+        for message in self.unread(run_id):
             try:
-                letters.append(open_letter(letter, self._keys, run_id))
+                messages.append(open_message(message, self._keys, run_id))
             except JournalError as error:
                 on_closed(error)
-                letters.append(letter)
-        return letters
+                messages.append(message)
+        return messages

@@ -161,7 +161,7 @@ class Pending:
         body: Mapping[str, Any] | None,
         secret: Mapping[Path, str] | None = None,
     ) -> int:
-        """Buffer an event; gives its sequence number. If it raises NotStorable, nothing is changed.
+        """Buffer an event; returns its sequence number. If it raises NotStorable, nothing is changed.
 
         `secret` are the parts of the body that are secret as a whole, by path, each with the reason.
         """
@@ -198,7 +198,7 @@ class Pending:
         return seq
 
     def intend(self, key: str, tool: str | None) -> int:
-        """Add an intent to the open entry; gives its sequence number, or 0 if no entry can take it.
+        """Add an intent to the open entry; returns its sequence number, or 0 if no entry can take it.
 
         If it raises NotStorable, nothing is changed.
         """
@@ -284,7 +284,7 @@ class Pending:
             self.run,
             status,
             rows[-1][-1] if rows else self.durable_hash,
-            [letter for letter in self.taken if letter.seq <= upto] if self.taken else [],
+            [message for message in self.taken if message.seq <= upto] if self.taken else [],
             status is not None or upto - self.recorded_seq >= _RECORD_EVERY,
         )
 

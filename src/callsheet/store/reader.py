@@ -23,7 +23,7 @@ from callsheet.store.events import (
     decode_body,
     decode_intents,
 )
-from callsheet.store.inbox import UNREAD, Letter, read_letter
+from callsheet.store.inbox import UNREAD, Message, read_message
 from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.read_connection import ReadConnection
@@ -86,7 +86,7 @@ class Reader(ReadConnection):
         """
         base = self.runs.base_of(run_id)
         after = min(after, 1 << SEQ_BITS)  # no run has so many
-        before = max(0, after - MOST_INTENTS)  # the entry that `after` stands in
+        before = max(0, after - MOST_INTENTS)  # the entry that contains `after`
         while page := self.page(base, before):
             for row in page:
                 covers = row[COVERS]
@@ -134,9 +134,11 @@ class Reader(ReadConnection):
         rows = self.select_many(_TOLD, (base, base + 1, base + (1 << SEQ_BITS)))
         return [seq for seq, *_ in rows], [row for _, *row in rows]
 
-    def letters(self, run_id: str) -> list[Letter]:
+    def messages(self, run_id: str) -> list[Message]:
         """The messages to a run that are still in its inbox, oldest first."""
-        return [letter for row in self.select(UNREAD, (run_id,)) if (letter := read_letter(row)) is not None]
+        return [
+            message for row in self.select(UNREAD, (run_id,)) if (message := read_message(row)) is not None
+        ]
 
     def question_events(self, run_id: str) -> list[Event]:
         """The events of a run about questions to people, and those that end or change it, in order."""

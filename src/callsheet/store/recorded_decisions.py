@@ -1,4 +1,4 @@
-"""Gives the decisions that a run with secrets took, so that it can be folded without the secrets.
+"""Recomputes the decisions of a run with secrets, so that it can be folded without the secrets.
 
 In: the events of a run, and the keys of its secrets if available. Out: the decisions made at each event. The
 secrets are unsealed only in here, to fold the run with them; readers fold over placeholders, and follow the
@@ -61,7 +61,7 @@ class DecisionGuide:
                     self._lose(error)
             return None if self._is_lost else self._decisions.get(seq, ())
 
-    def strayed(self, why: str = "") -> None:
+    def warn_diverged(self, why: str = "") -> None:
         """Warn, once, that the fold does not take the path that the run took."""
         if not self._has_told:
             self._has_told = True
@@ -93,5 +93,5 @@ class DecisionGuide:
             closed = fold(self._plan(), self._opener.unguided(self._rows(0)), self._plan_of)
         except JournalError:
             return  # who looks at it will hear of it
-        if closed.is_astray:
-            self.strayed(error.diagnostics[0].message)
+        if closed.has_diverged:
+            self.warn_diverged(error.diagnostics[0].message)

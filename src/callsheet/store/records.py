@@ -82,7 +82,7 @@ _TOLD = 7
 """How many are written if one of the others is not zero; repairs and kept bytes only if not zero."""
 
 PlanOf = Callable[[str], Plan]
-"""Gives the plan with a hash."""
+"""Returns the plan with a hash."""
 
 
 class Start(NamedTuple):

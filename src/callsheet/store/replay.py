@@ -46,7 +46,7 @@ from callsheet.store.snapshots import (
     StoredParts,
     UnusableSnapshot,
     Values,
-    book_of,
+    side_record_from_json,
 )
 
 
@@ -153,7 +153,7 @@ def restored(
         if body["format"] != FORMAT:
             raise UnusableSnapshot("it is of another version")
         given = Given(body, start.inputs, stored.fetch, stored.read)
-        side_record = book_of(body, start.facts, given.values, stored.plan_of)
+        side_record = side_record_from_json(body, start.facts, given.values, stored.plan_of)
         if side_record.plans:
             goes_on, _, facts = side_record.plans[-1]
             program = compile_plan(goes_on, facts_from_json(facts))
@@ -187,9 +187,9 @@ class Place(NamedTuple):
 
 
 def note_event(side_record: SideRecord, event: Event, place: Place) -> bool:
-    """Record in the book an event that is fed to the machine; `place` refers to it in the journal.
+    """Add to the side record an event that is fed to the machine; `place` refers to it in the journal.
 
-    Gives whether the values of the book should be pruned after the machine has processed it.
+    Returns whether the recorded values should be pruned after the machine has processed it.
     """
     if isinstance(event, Succeeded):
         side_record.close(event.key)
@@ -225,7 +225,7 @@ def _unreadable(row: Row, error: Exception) -> JournalError:
 
 
 def _note(folded: Folded, row: Row) -> None:
-    """Record in the book what an event says that is not fed to the machine."""
+    """Add to the side record an event that is not fed to the machine."""
     key, side_record = row.key or "", folded.side_record
     match row.type:
         case EventType.INTENT:
@@ -246,13 +246,13 @@ def _note(folded: Folded, row: Row) -> None:
             raise ValueError("a run has one start")
         case EventType.END:
             folded.ended = True
-            folded.is_astray = not leads_to(folded.machine.result, row.body or {})
-            if folded.is_astray and row.guide is not None:
-                row.guide.strayed()
+            folded.has_diverged = not leads_to(folded.machine.result, row.body or {})
+            if folded.has_diverged and row.guide is not None:
+                row.guide.warn_diverged()
             usage = (row.body or {}).get("usage")
             if usage is not None:
                 folded.clock.seconds = float(usage["seconds"])
         case EventType.REOPEN:
-            folded.ended = folded.is_astray = False
+            folded.ended = folded.has_diverged = False
         case _:
             pass

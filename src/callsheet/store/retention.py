@@ -134,7 +134,7 @@ def _remove_plans(cursor: sqlite3.Cursor) -> None:
 def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
     """Drop the large values that only due runs refer to, and delete the rows of those that no run refers to.
 
-    Gives how many were dropped, their bytes, and how many rows were deleted.
+    Returns how many were dropped, their bytes, and how many rows were deleted.
     """
 
     def work(cursor: sqlite3.Cursor) -> tuple[int, int, int]:
@@ -163,7 +163,7 @@ def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
 
 
 def _orphans(parts: Parts, *, dry_run: bool) -> int:
-    """Delete blob files without references that are too old to be in a transaction; gives how many."""
+    """Delete blob files without references that are too old to be in a transaction; returns how many."""
     now = parts.clock()
 
     def work(cursor: sqlite3.Cursor) -> int:

@@ -344,10 +344,10 @@ def _still_open(began: Mapping[str, float], open_keys: Iterable[str]) -> dict[st
     return {talk: moment for talk, moment in began.items() if item_of(talk) in items}
 
 
-def book_of(
+def side_record_from_json(
     body: Mapping[str, Any], start_facts: Mapping[str, ToolFacts], values: Values, plan_of: PlanOf
 ) -> SideRecord:
-    """The book in a body."""
+    """The side record in the body of a snapshot."""
     side_record = SideRecord(
         dict(start_facts), values, dict(body["launched"]), dict(body["due"]), dict(body["asked"])
     )

@@ -127,7 +127,7 @@ class RunWriter:
         body: Mapping[str, Any] | None = None,
         secret: Mapping[Path, str] | None = None,
     ) -> int:
-        """Add an event to the next commit; gives its sequence number.
+        """Add an event to the next commit; returns its sequence number.
 
         `secret` are the parts of the body that are secret as a whole, by path, each with the reason. Raises
         NotStorable if the body is not JSON data, JournalError (SEC003) if something is secret and no key is
@@ -139,7 +139,7 @@ class RunWriter:
         return self._pending.append(type, key, step, index, attempt, ts, mono, body, secret)
 
     def intend(self, key: str, tool: str | None) -> int:
-        """Add the intent of a call, about to be issued, to the next commit; gives its sequence number.
+        """Add the intent of a call, about to be issued, to the next commit; returns its sequence number.
 
         It is stored in the same entry as the event that led to it, if possible. Raises NotStorable for a key
         that is not Unicode text.
@@ -173,7 +173,7 @@ class RunWriter:
         self._pending.status = StatusChange(self._pending.last_seq, status.value, wake_at)
 
     def add_plan(self, plan: Plan, source: str) -> str:
-        """Store another plan of this run, as of a re-plan, with the next commit; gives its hash."""
+        """Store another plan of this run, as of a re-plan, with the next commit; returns its hash."""
         if not self._lock.is_held:
             self._refuse()
         row = plan_row(plan, source)
@@ -183,7 +183,7 @@ class RunWriter:
     def commit(self) -> bool:
         """Write everything appended so far in one transaction; returns when it is durable.
 
-        Gives whether some of it is in the tail, where other processes do not see it yet. Raises
+        Returns whether some of it is in the tail, where other processes do not see it yet. Raises
         JournalWriteFailed if it could not be written (what was appended is kept, and a later commit may
         succeed) and Fenced if another process has taken over the run.
         """

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Program
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import Entry, EventType
@@ -26,7 +26,7 @@ from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import recorder_of
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.windows import recorder_at
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 
 _FIRST_PART = 200
 _GROWTH = 8
@@ -66,7 +66,7 @@ def compare_runs(journal: Journal, old: RunInfo, new: RunInfo, most: int | None 
     The first difference is always that of the complete runs. Raises JournalError if a run cannot be
     read.
     """
-    with collector_rests(True):
+    with gc_paused(True):
         return _Comparison(journal, old, new).compare(most)
 
 
@@ -270,7 +270,7 @@ class _Comparison:
         is_counted = one.recorder.machine.schedule is None  # the steps that a graph skips are not visited
         if is_counted and all(kind != EventType.PLAN for kind, *_ in self._told_old):
             program = one.recorder.lineage.programs[0]
-            _, folded = standing_of(self._journal, self._old, self._old.events, program)
+            _, folded = state_at_event(self._journal, self._old, self._old.events, program)
             result = folded.machine.result
             if (
                 result is None or result.refusal is None

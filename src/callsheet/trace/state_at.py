@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from callsheet.machine import Program
-from callsheet.store.current_state import stand_from
+from callsheet.store.current_state import state_from_snapshot
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
@@ -33,7 +33,7 @@ class _Prefix:
             yield event
 
 
-def standing_of(
+def state_at_event(
     journal: Journal, info: RunInfo, seq: int, program: Program | None = None
 ) -> tuple[Event, Folded]:
     """The event number `seq`, which the run must have, and the state of the run after it.
@@ -47,7 +47,7 @@ def standing_of(
     if snapshot is not None:
         upto = _Prefix(journal.events(run_id, snapshot - 1), seq)
         try:
-            folded = stand_from(journal, run_id, plan, iter(upto), program=program, in_part=True)
+            folded = state_from_snapshot(journal, run_id, plan, iter(upto), program=program, in_part=True)
         except UnusableSnapshot:
             pass  # unusable snapshot: fold all events instead
         else:

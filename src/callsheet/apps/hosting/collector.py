@@ -24,7 +24,7 @@ class CollectorControl:
 
     def __init__(self) -> None:
         self._building = 0
-        self._kept = 0
+        self._frozen = 0
         self._was_enabled = False
 
     def begin(self) -> None:
@@ -40,15 +40,15 @@ class CollectorControl:
         if not self._building and self._was_enabled:
             gc.enable()
 
-    def keep(self) -> None:
+    def freeze(self) -> None:
         """Exclude all objects that exist now from collections."""
-        self._kept += 1
+        self._frozen += 1
         gc.freeze()
 
-    def let_go(self) -> None:
-        """Undo one `keep`; after the last, collections include all objects again."""
-        self._kept -= 1
-        if not self._kept:
+    def unfreeze(self) -> None:
+        """Undo one `freeze`; after the last, collections include all objects again."""
+        self._frozen -= 1
+        if not self._frozen:
             gc.unfreeze()
 
 
@@ -61,7 +61,7 @@ class CollectorHold:
     def __init__(self, control: CollectorControl, steps: int | None = None) -> None:
         self._control = control
         self._steps = steps
-        self._is_building = self._is_kept = False
+        self._is_building = self._is_frozen = False
 
     @property
     def _is_small(self) -> bool:
@@ -76,7 +76,7 @@ class CollectorHold:
     def built(self, steps: int) -> None:
         """The data has been built, for a plan of so many steps."""
         self._steps = steps
-        self._rest()
+        self._freeze_built()
 
     async def beside(self, beside: Offload, look: Callable[[], _T]) -> _T:
         """Run `look`, which builds data of the run, in a thread; returns or raises what it does."""
@@ -84,25 +84,25 @@ class CollectorHold:
         try:
             return await beside(look)
         finally:
-            self._rest()
+            self._freeze_built()
 
-    def _rest(self) -> None:
+    def _freeze_built(self) -> None:
         """Freeze the data built so far; while the size of the run is unknown, it still counts as building."""
         if self._steps is None:
             return
         if not self._is_small:
-            was_kept, self._is_kept = self._is_kept, True
-            self._control.keep()
-            if was_kept:
-                self._control.let_go()
+            was_frozen, self._is_frozen = self._is_frozen, True
+            self._control.freeze()
+            if was_frozen:
+                self._control.unfreeze()
         self._end()
 
     def release(self) -> None:
         """End the hold; a second call has no effect."""
         self._end()
-        if self._is_kept:
-            self._is_kept = False
-            self._control.let_go()
+        if self._is_frozen:
+            self._is_frozen = False
+            self._control.unfreeze()
 
     def _end(self) -> None:
         if self._is_building:

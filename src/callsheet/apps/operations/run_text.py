@@ -40,11 +40,11 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
     yield f"used     {account.folded.usage().describe()}"
     yield ""
-    held = {call.step: "in doubt" for call in details.in_doubt}
-    held |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
+    waiting_words = {call.step: "in doubt" for call in details.in_doubt}
+    waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
     for visit in account.steps:
         action = "" if visit.action is None else describe_action(visit.action)
-        yield _step_line(visit, cut(action, _ACTION_WIDTH), _held(visit, held))
+        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words))
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):
@@ -60,14 +60,14 @@ def chain_in_words(bad: BadEvent | None) -> str:
     return "chain verified" if bad is None else f"CHAIN BROKEN at event {bad.seq}: {bad.why}"
 
 
-def _held(visit: StepAccount, held: Mapping[str, str]) -> tuple[str, str]:
+def _mark_and_word(visit: StepAccount, waiting_words: Mapping[str, str]) -> tuple[str, str]:
     """The mark and the word for the state of a visit; also for one that waits for something."""
-    if visit.outcome == "running" and visit.step in held:
-        return "?", held[visit.step]
+    if visit.outcome == "running" and visit.step in waiting_words:
+        return "?", waiting_words[visit.step]
     return _MARKS[visit.outcome], visit.outcome
 
 
-def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
+def _step_line(visit: StepAccount, action: str, state: tuple[str, str]) -> str:
     took = (
         ""
         if visit.ended is None or visit.outcome == "skipped"
@@ -78,7 +78,7 @@ def _step_line(visit: StepAccount, action: str, stands: tuple[str, str]) -> str:
     )
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
-    mark, outcome = stands
+    mark, outcome = state
     head = f"  {mark} {visit.step:<6} {outcome:<8} {took:>9}"
     return f"{head}  {pad(action, _ACTION_WIDTH)}  {message}{extra}".rstrip()
 

@@ -19,7 +19,7 @@ from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
-from callsheet.authoring.compiler.goal_parts import is_side_by_side, parts_of, speaks_of_all
+from callsheet.authoring.compiler.goal_parts import is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.naming import with_telling_names
 from callsheet.authoring.compiler.omissions import doubts_of
 from callsheet.authoring.compiler.prompt import Question, as_json, question
@@ -201,7 +201,7 @@ def _most_steps(goal: str, catalogue: Catalogue) -> int:
     if len(parts) <= 1:
         return 4
     count = max(len(parts), len(catalogue.parts))
-    return count + (2 if catalogue.operations or speaks_of_all(parts[0]) else 1)
+    return count + (2 if catalogue.operations or mentions_all(parts[0]) else 1)
 
 
 def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from callsheet.authoring.compiler.goal_parts import speaks_of_all
+from callsheet.authoring.compiler.goal_parts import mentions_all
 from callsheet.authoring.compiler.prerequisites import finds
 from callsheet.frontends.export import CourseStep
 from callsheet.ir import Call, Plan
@@ -90,7 +90,7 @@ def course_text(course: Sequence[CourseStep]) -> str:
 
 def _legs(text: str, names: Sequence[str], lines: Mapping[str, str], *, is_found: bool) -> list[CourseStep]:
     """The legs of one part; `is_found` says whether an earlier part may have found what it refers to."""
-    if not speaks_of_all(text):
+    if not mentions_all(text):
         return [CourseStep(frozenset(names))]
     finders = [name for name in names if finds(name, lines.get(name, ""))]
     doers = [name for name in names if name not in finders]

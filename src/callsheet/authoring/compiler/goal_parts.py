@@ -151,10 +151,10 @@ def parts_of(goal: str) -> list[str]:
     return [part for part in asked if not _is_the_answer(part) and not _PLACE.match(part)] or asked
 
 
-def speaks_of_all(text: str) -> bool:
+def mentions_all(text: str) -> bool:
     """Whether a text speaks of each of several things.
 
-    >>> speaks_of_all("Delete every file"), speaks_of_all("Delete a.txt")
+    >>> mentions_all("Delete every file"), mentions_all("Delete a.txt")
     (True, False)
     """
     return _ALL.search(text) is not None

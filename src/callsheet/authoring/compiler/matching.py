@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from callsheet.authoring.compiler.goal_parts import meant_by, parts_of, speaks_of_all, wanted_by
+from callsheet.authoring.compiler.goal_parts import meant_by, mentions_all, parts_of, wanted_by
 from callsheet.authoring.compiler.ranking import Fields, scores, words_of, worths
 
 _NEAR_ENOUGH = 0.5
@@ -28,7 +28,7 @@ class Part(NamedTuple):
 def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) -> list[Part]:
     """The parts of a goal with their candidates; a document that is not a tool is an operation."""
     texts = parts_of(goal)
-    most = _CANDIDATES_OF_ALL if len(texts) == 1 and speaks_of_all(goal) else _CANDIDATES
+    most = _CANDIDATES_OF_ALL if len(texts) == 1 and mentions_all(goal) else _CANDIDATES
     verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
     parts: list[Part] = []
     for before, text in zip(("", *texts), texts, strict=False):

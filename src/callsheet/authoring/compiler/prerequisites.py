@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from callsheet.authoring.compiler.goal_parts import speaks_of_all, wanted_by
+from callsheet.authoring.compiler.goal_parts import mentions_all, wanted_by
 from callsheet.authoring.compiler.matching import Part
 from callsheet.authoring.compiler.ranking import scores, words_of
 from callsheet.authoring.compiler.tool_lines import Offer
@@ -44,7 +44,7 @@ def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
     parts_found: list[Part] = []
     for part in parts:
         known = [offers[n] for near in (*parts_found, part) for n in near.candidates]
-        if part.candidates and speaks_of_all(part.text) and not any(finds(o.name, o.line) for o in known):
+        if part.candidates and mentions_all(part.text) and not any(finds(o.name, o.line) for o in known):
             words = set(words_of(part.text)[1:])
             shared = [
                 (len(words & set(words_of(offer.name.lower())[1:])), -n)

@@ -19,7 +19,7 @@ from callsheet.frontends.dag.yaml_tree import read_yaml
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import DictExpr, ListExpr, Literal, Order, Plan, Step, Value
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 
 _PLAN = {field.name: field for field in PLAN_FIELDS}
 _ID = re.compile(ID)
@@ -36,7 +36,7 @@ def parse_dag(text: str, name: str = "<plan>", *, is_yaml: bool = False) -> Pars
     >>> result.plan.steps[0].id, result.diagnostics
     ('1', ())
     """
-    with collector_rests(len(text) >= _LARGE):
+    with gc_paused(len(text) >= _LARGE):
         return _parse(text, name, is_yaml)
 
 

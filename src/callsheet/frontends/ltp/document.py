@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from callsheet.diagnostics import Edit, Fix, Span, did_you_mean
 from callsheet.frontends.ltp.recovery import recover
 from callsheet.frontends.ltp.steps import USUAL_HEAD, read_step
-from callsheet.frontends.ltp.strays import say_stray
+from callsheet.frontends.ltp.strays import report_stray
 from callsheet.frontends.ltp.surroundings import Surroundings, missing_markers
 from callsheet.frontends.ltp.words import (
     BLOCK_WORD,
@@ -243,7 +243,7 @@ class Document:
     def _not_a_step(self, span: Span, line: str) -> None:
         self.first = span.start if self.first is None else self.first
         self.last = max(self.last, span.end)
-        say_stray(self.reader, span, line)
+        report_stray(self.reader, span, line)
 
     # ------------------------------------------------------------ groups
 

@@ -13,7 +13,7 @@ from callsheet.frontends.ltp.hidden import hidden_characters
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan, Step
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 
 _LARGE = 20_000
 """From this many characters on the cyclic garbage collector is paused."""
@@ -26,7 +26,7 @@ def parse(text: str, name: str = "<plan>", *, strict: bool = False) -> ParseResu
     >>> result.plan.steps[0].id, result.diagnostics
     ('S1', ())
     """
-    with collector_rests(len(text) >= _LARGE):
+    with gc_paused(len(text) >= _LARGE):
         return _parse(text, name, strict)
 
 

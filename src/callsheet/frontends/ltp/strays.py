@@ -14,7 +14,7 @@ _GROUP = re.compile(r"@?PARALLEL\b", re.IGNORECASE)
 _ELSEWHERE = re.compile(r"(?:>|ON_FAIL\b|THEN\b)", re.IGNORECASE)
 
 
-def say_stray(reader: Reader, span: Span, line: str) -> None:
+def report_stray(reader: Reader, span: Span, line: str) -> None:
     """Reports a line that is not a step (LTP002), or an ELSE, which the language lacks (LTP015)."""
     if _ELSE.match(line):
         hint = "write a step with the opposite condition: ?IF (NOT (…)) THEN …"

@@ -12,7 +12,7 @@ from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.micro.document import Document
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import Plan
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 
 _LARGE = 20_000
 """From this many characters on the cyclic garbage collector is paused."""
@@ -29,7 +29,7 @@ def parse_micro(
     >>> [step.id for step in plan.steps], plan.steps[1].action.values
     (['S1', 'S2'], (Ref(name='hits', path=()),))
     """
-    with collector_rests(len(text) >= _LARGE):
+    with gc_paused(len(text) >= _LARGE):
         return _parse(text, name, strict, variables)
 
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.diff.matching import Matching, match_steps
 from callsheet.ir.diff.order import staying
 from callsheet.ir.diff.parts import head_changes, reference_changes, step_changes
 from callsheet.ir.diff.result import Change, Part, PlanDiff, StepDiff
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.plan import Plan
 from callsheet.ir.step import Step
 
@@ -33,7 +33,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     >>> [(c.part.value, c.name, c.old.value, c.new.value) for c in diff_plans(old, new).steps[0].changes]
     [('argument', 1, 'a', 'b')]
     """
-    with collector_rests(len(old.steps) + len(new.steps) >= _LARGE):
+    with gc_paused(len(old.steps) + len(new.steps) >= _LARGE):
         return _diff(old, new)
 
 

@@ -41,7 +41,7 @@ Ended: TypeAlias = "Solved | GivenUp"
 
 
 def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended | None:
-    """The model has answered a question; gives the end of the talk if it ends with that."""
+    """The model has answered a question; returns the end of the talk if it ends with that."""
     number = len(talk.turns) + 1
     if talk.code.kind is Kind.MODEL:
         talk.turns.append(Turn(answer))
@@ -67,7 +67,7 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
 def observed(
     run: Run, call: InnerCall, value: JSON, outcome: CallOutcome, out: list[Command]
 ) -> Ended | None:
-    """A call of a talk has its outcome; gives the end of the talk if it ends with that."""
+    """A call of a talk has its outcome; returns the end of the talk if it ends with that."""
     talk = call.talk
     action = talk.actions[call.place]
     talk.open -= 1

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from callsheet.ir import JSON, Cast
 from callsheet.machine.ahead.dependencies import Dependencies, Read, links_of
 from callsheet.machine.ahead.headroom import Headroom
-from callsheet.machine.ahead.prediction import PatchedVariables, command_of, said_of, value_of
+from callsheet.machine.ahead.prediction import PatchedVariables, command_of, value_of, value_or_error
 from callsheet.machine.ahead.state import AheadState, EarlyStep, Outcome, Patches
 from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
@@ -151,7 +151,7 @@ class Ahead:
                 self._weigh(early.outcomes[index], -1)
                 self.state.queue.append((0, early.outcomes[index]))
         for _, outcome in self.state.queue:
-            budget.measure(said_of(outcome))
+            budget.measure(value_or_error(outcome))
             budget.spend(outcome.spent or _NOTHING)
         self.state.calls.clear()
         self.state.queue.clear()
@@ -159,7 +159,7 @@ class Ahead:
 
     def _weigh(self, outcome: Outcome, sign: int) -> None:
         """Add (or, with sign -1, remove) the size and cost of an outcome that the budget has not counted."""
-        room, spent, size = self._room, outcome.spent, said_of(outcome)
+        room, spent, size = self._room, outcome.spent, value_or_error(outcome)
         if type(size) in SIZED:
             room.bytes += sign * size_of(size)
         if spent is not None:
@@ -168,7 +168,7 @@ class Ahead:
     # ------------------------------------------------------------ looking ahead
 
     def start_ready(self, turn: Turn, out: list[Command]) -> list[str]:
-        """Start the steps that may start before their turn; gives their ids."""
+        """Start the steps that may start before their turn; returns their ids."""
         if not self.is_looking:
             return []
         started: list[str] = []
@@ -261,7 +261,7 @@ class Ahead:
         return True
 
     def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
-        """Add to `patches` what variables will hold at its turn; gives a step to wait for, or _SETTLED."""
+        """Add to `patches` what variables will hold at its turn; returns a step to wait for, or _SETTLED."""
         before = self._links.setter_before
         for _, slot, nearest in reads:
             setter = nearest

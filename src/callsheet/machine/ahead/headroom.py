@@ -20,7 +20,7 @@ from callsheet.machine.program import Kind, StepCode
 from callsheet.machine.usage import Spent
 
 SizeOf = Callable[[int], int | None]
-"""Gives the number of items of a step's FOREACH, None if it is not known yet."""
+"""Returns the number of items of a step's FOREACH, None if it is not known yet."""
 _AMPLE = 0.5
 """What calls spend is known only afterwards: they start early while at most this share of a limit is used."""
 _MOST_IN_ROUNDS = MAX_ROUNDS

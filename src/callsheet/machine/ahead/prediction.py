@@ -42,7 +42,7 @@ def command_of(key: str, code: StepCode, slots: list[Any]) -> CallTool | CallMod
     return CallTool(key, code.id, code.tool, args, code.wants_data)
 
 
-def said_of(outcome: Outcome) -> JSON:
+def value_or_error(outcome: Outcome) -> JSON:
     """The value of an outcome, or its error."""
     return outcome.value if isinstance(outcome, Succeeded) else outcome.error
 

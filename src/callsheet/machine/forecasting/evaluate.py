@@ -39,7 +39,7 @@ from callsheet.machine.forecasting.partial_values import (
 from callsheet.machine.values import compare
 
 Scope: TypeAlias = "Callable[[str], Foreseen]"
-"""Gives the value of a variable by name, null if it is not set."""
+"""Returns the value of a variable by name, null if it is not set."""
 
 
 def evaluate(value: Value, scope: Scope) -> Foreseen:

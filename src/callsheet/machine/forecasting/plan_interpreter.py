@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Order, Plan
-from callsheet.ir.collecting import collector_rests
 from callsheet.ir.components import strong_components
 from callsheet.ir.flow import uses_of
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, assemble
 from callsheet.machine.forecasting.forecast import Forecast
@@ -49,7 +49,7 @@ def foresee(
     READ path=a
     SEND text=<READ result.title>
     """
-    with collector_rests(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= _LARGE):
         return _PlanInterpreter(plan, inputs or {}, knowledge or Knowledge()).forecast()
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.ir import Call, Order, Plan, Value
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.call_views import failure_view
@@ -119,7 +119,7 @@ def verify(
     S2: private data in query ($a) of @WEB_SEARCH would reach outside (S1 $a → S2 query → outside)
     """
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
-    with collector_rests(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= _LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, position, left)
         labels = labels_of(subject)
         bits = told_bits(labels)

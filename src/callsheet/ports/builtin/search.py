@@ -1,4 +1,4 @@
-"""Searches the web with the search service that the operator chose; gives plain rows."""
+"""Searches the web with the search service that the operator chose; returns plain rows."""
 
 from __future__ import annotations
 

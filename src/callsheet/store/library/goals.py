@@ -22,7 +22,7 @@ from callsheet.store.library.params import Param
 from callsheet.store.library.stored import Purpose, StoredPlan
 
 PinOf: TypeAlias = "Callable[[str], str | None]"
-"""Gives the hash of the declaration of a tool by name; "" if it has none, None if there is no such tool."""
+"""Returns the hash of the declaration of a tool by name; "" if it has none, None if there is no such tool."""
 
 LEAST_SCORE = 0.35
 """The lowest score of a similar goal."""

@@ -203,7 +203,7 @@ class PlanLibrary:
                 dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
                 None if compiled is None else wanted_names("compiled", compiled),
             )
-            self._put(name, record, is_new=before is None or not record.says_the_same(before))
+            self._put(name, record, is_new=before is None or not record.has_same_content(before))
         return self.load(name)
 
     def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:

@@ -47,7 +47,7 @@ class VersionRecord:
         names = [param.name for param in self.params]
         return read_as(self.syntax, self.text, f"{self.id}@{self.version}", variables=names)
 
-    def says_the_same(self, other: VersionRecord) -> bool:
+    def has_same_content(self, other: VersionRecord) -> bool:
         """Whether another version equals this one except for id, number, time and `is_by_hand`."""
         return (
             replace(other, id=self.id, version=self.version, saved=self.saved, is_by_hand=self.is_by_hand)

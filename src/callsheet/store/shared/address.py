@@ -53,7 +53,7 @@ def shown(address: str) -> str:
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
         return _UNREADABLE
-    if not parts.netloc:  # then a password could stand anywhere
+    if not parts.netloc:  # then a password could be anywhere
         return _UNREADABLE if set(address) & set("@=:") else address[:80]
     user = f"{parts.username}@" if parts.username else ""
     return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"

@@ -60,7 +60,7 @@ class Blobs(Protocol):
         ...
 
     def remove(self, digest: str, age: float) -> bool:
-        """Remove a blob unless it was put within `age` seconds; gives whether it is gone. Raises OSError."""
+        """Remove a blob that is older than `age` seconds; returns whether it is gone. Raises OSError."""
         ...
 
     def tidy(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from callsheet.diagnostics import Source
 from callsheet.frontends.tree import Mapping
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
 from callsheet.trace.lctl.model import Document
 from callsheet.trace.lctl.shape import document_of
@@ -53,7 +53,7 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
 
 def _tree(text: str) -> Read:
     """The tree of a text; building a large one takes half the time without garbage collection."""
-    with collector_rests(True):
+    with gc_paused(True):
         return read_tree(text)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from callsheet.ir import Plan
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.notes import Note
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.machine.program import Program
@@ -32,7 +32,7 @@ def lineage_of(
     `program` is the plan compiled with the same facts, if it is at hand. Raises JournalError (JRN020) if the
     events do not begin with a start or cannot be read.
     """
-    with collector_rests(True):
+    with gc_paused(True):
         rest = iter(entries)
         recorder = recorder_of(plan, rest, program)
         for entry in rest:

@@ -155,7 +155,7 @@ class Recorder:
     def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
         self.lineage.ended = entry.seq
         if entry.guide is not None and not leads_to(self.machine.result, data):
-            entry.guide.strayed()
+            entry.guide.warn_diverged()
 
     def fork(self) -> Recorder | None:
         """An independent copy; None in a group, after a re-plan, or in a state that cannot be copied."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from callsheet.ir import Order, Plan, Step
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Program
 from callsheet.machine.on_demand import program_on_demand
 from callsheet.store.events import Entry, EventType, decode_body
@@ -56,7 +56,7 @@ def lineages_in(
     uses = last_uses(plan) if ends_early and not journal.has_any(info.run_id, *_NOT_IN_ORDER) else None
 
     program: Program | None = None
-    with collector_rests(True):
+    with gc_paused(True):
         begun = None
         for bound in bounds:
             recorder = (

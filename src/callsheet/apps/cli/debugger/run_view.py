@@ -23,7 +23,7 @@ from callsheet.trace.lineage.slices import Node, backward
 from callsheet.trace.matcher import finder
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.search import search
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 from callsheet.views.debugger import FactConfidence, Row, Story, read_lines, row_at, rows_of, step_lines
 from callsheet.views.lineage import why_lines
 from callsheet.views.report.facts import facts_of
@@ -108,7 +108,7 @@ class RunView:
 
     def variables(self, seq: int) -> list[str]:
         """The variables after an event."""
-        _, folded = standing_of(self._journal, self._info, seq)
+        _, folded = state_at_event(self._journal, self._info, seq)
         lines = [f"${name} = {preview(value, 200)}" for name, value in folded.machine.variables().items()]
         return lines or ["no variable is set"]
 

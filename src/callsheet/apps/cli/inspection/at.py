@@ -36,12 +36,12 @@ def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
     Example:
       callsheet at last 8
     """
-    from callsheet.trace.state_at import standing_of  # noqa: PLC0415 - imports the store
+    from callsheet.trace.state_at import state_at_event  # noqa: PLC0415 - imports the store
 
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
         check_event(info, seq)
-        event, folded = standing_of(opened, info, seq)
+        event, folded = state_at_event(opened, info, seq)
     with ignoring_broken_pipe():
         if as_json:
             print_json(run_at_event_json(info.run_id, event, folded))

@@ -53,9 +53,9 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
         from callsheet.store.runs import RunStatus  # noqa: PLC0415 - imports the journal
 
         if not accept_changed_plan and info.status is not RunStatus.DONE:
-            from callsheet.api.kept_plans import check_kept  # noqa: PLC0415 - only for runs that continue
+            from callsheet.api.kept_plans import check_unchanged  # noqa: PLC0415 - only for runs that continue
 
-            check_kept(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
+            check_unchanged(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
         return info
 
     return execute_resume(find, **arguments)

@@ -22,7 +22,7 @@ from callsheet.runtime.lctl_export import lctl_of
 from callsheet.runtime.reporting import MADE_BY, report_document, report_page
 from callsheet.store.events import Event
 from callsheet.trace.lctl.write import to_data, write
-from callsheet.trace.state_at import standing_of
+from callsheet.trace.state_at import state_at_event
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 
@@ -36,14 +36,14 @@ async def why(req: ApiRequest[Empty, bodies.WhyQuery]) -> Response:
     """The lineage of a value of a run, backward or forward, nearest places first."""
     host, run_id, query = req.state.host, req.path["run_id"], req.query
 
-    def told() -> dict[str, Any]:
+    def read() -> dict[str, Any]:
         info = host.info(run_id)
         lineage, start, graph = sliced(
             host.journal, info, query.variable, (query.limit, None), is_forward=query.forward
         )
         return slice_json(run_id, lineage, graph, start, is_forward=query.forward)
 
-    return json_response(await host.beside(told))
+    return json_response(await host.beside(read))
 
 
 async def at(req: ApiRequest[Empty, Empty]) -> Response:
@@ -51,12 +51,12 @@ async def at(req: ApiRequest[Empty, Empty]) -> Response:
     host, run_id = req.state.host, req.path["run_id"]
     seq = number(req.path["seq"])
 
-    def told() -> dict[str, Any]:
+    def read() -> dict[str, Any]:
         info = host.info(run_id)
         check_event(info, seq)
-        return run_at_event_json(run_id, *standing_of(host.journal, info, seq))
+        return run_at_event_json(run_id, *state_at_event(host.journal, info, seq))
 
-    return json_response(await host.beside(told))
+    return json_response(await host.beside(read))
 
 
 def number(text: str) -> int:
@@ -104,14 +104,14 @@ async def lctl(req: ApiRequest[Empty, bodies.LctlQuery]) -> Response:
         moment = int(query.at)
     is_yaml = YAML in req.request.headers.get("accept", "")
 
-    def told() -> bytes:
+    def read() -> bytes:
         host.info(run_id)
         document = lctl_of(host.journal, run_id, moment, debug=query.debug, with_items=query.items)
         return (
             write(document).encode("utf-8", "backslashreplace") if is_yaml else json_bytes(to_data(document))
         )
 
-    body = await host.beside(told)
+    body = await host.beside(read)
     return Response(body, media_type=YAML if is_yaml else "application/json", headers={"vary": "Accept"})
 
 

@@ -141,7 +141,7 @@ async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:
     if outcome is None:
         state = await host.beside(lambda: host.state(run_id))
         return json_response({"run_id": run_id, "status": state.status, "in_doubt": []}, 202)
-    return json_response(await _stands(req.state, host.masker.outcome(outcome)))
+    return json_response(await _state_json(req.state, host.masker.outcome(outcome)))
 
 
 async def resume_run(req: ApiRequest[bodies.ResumeBody, Empty]) -> Response:
@@ -175,10 +175,10 @@ async def decide_calls(req: ApiRequest[bodies.DecideBody, Empty]) -> Response:
     outcome = await host.decide(run_id, body.calls, resolution(body), every=body.every)
     if body.resume and outcome.result is None and not outcome.in_doubt:
         await host.resume(run_id)
-    return json_response(await _stands(req.state, host.masker.outcome(outcome)))
+    return json_response(await _state_json(req.state, host.masker.outcome(outcome)))
 
 
-async def _stands(state: State, outcome: RunOutcome) -> dict[str, Any]:
+async def _state_json(state: State, outcome: RunOutcome) -> dict[str, Any]:
     run = await state.host.beside(lambda: state.host.state(outcome.run_id))
     return {
         "run_id": outcome.run_id,

@@ -13,7 +13,7 @@ from callsheet.ir import plan_from_json, plan_to_json
 from callsheet.machine import Machine, ToolFacts, compile_plan
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.runtime.engines.temporal.run_order import RunOrder
-from callsheet.store.inbox import Letter
+from callsheet.store.inbox import Message
 from callsheet.store.records import facts_from_json, facts_to_json
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
@@ -35,7 +35,7 @@ class Carried(NamedTuple):
     doubted: tuple[str, ...]
     due: Mapping[str, float]
     posed: Mapping[str, AskTimes]
-    letters: tuple[Letter, ...]
+    letters: tuple[Message, ...]
     worked: float
     doubts: Mapping[str, int]
     began: Mapping[str, float] = {}
@@ -59,7 +59,7 @@ class Carried(NamedTuple):
             **self._asdict(),
             "facts": facts_to_json(self.facts),
             "posed": {key: list(posed) for key, posed in self.posed.items()},
-            "letters": [list(letter) for letter in self.letters],
+            "letters": [list(message) for message in self.letters],
         }
 
     @classmethod
@@ -72,7 +72,7 @@ class Carried(NamedTuple):
             "past": tuple(data["past"]),
             "doubted": tuple(data["doubted"]),
             "posed": {key: AskTimes(*posed) for key, posed in data["posed"].items()},
-            "letters": tuple(Letter(*letter) for letter in data["letters"]),
+            "letters": tuple(Message(*message) for message in data["letters"]),
         }
         return cls(**{**data, **own})
 

@@ -23,7 +23,7 @@ from callsheet.ir.canon import canonical_bytes
 from callsheet.machine import Decided, Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.canon import policy_to_json
-from callsheet.runtime.answers import Answer, PendingAsk, letter_payload
+from callsheet.runtime.answers import Answer, PendingAsk, message_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
 from callsheet.runtime.engines.temporal.arrival_order import first_answer, first_decision, is_same_decision
@@ -174,7 +174,7 @@ async def answer(
     await bring_up_to_date(reached, journal, run_id)
     ask, fits = fitting(journal, run_id, given_answer, which, digest)
     key, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}#{uuid4().hex}"
-    await _signal(reached, run_id, "answer", key, msg_id, letter_payload(ask.digest, fits))
+    await _signal(reached, run_id, "answer", key, msg_id, message_payload(ask.digest, fits))
     taken = await _word_on(reached, journal, run_id, lambda: first_answer(journal, ask))
     if taken is not None and taken != msg_id:
         raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} is over")
@@ -227,9 +227,9 @@ async def _word_on(
 
 async def cancel(reached: TemporalConnection, journal: Journal, run_id: str, reason: str) -> None:
     """End a run for good; raises CallsheetError: JRN032 for one that has ended, TMP005 if unknown."""
-    stand = await bring_up_to_date(reached, journal, run_id)
-    if stand.result is not None:
-        raise has_ended(run_id, str(stand.result.status))
+    outcome = await bring_up_to_date(reached, journal, run_id)
+    if outcome.result is not None:
+        raise has_ended(run_id, str(outcome.result.status))
     await _signal(reached, run_id, "cancel", reason)
 
 
@@ -252,18 +252,18 @@ async def resume_and_wait(
     """
     await _start_again(reached, journal, run_id)
     history = await _brought(reached, journal, run_id)
-    stand, machine = journaled_outcome(journal, run_id), machine_of(journal, run_id)
+    outcome, machine = journaled_outcome(journal, run_id), machine_of(journal, run_id)
     bounds = bounded(limits(machine.limits), history.order.start.policy)
-    if stand.result is not None:
+    if outcome.result is not None:
         if not machine.may_reopen:
-            return stand
+            return outcome
         await _reopen(reached, history, bounds)
         return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
     if bounds != machine.limits:
         await _signal(reached, run_id, "bound", bounds.to_json())
-    if verdict is not None and stand.in_doubt:
-        await decide(reached, journal, run_id, [call.key for call in stand.in_doubt], verdict)
-    if stand.unanswered:
+    if verdict is not None and outcome.in_doubt:
+        await decide(reached, journal, run_id, [call.key for call in outcome.in_doubt], verdict)
+    if outcome.unanswered:
         await _signal(reached, run_id, "resume")
     return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
 
@@ -311,10 +311,10 @@ async def ended(
     """How a run has ended; None if it has not within `patience` seconds."""
     try:
         async with asyncio.timeout(patience):
-            stand = await wait_for(reached, journal, run_id, waits=True)
+            outcome = await wait_for(reached, journal, run_id, waits=True)
     except TimeoutError:
         return None
-    return None if stand.result is None else stand
+    return None if outcome.result is None else outcome
 
 
 async def _signal(reached: TemporalConnection, run_id: str, name: str, *arguments: Any) -> None:

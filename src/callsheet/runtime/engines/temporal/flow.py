@@ -47,7 +47,7 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.engines.temporal.pending import PendingWork
     from callsheet.runtime.engines.temporal.reopened import Refolded, Reopening, refold
     from callsheet.runtime.engines.temporal.run_order import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, RunOrder
-    from callsheet.store.inbox import Letter
+    from callsheet.store.inbox import Message
     from callsheet.store.records import event_of, result_body
     from callsheet.store.replay import begin
     from callsheet.store.snapshots import AskTimes
@@ -101,7 +101,7 @@ class PlanRun:
             lambda command, began: held_for(self.order, self._machine, command, began),
         )
         self._asks: dict[str, tuple[Ask, AskTimes]] = {}
-        self._letters: list[Letter] = [] if self.carried is None else list(self.carried.letters)
+        self._messages: list[Message] = [] if self.carried is None else list(self.carried.letters)
         self._plan_facts: dict[str, ToolFacts] = {}
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
@@ -163,9 +163,9 @@ class PlanRun:
 
     @workflow.signal
     def answer(self, topic: str, msg_id: str, payload: dict[str, Any]) -> None:
-        """Answer a question, asked or yet to come, like a letter in a journal's inbox."""
-        if all(letter.msg_id != msg_id for letter in self._letters):
-            self._letters.append(Letter(topic, msg_id, payload, workflow.now().timestamp()))
+        """Answer a question, asked or yet to come, like a message in a journal's inbox."""
+        if all(message.msg_id != msg_id for message in self._messages):
+            self._messages.append(Message(topic, msg_id, payload, workflow.now().timestamp()))
             for key in tuple(self._asks):
                 self._look_for(key)
 
@@ -229,7 +229,7 @@ class PlanRun:
     async def _arrivals(self) -> list[Event]:
         """Wait for events; while only people are waited for, the run's clock is stopped."""
         self._publish_status()
-        rests, since = self._rests(), workflow.now()
+        rests, since = self._is_idle(), workflow.now()
         await workflow.wait_condition(lambda: bool(self._arrived) or self._pending_work.raise_fault())
         if rests:
             self._rested += (workflow.now() - since).total_seconds()
@@ -237,12 +237,12 @@ class PlanRun:
 
     def _publish_status(self) -> None:
         """Publish in the memo whether only people can continue the run; reading it needs no worker."""
-        status = RESTING if self._rests() else RUNNING
+        status = RESTING if self._is_idle() else RUNNING
         if status != self._published:
             self._published = status
             workflow.upsert_memo({MEMO: status})
 
-    def _rests(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether nothing is under way and only people can continue the run."""
         idle = self._pending_work.is_idle and not self._arrived
         return idle and bool(self._asks or self._pending_work.doubted)
@@ -255,7 +255,7 @@ class PlanRun:
         """End the run when its time limit is reached."""
         while (limit := self._machine.limits.max_seconds) is not None:
             seconds_left = limit - self._worked()
-            if seconds_left <= 0 and not self._rests():
+            if seconds_left <= 0 and not self._is_idle():
                 self._arrived.append(TimeUp(limit))
                 return
             await workflow.sleep(max(seconds_left, 1.0))
@@ -281,7 +281,7 @@ class PlanRun:
     def _look_for(self, key: str) -> bool:
         """Take the answer to a question if there is one."""
         ask, posed = self._asks[key]
-        event = find_answer(ask, posed, self._letters, float("-inf"))
+        event = find_answer(ask, posed, self._messages, float("-inf"))
         if event is not None:
             del self._asks[key]
             self._arrived.append(event)
@@ -332,7 +332,7 @@ class PlanRun:
             tuple(outside.doubted),
             dict(outside.due),
             {key: posed for key, (_, posed) in self._asks.items()},
-            tuple(self._letters),
+            tuple(self._messages),
             self._worked(),
             dict(self._doubts),
             dict(outside.began),

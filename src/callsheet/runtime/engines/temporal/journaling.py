@@ -84,11 +84,11 @@ def journaled_outcome(journal: Journal, run_id: str) -> RunOutcome:
 
 def _set_status(journal: Journal, run_id: str) -> None:
     """Update the status that lists of runs show."""
-    stand = journaled_outcome(journal, run_id)
+    outcome = journaled_outcome(journal, run_id)
     status = RunStatus.RUNNING
-    if stand.in_doubt:
+    if outcome.in_doubt:
         status = RunStatus.IN_DOUBT
-    elif stand.waiting:
+    elif outcome.waiting:
         status = RunStatus.WAITING
     if journal.find_run(run_id).status is not status:
         with journal.claim(run_id) as writer:

@@ -11,7 +11,7 @@ _MUCH = 10_000
 
 
 @contextmanager
-def collector_rests(when: bool) -> Generator[None]:
+def gc_paused(when: bool) -> Generator[None]:
     """If `when` holds, disables collection until the end of the block.
 
     Otherwise the collector scans the growing heap repeatedly and frees nothing, which takes a third to two
@@ -19,7 +19,7 @@ def collector_rests(when: bool) -> Generator[None]:
     that the next young collection does not scan them. For few objects this is skipped, because
     `get_freeze_count` takes time proportional to the number of frozen objects.
 
-    >>> with collector_rests(True):
+    >>> with gc_paused(True):
     ...     gc.isenabled()
     False
     """

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from callsheet.ir.collecting import collector_rests
+from callsheet.ir.gc_pause import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +20,12 @@ def _collecting() -> Iterator[None]:
 
 
 def test_collection_is_disabled_inside_context() -> None:
-    with collector_rests(True):
+    with gc_paused(True):
         assert not gc.isenabled()
 
 
 def test_many_new_objects_are_moved_to_oldest_generation() -> None:
-    with collector_rests(True):
+    with gc_paused(True):
         kept = [[number] for number in range(200_000)]
         assert gc.get_count()[0] >= len(kept)
     assert gc.get_count()[0] < 1_000
@@ -33,7 +33,7 @@ def test_many_new_objects_are_moved_to_oldest_generation() -> None:
 
 
 def test_small_allocations_do_not_scan_objects() -> None:
-    with patch("gc.get_freeze_count") as asked, collector_rests(True):
+    with patch("gc.get_freeze_count") as asked, gc_paused(True):
         pass
     asked.assert_not_called()
 
@@ -41,7 +41,7 @@ def test_small_allocations_do_not_scan_objects() -> None:
 def test_objects_frozen_by_others_stay_frozen() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
-    with collector_rests(True):
+    with gc_paused(True):
         kept = [[number] for number in range(200_000)]
     assert len(kept) == 200_000
     assert gc.get_freeze_count() > frozen // 2
