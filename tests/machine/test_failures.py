@@ -47,6 +47,15 @@ def test_a_failed_step_that_succeeds_when_it_runs_again_is_not_among_the_failed_
     assert bench.result.failed_steps == ()
 
 
+def test_a_failed_step_that_is_skipped_when_it_is_reached_again_is_not_among_the_failed_steps() -> None:
+    bench = Bench("S1: ?IF ($n != 1) THEN @A ()\nS2: @B () > $n\nS3: ?IF ($n == 1) THEN GOTO S1\nS4: @B ()")
+    bench.fail("S1.0.1")
+    bench.ok("S2.0.1", 1)  # S1 is skipped
+    bench.ok("S2@2.0.1", 2)
+    bench.ok("S4.0.1")
+    assert bench.result.failed_steps == ()
+
+
 def test_retry_makes_up_to_n_more_attempts_one_second_apart() -> None:
     bench = Bench("S1: @A () > $a ON_FAIL @RETRY(2)")
     for attempt in (2, 3):

@@ -65,8 +65,8 @@ class RunResult(MaskedRepr):
     failed_steps: tuple[str, ...] = ()
     """The ids of the steps that failed without ending the plan or leading elsewhere, in order.
 
-    A step that runs again and then succeeds is not among them, nor is a FOREACH of which items failed. In a
-    dependency plan these are all steps that failed. Set once the run has ended.
+    A step whose last visit succeeds or is skipped is not among them, nor is a FOREACH of which items failed.
+    In a dependency plan these are all steps that failed. Set once the run has ended.
     """
 
     @property
