@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 from tests.compiled import IS_COMPILED
@@ -107,7 +108,7 @@ def test_show_reports_broken_chain(machine):
     done_run(machine)
     events = machine.json("show", "r1", "--events")
     (seq,) = [event["seq"] for event in events if (event["type"], event["key"]) == ("ok", "S1.0.1")]
-    with sqlite3.connect(machine.journal) as db:
+    with closing(sqlite3.connect(machine.journal)) as db, db:
         db.execute(
             "UPDATE events SET body = CAST('{\"value\":3}' AS BLOB) WHERE key = 'S1.0.1' AND type = 'ok'"
         )

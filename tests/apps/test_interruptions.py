@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -175,7 +176,7 @@ def test_answer_with_lone_surrogate_is_shown(machine):
 
 def test_show_fails_on_broken_chain(machine):
     machine("run", machine.plan('S1: @RESPOND ("x")'), "--run-id", "r")
-    with sqlite3.connect(machine.journal) as base:
+    with closing(sqlite3.connect(machine.journal)) as base, base:
         base.execute("UPDATE events SET ts = ts + 1 WHERE id % 4294967296 = 2")
     base.close()
     for line in (("show", "r"), ("show", "r", "--json"), ("show", "r", "--events")):

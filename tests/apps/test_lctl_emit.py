@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from callsheet.lctl import DebugDocument, Handoff, check, read
 
@@ -59,7 +60,7 @@ def test_document_is_written_to_file_or_error_given(machine):
 
 def test_broken_event_chain_is_refused(machine):
     done(machine)
-    with sqlite3.connect(machine.journal) as connection:
+    with closing(sqlite3.connect(machine.journal)) as connection, connection:
         connection.execute("UPDATE events SET ts = ts + 1 WHERE type = 'end'")
     said = machine("lctl", "emit", "r1")
     assert (said.exit_code, said.stdout) == (1, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 
 def done_run(machine, *lines, run_id="r1"):
@@ -122,7 +123,7 @@ def test_value_edited_in_fork_is_fact(machine):
 
 def test_modified_journal_is_reported(machine):
     done_run(machine)
-    with sqlite3.connect(machine.journal) as db:
+    with closing(sqlite3.connect(machine.journal)) as db, db:
         db.execute("UPDATE events SET ts = ts + 1 WHERE type = 'ok'")
     result = machine("report", "r1")
     assert result.exit_code == 1

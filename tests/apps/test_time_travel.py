@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 from callsheet.runtime.edits import Edits
 from callsheet.runtime.forking import fork
@@ -167,7 +168,7 @@ def test_fork_is_complete_without_parent(machine):
     done_run(machine, *lines)
     at = event_of(machine, "r1", "S1.0.1")
     assert machine("fork", "r1", "--at", at, "--run-id", "r2", "--yes").exit_code == 0
-    with sqlite3.connect(machine.journal) as connection:
+    with closing(sqlite3.connect(machine.journal)) as connection, connection:
         connection.execute("UPDATE runs SET updated = 0 WHERE run_id = 'r1'")
         connection.execute("UPDATE events SET ts = 0 WHERE id >> 32 = 1")
     pruned = machine.json("runs", "prune")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
 import prov.model
 import pytest
@@ -83,7 +84,7 @@ def test_invalid_collectors_and_headers_are_refused(machine):
 
 def test_modified_journal_is_not_exported(machine, collector):
     machine.run(*PLAN)
-    with sqlite3.connect(machine.journal) as connection:
+    with closing(sqlite3.connect(machine.journal)) as connection, connection:
         connection.execute("UPDATE events SET body = ? WHERE type = 'ok'", (b'{"value":7}',))
     refused = machine("trace", "export", "r1", "--otlp", collector.url)
     assert (refused.exit_code, collector.requests) == (1, [])

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ LARGE = ("S1: @BULK (size=100000) > $a", "S2: @BULK (size=1100000) > $b", 'S3: @
 
 
 def change(machine: Machine, statement: str) -> None:
-    with sqlite3.connect(machine.journal) as db:
+    with closing(sqlite3.connect(machine.journal)) as db, db:
         assert db.execute(statement).rowcount > 0
     db.close()
 

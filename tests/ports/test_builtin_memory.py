@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ async def test_redelivery_stores_nothing(tmp_path):
 async def test_same_fact_of_different_call_is_stored_once_with_highest_importance(tmp_path):
     for key, importance in (("a", 0.2), ("b", 0.9), ("c", 0.4)):
         await call(tmp_path, "STORE_FACT", content="one fact", importance=importance, delivery=key)
-    with sqlite3.connect(tmp_path / "data" / "memory.sqlite3") as db:
+    with closing(sqlite3.connect(tmp_path / "data" / "memory.sqlite3")) as db, db:
         assert db.execute("SELECT content, importance FROM fact").fetchall() == [("one fact", 0.9)]
     db.close()
 
@@ -95,7 +96,7 @@ async def test_concurrent_writers_lose_nothing(tmp_path):
         *(call(tmp_path, "STORE_FACT", content=f"fact {n}", delivery=str(n)) for n in range(20)),
         *(call(tmp_path, "SET_WM", key=str(n), value=n) for n in range(20)),
     )
-    with sqlite3.connect(tmp_path / "data" / "memory.sqlite3") as db:
+    with closing(sqlite3.connect(tmp_path / "data" / "memory.sqlite3")) as db, db:
         assert db.execute(
             "SELECT (SELECT count(*) FROM fact), (SELECT count(*) FROM working)"
         ).fetchone() == (20, 20)

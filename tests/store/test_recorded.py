@@ -7,6 +7,7 @@ has changed: the version of the machine has to be raised.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ async def test_run_of_other_version_is_refused_and_unchanged(tmp_path: Path) -> 
         plan = plan_of('S1: @ASK_HUMAN ("go on?") > $a')
         outcome = await start_run(plan, Ports(lambda name: None), launch(Limits()), journal, "r")
         assert outcome.waiting
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE runs SET core_version = '99'")
     connection.close()
     with Journal.open(path) as journal:

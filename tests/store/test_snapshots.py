@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -273,7 +273,7 @@ async def test_run_resumes_from_last_snapshot(
 
 
 def change(journal: Journal, statement: str, *values: object) -> None:
-    with sqlite3.connect(journal.path) as connection:
+    with closing(sqlite3.connect(journal.path)) as connection, connection:
         assert connection.execute(statement, values).rowcount > 0
     connection.close()
 

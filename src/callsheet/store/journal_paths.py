@@ -31,7 +31,8 @@ _OF_THE_HOST = frozenset(
     }
 )
 """File systems by which a virtual machine or container uses files of its host. They do not keep the memory
-that is mapped from a file the same on both sides, as SQLite's WAL requires, or cannot map it at all.
+that is mapped from a file the same on both sides, as SQLite's WAL requires, or cannot map it at all. As the
+root of a sandbox (gVisor, Kata) such a file system belongs to its processes alone.
 """
 ROOM = 1024 * 1024
 """Bytes that must be free on the disk to claim a run."""
@@ -130,8 +131,8 @@ def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
         table = mounts.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return
-    kind = _file_system_of(os.path.realpath(path), table)
-    if kind in _NETWORK or kind in _OF_THE_HOST:
+    mount_point, kind = _mount_of(os.path.realpath(path), table)
+    if kind in _NETWORK or (kind in _OF_THE_HOST and mount_point != "/"):
         where = "a network file system" if kind in _NETWORK else "a file system shared with the host"
         raise JournalError(
             "JRN011",
@@ -140,9 +141,9 @@ def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:
         )
 
 
-def _file_system_of(real_path: str, table: str) -> str | None:
-    """The file system type of the mount that contains the path: the one with the longest mount point."""
-    best, kind = "", None
+def _mount_of(real_path: str, table: str) -> tuple[str, str]:
+    """The mount that contains the path, the one with the longest mount point, and its file system type."""
+    best, kind = "", ""
     for line in table.splitlines():
         fields = line.split(" ")
         if len(fields) < 3:
@@ -151,4 +152,4 @@ def _file_system_of(real_path: str, table: str) -> str | None:
         leads_there = real_path == point or real_path.startswith(point.rstrip("/") + "/")
         if leads_there and len(point) >= len(best):
             best, kind = point, fields[2]
-    return kind
+    return best, kind
