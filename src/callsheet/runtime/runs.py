@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
@@ -175,9 +175,6 @@ It is called after the ports are open.
 """
 
 
-_NO_PLACES: Mapping[str, JSON] = MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amendments:
     """What the operator changes about a run that is resumed.
@@ -191,7 +188,7 @@ class Amendments:
     in_doubt: Resolution | None = None
     limits: Callable[[Limits], Limits] | None = None
     policy: PolicyFor | None = None
-    places: Mapping[str, JSON] = _NO_PLACES
+    places: Mapping[str, JSON] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _UNCHANGED = Amendments()
