@@ -32,7 +32,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.current_state import current_state
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 _T = TypeVar("_T")
 

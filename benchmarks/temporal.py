@@ -33,7 +33,7 @@ from callsheet.runtime.engines.temporal.connecting import TemporalConnection, re
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 _LOOK = "?FOREACH ($i IN $items) THEN @LOOK (run=$run, item=$i) > $seen"
 _WRITE = "?FOREACH ($i IN $items) THEN @WRITE (run=$run, item=$i) > $written"

@@ -31,7 +31,7 @@ from callsheet.runtime.engines.temporal.connecting import TemporalConnection, re
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Durability, Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 _FACTS = {
     "LOOK": ToolFacts(Effect.READ, ("run", "item")),

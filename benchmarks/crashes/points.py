@@ -30,7 +30,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, Journal, commit_rate, ledger, tail, write_connection
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 from crashes.oracle import History, read_history
 from crashes.subject import RUN_ID, Answer, answer_of
 from crashes.sweep import Figures

@@ -26,7 +26,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import EventType, Journal
 from callsheet.store.folded import Folded
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 from callsheet.trace.state_at import state_at_event
 
 GOES_ROUND = """

@@ -31,8 +31,8 @@ from callsheet.runtime.runs import start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.archive import export_run, import_runs
 from callsheet.store.events import Event
-from callsheet.store.records import Start
 from callsheet.store.replay import begin, fold
+from callsheet.store.start import Start
 
 ODD = Path(__file__).parents[1] / "crash" / "servers" / "odd.py"
 PLAN = """S1: @GIVE ("too late") > $a ON_FAIL GOTO S2

@@ -22,7 +22,7 @@ from callsheet.runtime.recording import JournalRecorder
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import Durability, EventType, Journal, JournalWriteFailed, RunWriter
 from callsheet.store.mailbox import Mailbox
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 from callsheet.trace.matcher import finder
 from callsheet.trace.search import search
 

@@ -22,8 +22,8 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch, Watch, check_pins
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
-from callsheet.store.records import Start
 from callsheet.store.replay import fold
+from callsheet.store.start import Start
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from callsheet.ports.calls import CallContext
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import PortsFor, run_unrecorded
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 FACTS = {
     "READ": ToolFacts(Effect.READ, ("x",)),

@@ -36,7 +36,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.runtime.simulated import Simulation
 from callsheet.store import Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 QUICK = Limits(retry_delay=0.0)
 

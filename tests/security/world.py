@@ -25,7 +25,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 FACTS = {
     "READ_FILE": ToolFacts(Effect.READ, ("path",)),

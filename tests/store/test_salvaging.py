@@ -10,8 +10,8 @@ from callsheet.ir import Plan
 from callsheet.machine import Limits
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.archive import import_runs
-from callsheet.store.records import Start
 from callsheet.store.salvage import lists_all, opened, run_ids, salvage
+from callsheet.store.start import Start
 
 
 @pytest.fixture

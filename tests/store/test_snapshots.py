@@ -31,9 +31,9 @@ from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
 from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
-from callsheet.store.records import Start
 from callsheet.store.replay import fold, fold_on, restored, start_from
 from callsheet.store.snapshots import Policy, StoredParts, UnusableSnapshot
+from callsheet.store.start import Start
 from callsheet.trace.state_at import state_at_event
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)

@@ -35,8 +35,9 @@ from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.store import Durability, EventType, Journal, new_run_id
 from callsheet.store.events import Event as JournalEvent
-from callsheet.store.records import Start, recorded_event
+from callsheet.store.records import recorded_event
 from callsheet.store.replay import fold
+from callsheet.store.start import Start
 
 _T = TypeVar("_T")
 _PATIENCE = 600.0

@@ -18,7 +18,7 @@ from callsheet.ir.calling import called_names
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import check_pins, origin_change
 from callsheet.store import JournalError
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 _OTHER_POLICY = "and go on under it: --policy FILE --accept-changed-policy"
 

@@ -62,7 +62,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masked_repr import MaskedFields
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal
-from callsheet.store.records import Start, secret_labels
+from callsheet.store.start import Start, secret_labels
 
 
 class Session:

@@ -14,7 +14,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.sealing.configured import configured, in_environment
 from callsheet.sealing.known import Known
 from callsheet.store.journal import Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 
 def credentials_for(journal: Journal, run: str) -> Known:

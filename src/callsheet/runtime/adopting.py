@@ -27,8 +27,8 @@ from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
 from callsheet.store.database import UNAVAILABLE
 from callsheet.store.label_transfer import open_labels
-from callsheet.store.records import Start
 from callsheet.store.replay import begin
+from callsheet.store.start import Start
 
 Labelled: TypeAlias = "Callable[[CallTool, Succeeded], Succeeded]"
 

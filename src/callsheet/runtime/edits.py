@@ -19,7 +19,7 @@ from callsheet.store import EventType, JournalError
 from callsheet.store.branch import is_fed_to_machine, state_at
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 
 @dataclass(frozen=True, slots=True)

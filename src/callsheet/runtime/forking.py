@@ -50,8 +50,8 @@ from callsheet.store.branch import (
 from callsheet.store.events import EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
-from callsheet.store.records import Start, facts_to_json, policy_body
 from callsheet.store.runs import RunInfo
+from callsheet.store.start import Start, facts_to_json, policy_body
 
 Keeps = Callable[[Visited], bool]
 _PLACE = re.compile(r"(?:r([0-9]{1,9})/)?(.*?)(?:@([0-9]{1,9}))?", re.DOTALL)

@@ -23,7 +23,7 @@ from callsheet.runtime.ranks import ranks_for
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError
-from callsheet.store.records import Start, secret_labels
+from callsheet.store.start import Start, secret_labels
 
 
 @dataclass(frozen=True, slots=True)

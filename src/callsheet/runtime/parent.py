@@ -15,8 +15,8 @@ from callsheet.sealing.opening import is_sealed
 from callsheet.store import Journal
 from callsheet.store.events import Event
 from callsheet.store.fork import hash_at
-from callsheet.store.records import Start
 from callsheet.store.runs import RunInfo
+from callsheet.store.start import Start
 
 
 class ParentHistory:

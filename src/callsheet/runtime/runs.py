@@ -57,8 +57,8 @@ from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.ids import new_run_id
 from callsheet.store.labels import LabelStore, Noted
-from callsheet.store.records import Start
 from callsheet.store.replay import begin
+from callsheet.store.start import Start
 
 _NOBODY = Watch()
 _ABSENT = Respondents()

@@ -7,7 +7,7 @@ from typing import Any
 
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 ENGINE = "engine"
 """The key in a run's launch data that describes the engine."""

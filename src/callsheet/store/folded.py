@@ -40,8 +40,8 @@ from callsheet.machine import (
 from callsheet.policy.model import Policy
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
-from callsheet.store.records import Start
 from callsheet.store.snapshots import AskTimes, SideRecord
+from callsheet.store.start import Start
 
 _OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
 """Events that are not about a call."""

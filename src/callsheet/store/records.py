@@ -31,10 +31,9 @@ further fields of `Spent` unless they are zero. A body with secrets also has `se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple, assert_never, cast
+from typing import Any, assert_never
 
-from callsheet.ir import JSON, Effect, OnInDoubt, Plan, plan_hash
+from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
     Answered,
@@ -44,13 +43,11 @@ from callsheet.machine import (
     Decision,
     Doubted,
     Edited,
-    Enforcement,
     Event,
     Fact,
     Failed,
     Limits,
     LimitsChanged,
-    Loop,
     PlanCompiled,
     PolicyChanged,
     Remark,
@@ -62,15 +59,13 @@ from callsheet.machine import (
     TimerFired,
     TimeUp,
     TookPlace,
-    ToolFacts,
     Verdict,
 )
 from callsheet.policy.calls import Rule
-from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
-from callsheet.policy.model import Policy
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
+from callsheet.store.start import Start, facts_from_json, facts_to_json, policy_body, policy_in
 
 _VALUE = "value"
 """The decision recorded for a TookPlace."""
@@ -83,139 +78,6 @@ _TOLD = 7
 
 PlanOf = Callable[[str], Plan]
 """Returns the plan with a hash."""
-
-
-class Start(NamedTuple):
-    """What a run was started with: the content of its first event.
-
-    `pins` are the hashes of the declarations of the tools that the plan calls; `launch` is for the face that
-    started the run, so that it can find the same tools again.
-    """
-
-    inputs: dict[str, JSON]
-    facts: dict[str, ToolFacts]
-    limits: Limits
-    pins: dict[str, str]
-    launch: dict[str, JSON]
-    approve: tuple[str, ...] = ()
-    """The tools whose calls need an approval."""
-    approval_timeout: Mapping[str, float] = MappingProxyType({})
-    """The seconds after which an unanswered approval is denied, by tool; "" stands for all others."""
-    ranks: Mapping[str, int] = MappingProxyType({})
-    """Which steps of a graph start first, by id; recorded because every fold must use the same."""
-    policy: Policy | None = None
-    """The policy of the run, if any."""
-    secret: tuple[str, ...] = ()
-    """The inputs that were declared secret."""
-    pepper: str = ""
-    """A secret mixed into the digests of questions if those may contain secrets."""
-    is_veiled: bool = False
-    """Whether placeholders replace secrets, as for a reader without the key."""
-
-    @property
-    def servers(self) -> dict[str, str]:
-        """The MCP servers of the tools that came from one, by tool."""
-        data = self.launch.get("servers")
-        rows = cast("Mapping[str, Any]", data if isinstance(data, Mapping) else {})
-        return {
-            name: row[0]
-            for name, row in rows.items()
-            if isinstance(row, list) and row and isinstance(row[0], str)
-        }
-
-    def server_of(self, tool: str) -> str | None:
-        """The MCP server that offered a tool; "" for one of another origin, None if not recorded."""
-        unrecorded = None if tool not in self.facts or tool in self.pins else ""
-        return self.servers.get(tool, unrecorded)
-
-    def at_places(self, places: Mapping[str, JSON]) -> Start:
-        """The start with its tools at other places, as in the body of a `moved` event."""
-        setup = self.launch.get("setup")
-        if not places or not isinstance(setup, dict):
-            return self
-        return self._replace(launch={**self.launch, "setup": {**setup, **places}})
-
-    def enforcement(self) -> Enforcement | None:
-        """The enforcement of the run's policy; None without one."""
-        if self.policy is None:
-            return None
-        return Enforcement.under(self.policy, secret_labels(self.policy, self.secret))
-
-    def to_json(self) -> dict[str, Any]:
-        """The body of the start event."""
-        return {
-            "inputs": self.inputs,
-            "facts": facts_to_json(self.facts),
-            "limits": self.limits.to_json(),
-            "pins": self.pins,
-            "launch": self.launch,
-            **({"approve": list(self.approve)} if self.approve else {}),
-            **({"approval_timeout": dict(self.approval_timeout)} if self.approval_timeout else {}),
-            **({"ranks": dict(self.ranks)} if self.ranks else {}),
-            **({} if self.policy is None else policy_body(self.policy)),
-            **({"secret": list(self.secret)} if self.secret else {}),
-            **({"pepper": self.pepper} if self.pepper else {}),
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Start:
-        """The start from the body of a start event."""
-        return cls(
-            inputs=dict(body["inputs"]),
-            facts=facts_from_json(body["facts"]),
-            limits=Limits.from_json(body["limits"]),
-            pins=dict(body["pins"]),
-            launch=dict(body["launch"]),
-            approve=tuple(body.get("approve", ())),
-            approval_timeout=dict(body.get("approval_timeout", {})),
-            ranks=dict(body.get("ranks", {})),
-            policy=_policy_in(body) if "policy" in body else None,
-            secret=tuple(body.get("secret", ())),
-            pepper=body.get("pepper", ""),
-            is_veiled=SEALED in body,
-        )
-
-
-def secret_labels(policy: Policy, names: Iterable[str]) -> dict[str, Label]:
-    """The labels of inputs that were declared secret: nobody may read them."""
-    return {name: policy.inputs._replace(readers=frozenset()) for name in names}
-
-
-def policy_body(policy: Policy) -> dict[str, Any]:
-    """The part of a body that records a policy."""
-    return {"policy": policy_to_json(policy), "policy_hash": policy_hash(policy)}
-
-
-def _policy_in(body: Mapping[str, Any]) -> Policy:
-    """The policy in a body; raises ValueError if it does not match its hash."""
-    policy = policy_from_json(body["policy"])
-    if policy_hash(policy) != body["policy_hash"]:
-        raise ValueError("the policy is not the one that was written")
-    return policy
-
-
-def facts_to_json(facts: Mapping[str, ToolFacts]) -> dict[str, Any]:
-    """The facts about tools as JSON data."""
-    return {name: _fact_to_json(fact) for name, fact in facts.items()}
-
-
-def _fact_to_json(fact: ToolFacts) -> list[JSON]:
-    row: list[JSON] = [str(fact.effect), list(fact.parameters)]
-    if fact.loop is not None:
-        return [*row, str(fact.on_in_doubt), {"tools": list(fact.loop.tools), "most": fact.loop.is_most}]
-    return row if fact.on_in_doubt is OnInDoubt.ASK else [*row, str(fact.on_in_doubt)]
-
-
-def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
-    """The facts about tools from JSON data."""
-    return {name: _fact_from_json(*row) for name, row in data.items()}
-
-
-def _fact_from_json(
-    effect: str, names: list[str], policy: str = OnInDoubt.ASK, loop: Mapping[str, Any] | None = None
-) -> ToolFacts:
-    own = None if loop is None else Loop(tuple(loop["tools"]), bool(loop["most"]))
-    return ToolFacts(Effect(effect), tuple(names), OnInDoubt(policy), own)
 
 
 def event_record(event: Event) -> tuple[EventType, str | None, dict[str, Any] | None]:
@@ -377,7 +239,7 @@ def _event_of_the_run(kind: str, body: Mapping[str, Any]) -> Event | None:
         case EventType.LIMITS:
             return LimitsChanged(Limits.from_json(body["limits"]))
         case EventType.POLICY:
-            return PolicyChanged(_policy_in(body))
+            return PolicyChanged(policy_in(body))
         case EventType.EDIT:
             return Edited(body["values"], body["by"], bool(body.get("holds")))
         case _:

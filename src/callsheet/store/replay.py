@@ -37,7 +37,7 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Clock, Folded
-from callsheet.store.records import PlanOf, Start, facts_from_json, facts_to_json, recorded_event
+from callsheet.store.records import PlanOf, recorded_event
 from callsheet.store.snapshots import (
     FORMAT,
     AskTimes,
@@ -48,6 +48,7 @@ from callsheet.store.snapshots import (
     Values,
     side_record_from_json,
 )
+from callsheet.store.start import Start, facts_from_json, facts_to_json
 
 
 def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:

@@ -20,7 +20,8 @@ from callsheet.machine.keys import item_of
 from callsheet.machine.run import Run
 from callsheet.machine.snapshots import state_to_json
 from callsheet.store.events import EventType, Stored, decode_body, encode_body
-from callsheet.store.records import PlanOf, facts_from_json, facts_to_json
+from callsheet.store.records import PlanOf
+from callsheet.store.start import facts_from_json, facts_to_json
 
 FORMAT = 2
 _TOOK_PLACE = "value"

@@ -39,8 +39,9 @@ from callsheet.policy.model import Policy
 from callsheet.runtime.simulated import Simulation
 from callsheet.store.events import Entry, EventType
 from callsheet.store.events import Event as Row
-from callsheet.store.records import Start, event_record
+from callsheet.store.records import event_record
 from callsheet.store.replay import begin
+from callsheet.store.start import Start
 from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.record import lineage_of
 

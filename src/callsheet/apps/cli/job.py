@@ -248,7 +248,7 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
 
     options.check_approved(job.plan, job.approved)
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
-    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+    from callsheet.store.start import secret_labels  # noqa: PLC0415 - as above
 
     assumed = Assumptions(
         inputs=job.inputs,

@@ -19,7 +19,7 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from callsheet.apps.setup import Setup
     from callsheet.ir import JSON
-    from callsheet.store.records import Start
+    from callsheet.store.start import Start
 
 _PATH = click.Path(path_type=Path)
 _MISSING = {"CFG100": "--tools FILE.py", "CFG110": "--mcp-config FILE"}

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
-    from callsheet.store.records import Start
     from callsheet.store.runs import RunInfo
+    from callsheet.store.start import Start
 
 
 @dataclass(frozen=True, slots=True)

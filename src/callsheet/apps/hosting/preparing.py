@@ -33,7 +33,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.offloading import Offload
 from callsheet.runtime.remaining import left_before
 from callsheet.sealing.known import Known
-from callsheet.store.records import secret_labels
+from callsheet.store.start import secret_labels
 
 _FIRST_SIGHT = "TOL022"
 

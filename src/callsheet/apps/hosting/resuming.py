@@ -29,7 +29,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.runs import Amendments, resume_run
 from callsheet.store import Journal
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 _T = TypeVar("_T")
 

@@ -23,7 +23,7 @@ from callsheet.policy.model import Policy
 from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.remaining import left_before
 from callsheet.store import JournalError
-from callsheet.store.records import secret_labels
+from callsheet.store.start import secret_labels
 
 
 class NeedsConsent(JournalError):

@@ -121,7 +121,7 @@ def _proof(
     from callsheet.apps.guarantees import guarantees_of  # noqa: PLC0415 - as above
     from callsheet.passes.verify import NOTHING_LEFT  # noqa: PLC0415 - as above
     from callsheet.runtime.remaining import left_before  # noqa: PLC0415 - as above
-    from callsheet.store.records import secret_labels  # noqa: PLC0415 - as above
+    from callsheet.store.start import secret_labels  # noqa: PLC0415 - as above
 
     is_recorded, journal = options.is_recorded, options.journal
     assumed = Assumptions(

@@ -20,8 +20,9 @@ from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
-from callsheet.store.records import PlanOf, Start, event_of
+from callsheet.store.records import PlanOf, event_of
 from callsheet.store.replay import leads_to
+from callsheet.store.start import Start
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Outcome, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import literal
 

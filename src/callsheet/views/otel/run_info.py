@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from callsheet.ir import Plan
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 from callsheet.views.otel.model import Attributes
 from callsheet.views.otel.names import PROVIDERS, Gen
 

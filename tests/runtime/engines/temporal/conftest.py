@@ -24,7 +24,7 @@ from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.gateway import Ports
 from callsheet.store import Durability, Journal, new_run_id
 from callsheet.store.labels import LabelStore
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Offer, origin_change
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.masking import mask_value
-from callsheet.store.records import facts_from_json
+from callsheet.store.start import facts_from_json
 
 _BEATS = 3
 """Heartbeats per heartbeat time-out."""

@@ -14,9 +14,9 @@ from callsheet.machine import Machine, ToolFacts, compile_plan
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.store.inbox import Message
-from callsheet.store.records import facts_from_json, facts_to_json
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
+from callsheet.store.start import facts_from_json, facts_to_json
 
 
 class Carried(NamedTuple):

@@ -36,7 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.engines.temporal.call_rules import talk_of
     from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, MODELS, TOOLS, RunOrder
     from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
-    from callsheet.store.records import facts_to_json
+    from callsheet.store.start import facts_to_json
 
 _MOST_AT_ONCE = 500
 """Maximum concurrent calls of one run, far below the 2,000 that a server accepts."""

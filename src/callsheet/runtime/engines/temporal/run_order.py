@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from callsheet.ir import Plan, plan_from_json, plan_to_json
 from callsheet.machine.version import MACHINE_VERSION
-from callsheet.store.records import Start
+from callsheet.store.start import Start
 
 WORKFLOW = "PlanRun"
 """The type of the workflow that drives a plan."""
