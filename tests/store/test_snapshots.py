@@ -26,7 +26,7 @@ from callsheet.runtime.doubt import decide_calls
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.inbox import answer_run
 from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.store import Durability, EventType, Journal
 from callsheet.store.chain import BadEvent
 from callsheet.store.current_state import current_state
@@ -202,8 +202,8 @@ async def test_run_with_questions_and_doubts_resumes_from_last_snapshot(
         if outcome.in_doubt:
             decide_calls(journal, "r", [outcome.in_doubt[0].key], Decision.RETRY)
             stood()
-        places = {"workspace": "new"} if rounds == 1 else None
-        outcome = await resume_run(journal, "r", ports_for, watch=Watch(hears_all=False), places=places)
+        moved = Amendments(places={"workspace": "new"} if rounds == 1 else {})
+        outcome = await resume_run(journal, "r", ports_for, moved, Watch(hears_all=False))
         assert rounds < 20
     assert outcome.result.status is Status.DONE
     assert rounds > 3

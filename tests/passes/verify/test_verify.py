@@ -37,17 +37,17 @@ def test_data_path_is_reported_from_source_to_sink() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "way_out"),
+    ("path", "hint"),
     [("out/$d.md", "${d}.md"), ("out/$d", "${d}.md"), ("out/$d.sh", "${d}.md"), ("$d.txt", "${d}.txt")],
 )
 def test_a_path_without_a_known_end_is_refused_with_the_ending_it_may_have_meant(
-    path: str, way_out: str
+    path: str, hint: str
 ) -> None:
     page = 'S1: @FETCH_PAGE (url="https://news.example/") > $p\nS2: @CALC ("1 + 1") > $d\n'
     (violation,) = proved(f'{page}S3: @WRITE_FILE (path="{path}", content=$p) > $w').violations
     assert violation.rule == Rule.EXECUTABLE
     assert "not known before the run" in violation.message
-    assert (violation.help or "").endswith(f": {way_out}")
+    assert (violation.help or "").endswith(f": {hint}")
 
 
 @pytest.mark.parametrize("name", ["RE-PLAN", "replan"])
