@@ -69,7 +69,7 @@ def test_no_line_causes_bug_report(line):
 )
 def test_newest_exchanges_that_fit_are_in_prompt(exchanges, most):
     text = transcript(exchanges, most)
-    kept = [f"User: {said}\nYou: {answered}" for said, answered, _ in exchanges]
+    kept = [transcript([exchange]) for exchange in exchanges]
     assert any(text == "\n".join(kept[first:]) for first in range(len(kept) + 1))
     assert sum(map(len, kept[len(kept) - 1 :])) > most or not kept or text
 

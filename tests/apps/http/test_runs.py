@@ -328,7 +328,7 @@ def test_run_that_kills_its_server_waits_for_explicit_resume(folder):
 @looks_inside
 def test_plan_is_prepared_outside_event_loop(folder):
     reading = {"read_plan_text", "plan_from_json", "_plan_text"}
-    heavy = {"check_plan", "prove", "compile_plan", "create_run", "stand", *reading}
+    heavy = {"check_plan", "prove", "compile_plan", "create_run", "verified_state", *reading}
     seen = dict[str, set[int]]()
 
     def hook(frame, event, _):

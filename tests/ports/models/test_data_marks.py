@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.growth import grows_with_the_text
+from tests.growth import takes_linear_time
 
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.prompt import question
@@ -109,4 +109,4 @@ def test_other_planners_get_the_context_in_marks_and_the_goal_last(prompt) -> No
 
 @pytest.mark.parametrize("piece", ["<", "< ", "\u00e9<", "&lt;", "<\u00e9", "\u200b", "<data_"])
 def test_looking_for_imitations_takes_time_in_proportion_to_the_text(piece: str) -> None:
-    assert grows_with_the_text(lambda text: mark_number(["data", "goal"], [text]), "{}", piece)
+    assert takes_linear_time(lambda text: mark_number(["data", "goal"], [text]), "{}", piece)

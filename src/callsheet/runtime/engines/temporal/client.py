@@ -175,7 +175,7 @@ async def answer(
     ask, fits = fitting(journal, run_id, given_answer, which, digest)
     key, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}#{uuid4().hex}"
     await _signal(reached, run_id, "answer", key, msg_id, message_payload(ask.digest, fits))
-    taken = await _word_on(reached, journal, run_id, lambda: first_answer(journal, ask))
+    taken = await _first_recorded(reached, journal, run_id, lambda: first_answer(journal, ask))
     if taken is not None and taken != msg_id:
         raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} is over")
     if taken is None and journal.find_run(run_id).status.is_final:
@@ -206,12 +206,12 @@ async def decide(
         sent.append((key, doubts, body))
     for key, doubt, body in sent:
         first = partial(first_decision, journal, run_id, key, doubt)
-        taken = await _word_on(reached, journal, run_id, first)
+        taken = await _first_recorded(reached, journal, run_id, first)
         if taken is not None and not is_same_decision(taken, body):
             raise decided_already(run_id, key, str(taken["decision"]))
 
 
-async def _word_on(
+async def _first_recorded(
     reached: TemporalConnection, journal: Journal, run_id: str, first: Callable[[], _T | None]
 ) -> _T | None:
     """What the run took first about one matter; None if that is not known within some seconds."""
