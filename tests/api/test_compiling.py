@@ -97,7 +97,7 @@ async def test_policy_is_checked_last_and_its_objections_are_repaired() -> None:
     assert "S2: nothing may be sent" in model.asked[1][-1]["content"]
 
 
-async def test_labels_of_files_from_earlier_runs_count_for_a_compiled_plan(tmp_path: Path) -> None:
+async def test_labels_from_earlier_runs_apply_to_compiled_plan(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "notes.txt").write_text("private")
     sends = (

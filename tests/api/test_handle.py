@@ -94,7 +94,7 @@ async def test_events_of_step_are_typed() -> None:
 
 
 @pytest.mark.parametrize(("on_fail", "fails"), [("", False), ("ON_FAIL GOTO S2", True)])
-async def test_a_loop_has_failed_if_its_on_fail_led_elsewhere(on_fail: str, *, fails: bool) -> None:
+async def test_loop_has_failed_if_on_fail_jumps(on_fail: str, *, fails: bool) -> None:
     def check(n: int) -> int:
         if n > 1:
             raise ToolFailed("no")

@@ -52,7 +52,7 @@ GREET = "S1: @GREET ($who) > $text\nS2: @RESPOND ($text)"
 # ------------------------------------------------------------ results
 
 
-async def test_a_result_names_the_steps_that_failed_while_the_plan_continued(tmp_path: Path) -> None:
+async def test_result_lists_failed_steps_of_continued_plan(tmp_path: Path) -> None:
     @tool
     def refuse() -> None:
         raise ToolFailed("no")
@@ -64,7 +64,7 @@ async def test_a_result_names_the_steps_that_failed_while_the_plan_continued(tmp
     assert (await runtime.resume("r")).failed_steps == ("S1",)
 
 
-async def test_a_result_of_a_dependency_plan_names_all_steps_that_failed() -> None:
+async def test_result_of_dependency_plan_lists_all_failed_steps() -> None:
     def refuse() -> None:
         raise ToolFailed("no")
 

@@ -55,13 +55,13 @@ def waits(machine, *options):
     return [event["body"]["due"] - datetime.fromisoformat(event["time"]).timestamp() for event in timers]
 
 
-def test_the_delay_before_a_retry_can_be_set(machine):
+def test_retry_delay_is_configurable(machine):
     assert waits(machine, "--retry-delay", "0.25") == pytest.approx([0.25, 0.25], abs=0.05)
     machine.write("home/config/callsheet/config.toml", "[limits]\nretry_delay = 0.5\n")
     assert waits(machine) == pytest.approx([0.5, 0.5], abs=0.05)
 
 
-def test_the_delay_before_a_retry_is_a_second_by_default(machine):
+def test_retry_delay_is_one_second_by_default(machine):
     started = time.monotonic()
     assert waits(machine) == pytest.approx([1.0, 1.0], abs=0.05)
     assert time.monotonic() - started >= 2.0

@@ -281,7 +281,7 @@ def test_labels_of_files_from_earlier_runs_count_for_a_compiled_plan_and_one_of_
     assert home(*line, "--no-library").exit_code == 0
 
 
-def test_a_compiled_plan_that_would_write_the_policy_is_refused(home):
+def test_compiled_plan_that_writes_policy_is_refused(home):
     home.write("p.toml", 'schema = 1\nextends = "workspace"\n')
     write = 'S1: @write_file (path="p.toml", content="x") > $v1\nS2: @respond ($v1)'
     home.write("answers.json", json.dumps([write]))

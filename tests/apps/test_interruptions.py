@@ -241,7 +241,7 @@ def remove(path: str) -> str:
 """
 
 
-def test_a_journal_that_is_removed_under_a_run_is_saved_and_the_run_goes_on_from_there(machine):
+def test_journal_removed_during_run_is_saved_and_resumable(machine):
     machine.write("remover.py", REMOVER)
     plan = machine.plan(
         "S1: @ADD (a=1) > $a",

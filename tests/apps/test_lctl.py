@@ -38,7 +38,7 @@ def test_findings_have_position_caret_and_hint(chain):
     assert f"{' ' * 56}^^^\n  help: write a number from 0 to 1\n" in result.stdout
 
 
-def test_an_id_forges_no_line_of_the_output(machine):
+def test_id_cannot_forge_output_line(machine):
     forged = "F9\nerror X13: F1 rose\n\x85F2 0.99"
     block = changed(hop(1), "facts", {**hop(1)["facts"], forged: {"text": "x", "confidence": 0.2}})
     block = changed(block, "handoff.critical_facts", ["F1", forged])

@@ -32,7 +32,7 @@ def test_show_and_progress(told):
     ] == outcome
 
 
-def test_the_report(told):
+def test_report_shows_outcome_of_loop(told):
     machine, outcome, _ = told
     machine("report", "r", "-o", "x.html")
     page = (machine.folder / "x.html").read_text()
@@ -40,13 +40,13 @@ def test_the_report(told):
     assert dict(zip(visits["columns"], visits["rows"][0], strict=True))["outcome"] == outcome
 
 
-def test_the_debugger(told):
+def test_debugger_shows_outcome_of_loop(told):
     machine, outcome, _ = told
     mark = machine.json("debug", "r")["steps"][0]["mark"]
     assert mark == ("FAIL" if outcome == "failed" else "ok!")
 
 
-def test_the_span(told):
+def test_span_has_outcome_of_loop(told):
     machine, outcome, _ = told
     assert one(tell_run(machine.journal, "r"), "S1").attributes[STATUS] == outcome
 

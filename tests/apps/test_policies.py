@@ -129,7 +129,7 @@ def test_plans_cannot_write_files_that_configure_later_runs(
 
 
 @pytest.mark.parametrize("command", [("run", "plan.ltp"), ("mcp",)])
-def test_an_unknown_policy_is_reported_before_a_journal_is_created(
+def test_unknown_policy_is_reported_before_journal_is_created(
     machine: Machine, command: tuple[str, ...]
 ) -> None:
     machine.plan("S1: @RESPOND (1)")

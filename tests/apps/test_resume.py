@@ -201,12 +201,12 @@ def moved(machine):
     return machine
 
 
-def test_the_places_that_were_named_are_used_the_next_time(moved):
+def test_named_places_are_used_by_next_resume(moved):
     moved("approve", "r")
     assert moved("resume", "r").stdout == "a\n"
 
 
-def test_the_new_places_are_an_event_of_the_run(moved):
+def test_new_places_are_recorded_as_event(moved):
     (event,) = (e for e in moved.json("show", "r", "--events") if e["type"] == "moved")
     folder = moved.folder / "two"
     assert event["body"] == {"tools": [str(folder / "tools.py")], "workspace": str(folder)}
@@ -225,7 +225,7 @@ def test_places_at_which_the_tools_cannot_be_opened_are_not_recorded(machine):
 
 
 @pytest.mark.parametrize("command", [("rerun", "r", "--from", "S3"), ("fork", "r", "--at", "3")])
-def test_a_run_that_branches_off_has_its_tools_at_the_places_of_its_parent(moved, command):
+def test_branch_has_tools_at_places_of_parent(moved, command):
     branched = moved(*command, "--yes", "--run-id", "new")
     assert branched.exit_code == 4, branched.stderr
     while branched.exit_code == 4:

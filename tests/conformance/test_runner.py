@@ -427,7 +427,7 @@ def test_run_is_resumed_by_plan_id_or_prefix_only(asked: str, found: bool) -> No
         ({"variables_exact": {"v": "<one result>"}}, False),
     ],
 )
-def test_what_is_told_of_a_dry_run(expect: dict[str, Any], met: bool) -> None:
+def test_dry_run_expectations_are_compared(expect: dict[str, Any], met: bool) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": [], "result_variable": "v"}
     two = {"index": "2", "title": "b", "tool": "two", "args": {"x": "${k}-${v}"}, "depends_on": ["1"]}
     plan = {"id": "p-1", "variables": {"k": "K"}, "steps": [one, two]}
@@ -445,7 +445,7 @@ def test_what_is_told_of_a_dry_run(expect: dict[str, Any], met: bool) -> None:
         ({"state": {"status": "failed", "variables": {}}}, True),
     ],
 )
-def test_a_step_that_was_not_reached_has_not_succeeded(expect: dict[str, Any], met: bool) -> None:
+def test_unreached_step_has_not_succeeded(expect: dict[str, Any], met: bool) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     two = {"index": "2", "title": "b", "tool": "two", "args": {}, "depends_on": ["1"]}
     given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one, two]}, "run": {"mode": "run"}}
@@ -453,7 +453,7 @@ def test_a_step_that_was_not_reached_has_not_succeeded(expect: dict[str, Any], m
     assert (dag.differences(dag_case_of(given)) == []) is met
 
 
-def test_a_run_that_has_not_ended_is_running() -> None:
+def test_unfinished_run_is_running() -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     run = {"mode": "stages", "stages": [{"mode": "run", "cancel_at_ms": 5}, {"mode": "resume"}]}
     ends: list[dict[str, Any]] = [
@@ -489,9 +489,7 @@ def test_without_a_recorded_run_there_is_nothing_to_resume() -> None:
 
 
 @pytest.mark.parametrize(("is_guarded", "used"), [(True, 3), (False, 2)])
-def test_the_budget_counts_the_calls_of_the_conversation_and_of_a_guarded_plan(
-    is_guarded: bool, used: int
-) -> None:
+def test_budget_counts_calls_of_conversation_and_guarded_plan(is_guarded: bool, used: int) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     guards = {"budget_total": 5, "used_by_conversation": 2}
     run = {"mode": "run", "guards": guards, "enable_guards": is_guarded}
@@ -500,7 +498,7 @@ def test_the_budget_counts_the_calls_of_the_conversation_and_of_a_guarded_plan(
 
 
 @pytest.mark.parametrize("script", [{"raise": "zork"}, {"raise": "ValueError", "message": "zork"}])
-def test_a_scripted_exception_says_its_message(script: dict[str, Any]) -> None:
+def test_scripted_exception_has_message(script: dict[str, Any]) -> None:
     one = {"index": "1", "title": "a", "tool": "one", "args": {}, "depends_on": []}
     given = {"id": "c", "area": "a", "plan": {"id": "p-1", "steps": [one]}, "tools": {"one": script}}
     expect = {"success": False, "steps": {"1": {"success": False, "error_contains": "zork"}}}

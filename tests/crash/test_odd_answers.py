@@ -168,7 +168,7 @@ async def test_any_function_result_is_recorded_after_one_call(
         ("not utf-8", "caf\ufffd", []),
     ],
 )
-async def test_what_the_plan_does_not_see_of_an_answer_is_remarked(
+async def test_dropped_parts_of_answer_are_remarked(
     world: World, what: str, value: object, remarks: list[str]
 ) -> None:
     result = await world.run(what=what)

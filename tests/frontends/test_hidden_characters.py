@@ -18,7 +18,7 @@ PLAN_END
 @pytest.mark.parametrize(
     "hidden", ["\u202e", "\u202a", "\u2066", "\u2069", "\u200b", "\u2060", "\ufeff", "\U000e0041"]
 )
-def test_the_first_hidden_character_of_each_line_is_reported(hidden: str) -> None:
+def test_first_hidden_character_of_each_line_is_reported(hidden: str) -> None:
     result = parse(PLAN.format(hidden))
     assert [(d.code, d.is_error) for d in result.diagnostics] == [("LTP071", False)] * 2
     lines = [result.source.position(d.span.start).line for d in result.diagnostics if d.span is not None]
@@ -31,7 +31,7 @@ def test_letters_of_any_script_and_what_joins_them_are_not(text: str) -> None:
     assert parse(PLAN.format(text)).diagnostics == ()
 
 
-def test_a_byte_order_mark_is_not_and_formatting_escapes_what_is() -> None:
+def test_byte_order_mark_is_accepted_and_formatting_escapes_hidden_characters() -> None:
     assert parse("\ufeff" + PLAN.format("")).diagnostics == ()
     plan = parse('PLAN_START\nS1: @RESPOND ("a\u202eb")\nPLAN_END\n').require()
     assert "\\u202e" in format_plan(plan)

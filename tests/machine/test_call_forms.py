@@ -47,6 +47,6 @@ def test_all_else_is_part_of_a_form(one: str, other: str) -> None:
     assert first.form != second.form
 
 
-def test_the_slots_that_a_call_reads_are_in_the_order_of_their_use() -> None:
+def test_read_slots_are_in_order_of_use() -> None:
     program = compiled('@READ ("q") > $a', '@READ ("q") > $b', '@SEND (to=$b, body="$a and $b")')
     assert program.steps[2].read_slots == (program.slot_of["b"], program.slot_of["a"])

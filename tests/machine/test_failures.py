@@ -27,17 +27,17 @@ S6: @RESPOND ("done")
 """
 
 
-def test_the_result_names_the_steps_that_failed_while_the_plan_continued() -> None:
+def test_result_lists_failed_steps_of_continued_plan() -> None:
     assert play(FAILED_STEPS, {"A": failing("no")}).result.failed_steps == ("S1", "S5")
     assert play(FAILED_STEPS).result.failed_steps == ()
 
 
-def test_a_step_that_ended_the_run_is_not_among_the_failed_steps() -> None:
+def test_step_that_ends_run_is_not_listed_as_failed() -> None:
     result = play('S1: @A ()\nS2: @A () ON_FAIL TERMINATE ("so")', {"A": failing("no")}).result
     assert (result.status, result.ended_at, result.failed_steps) == (Status.FAILED, "S2", ("S1",))
 
 
-def test_a_failed_step_that_succeeds_when_it_runs_again_is_not_among_the_failed_steps() -> None:
+def test_step_that_succeeds_on_second_visit_is_not_listed_as_failed() -> None:
     bench = Bench("S1: @A () > $a\nS2: @B () > $b\nS3: ?IF ($b == 1) THEN GOTO S1\nS4: @B ()")
     bench.fail("S1.0.1")
     bench.ok("S2.0.1", 1)
@@ -47,7 +47,7 @@ def test_a_failed_step_that_succeeds_when_it_runs_again_is_not_among_the_failed_
     assert bench.result.failed_steps == ()
 
 
-def test_a_failed_step_that_is_skipped_when_it_is_reached_again_is_not_among_the_failed_steps() -> None:
+def test_step_skipped_on_second_visit_is_not_listed_as_failed() -> None:
     bench = Bench("S1: ?IF ($n != 1) THEN @A ()\nS2: @B () > $n\nS3: ?IF ($n == 1) THEN GOTO S1\nS4: @B ()")
     bench.fail("S1.0.1")
     bench.ok("S2.0.1", 1)  # S1 is skipped

@@ -64,7 +64,7 @@ def test_loop_ended_by_failed_item_is_noted_failed_with_results() -> None:
     assert (finished.outcome, ended.kind) == (StepOutcome.FAILED, ENDED)
 
 
-def test_a_loop_that_is_left_for_another_step_at_a_failed_item_has_failed() -> None:
+def test_loop_left_by_jump_at_failed_item_has_failed() -> None:
     bench = Bench('S1: ?FOREACH ($x in ["a", "b"]) THEN @A (x=$x) > $a ON_FAIL GOTO S2\nS2: @B ()')
     bench.ok("S1.0.1", 1)
     bench.fail("S1.1.1", "503")
@@ -73,7 +73,7 @@ def test_a_loop_that_is_left_for_another_step_at_a_failed_item_has_failed() -> N
     assert (finished.kind, finished.outcome, finished.value) == (FINISHED, StepOutcome.FAILED, [1, "503"])
 
 
-def test_a_loop_of_jumps_has_not_failed() -> None:
+def test_loop_of_jumps_has_not_failed() -> None:
     bench = Bench("S1: ?FOREACH ($x in [1]) THEN GOTO S2\nS2: @B ()")
     assert StepOutcome.FAILED not in [note.outcome for note in bench.notes]
 

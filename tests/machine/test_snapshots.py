@@ -72,7 +72,7 @@ def test_restoring_at_every_event_leads_to_same_end(text: str, world: int, sched
     assert machine.result == result
 
 
-def test_the_steps_that_failed_outlive_it() -> None:
+def test_failed_steps_survive_snapshot() -> None:
     bench = Bench("S1: @WRITE (1)\nS2: @WRITE (2)\nS3: @WRITE (3)")
     bench.fail("S1.0.1")
     bench.machine = through_json(bench.machine) or pytest.fail("nothing to restore")

@@ -120,7 +120,7 @@ NOT_CONFINED = [
 
 
 @pytest.mark.parametrize(("program", "language"), CONFINED)
-def test_a_confined_program_opens_no_file_but_its_modules(program: str, language: str | None) -> None:
+def test_confined_program_opens_only_its_modules(program: str, language: str | None) -> None:
     assert only_modules(program, language) is not None
 
 
@@ -129,6 +129,6 @@ def test_any_other_program_may_open_files(program: str, language: str | None) ->
     assert only_modules(program, language) is None
 
 
-def test_a_long_program_is_read_in_linear_time() -> None:
+def test_long_program_is_read_in_linear_time() -> None:
     assert only_modules("print(1)\n" * 100_000, "python") is None
     assert only_modules("date; " * 20_000, "shell") == ()

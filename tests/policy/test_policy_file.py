@@ -325,7 +325,7 @@ def test_impossible_file_name_is_no_policy() -> None:
         'schema = 1\n[[rule]]\ntool = "{}"\nwhen = "true"\nthen = "refuse"\n',
     ],
 )
-def test_a_name_that_no_tool_can_have_is_refused_and_does_not_limit_nothing(text: str, name: str) -> None:
+def test_impossible_tool_name_is_refused(text: str, name: str) -> None:
     """As a letter that imitates another, by which a limit on a tool would not apply to it."""
     assert [code for code, _, _ in faults(text.format(name))][:1] == ["POL003"]
 

@@ -194,7 +194,7 @@ def test_long_input_is_truncated_with_mark() -> None:
     assert whole.remarks == (Fact("prompt", f"LLM_EXTRACT/{PROMPT_VERSION}"),)
 
 
-async def test_an_input_of_a_model_in_a_run_has_at_most_200_000_characters() -> None:
+async def test_model_input_is_cut_to_200_000_characters() -> None:
     model = Scripted(["short"])
     plan = "S1: @LLM_SUMMARIZE ($long) > $a\nS2: @LLM_SUMMARIZE ($whole) > $b"
     run = Runtime(model=model).start(plan, {"long": "x" * 200_001, "whole": "y" * 200_000})

@@ -329,7 +329,7 @@ def sealed_for(run_id: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("claimed", ["r1", "r2", "", None, 7])
-def test_a_value_that_was_sealed_for_one_run_is_opened_for_no_other(claimed: Any) -> None:
+def test_sealed_value_is_opened_only_for_its_run(claimed: Any) -> None:
     sealed = sealed_for("r1", {"value": [f"with {SECRET}", {"n": 1}]})
     assert opened(json.loads(json.dumps(sealed)), RING, "r1") == {"value": [f"with {SECRET}", {"n": 1}]}
     forged = {**sealed, "sealed": {**sealed["sealed"], "run": claimed}}
@@ -343,7 +343,7 @@ def test_a_value_that_was_sealed_for_one_run_is_opened_for_no_other(claimed: Any
             use()
 
 
-def test_a_value_of_a_run_that_a_fork_copies_is_opened_for_the_fork_alone() -> None:
+def test_sealed_value_copied_by_fork_is_opened_only_for_fork() -> None:
     body = {"value": [f"with {SECRET}", {"n": 1}]}
     copied = rebound(sealed_for("r1", body), RING, "r1", "r2")
     assert encoded(copied) != encoded(sealed_for("r1", body))
@@ -352,7 +352,7 @@ def test_a_value_of_a_run_that_a_fork_copies_is_opened_for_the_fork_alone() -> N
     assert opened(copied, RING, "r2") == body
 
 
-def test_a_value_of_an_older_journal_is_bound_to_no_run_and_its_copy_is() -> None:
+def test_value_of_older_journal_is_unbound_until_copied() -> None:
     sealed = seal({"value": SECRET})
     assert "run" not in sealed["sealed"]
     assert opened(json.loads(json.dumps(sealed)), RING, "r1")["value"] == SECRET

@@ -65,7 +65,7 @@ async def test_file_filled_by_earlier_run_is_not_sent_to_untrusted_recipient(wor
 
 
 @pytest.mark.parametrize("path", ["docs", "docs/", "docs/*.md"])
-async def test_a_folder_that_holds_such_a_file_goes_to_no_stranger(world: World, path: str) -> None:
+async def test_folder_with_private_file_is_not_sent_outside(world: World, path: str) -> None:
     sent = mailing(world)
     await world.run(NOTES, facts=FACTS)
     plan = f'S1: @MAIL (to="{{}}", body="hi", attachments=["{path}"]) > $r'

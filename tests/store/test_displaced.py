@@ -58,7 +58,7 @@ def replace(path: Path) -> None:
 
 @pytest.mark.parametrize("durability", [Durability.FULL, Durability.OFF])
 @pytest.mark.parametrize("displace", [remove, rename, replace])
-def test_the_run_is_told_and_all_events_are_saved(
+def test_run_ends_with_error_and_events_are_saved(
     tmp_path: Path, displace: Callable[[Path], None], durability: Durability
 ) -> None:
     path = tmp_path / "journal.db"
@@ -101,7 +101,7 @@ def test_each_run_of_the_process_is_told_and_saved(tmp_path: Path) -> None:
     assert (values(saved, "a"), values(saved, "b")) == (["a"], ["b"])
 
 
-def test_a_run_that_flushes_is_told_too(tmp_path: Path) -> None:
+def test_flush_reports_displaced_journal(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal, started(journal) as writer:
         path.unlink()
@@ -113,7 +113,7 @@ def test_a_run_that_flushes_is_told_too(tmp_path: Path) -> None:
     assert values(saved) == [1]
 
 
-def test_the_folder_may_be_gone_as_well(tmp_path: Path) -> None:
+def test_removed_folder_is_created_again(tmp_path: Path) -> None:
     path = tmp_path / "data" / "journal.db"
     with Journal.open(path) as journal, started(journal) as writer:
         shutil.rmtree(path.parent)
@@ -123,7 +123,7 @@ def test_the_folder_may_be_gone_as_well(tmp_path: Path) -> None:
     assert values(saved) == [1]
 
 
-def test_the_log_of_another_journal_at_the_place_stays(tmp_path: Path) -> None:
+def test_log_of_replacing_journal_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     journal = Journal.open(path)
     writer = started(journal)
@@ -142,7 +142,7 @@ def test_the_log_of_another_journal_at_the_place_stays(tmp_path: Path) -> None:
     assert values(path, "another") == [2]
 
 
-def test_a_copy_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_copy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal, started(journal) as writer:
         path.unlink()

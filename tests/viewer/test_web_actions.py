@@ -76,7 +76,7 @@ inputs = "U/pub"
 """
 
 
-async def test_who_approves_a_call_sees_where_its_arguments_come_from(browser: Browser, folder: Path):
+async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder: Path):
     (folder / "ours.toml").write_text(POLICY)
     with running(folder, policy=load_policy(folder / "ours.toml")) as api:
         web = await browse(browser, api)

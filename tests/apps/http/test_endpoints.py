@@ -73,7 +73,7 @@ def test_goal_without_model_is_reported(api):
     assert (said.status, said.code) == (422, "CMP001")
 
 
-def test_labels_of_files_from_earlier_runs_count_for_a_compiled_plan(folder):
+def test_labels_from_earlier_runs_apply_to_compiled_plan(folder):
     (folder / "notes.txt").write_text("private")
     (folder / "docs").mkdir()
     (folder / "model.py").write_text(

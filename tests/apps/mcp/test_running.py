@@ -93,7 +93,7 @@ async def test_failed_plan_is_error_with_run_id(room: Room, mode: str) -> None:
     assert "it is broken" in answer.content[0].text
 
 
-async def test_the_steps_that_failed_while_the_plan_continued_are_named(room: Room, mode: str) -> None:
+async def test_failed_steps_of_continued_plan_are_listed(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, 'S1: @BROKEN ()\nS2: @RESPOND ("done")')
     assert not answer.is_error
@@ -383,7 +383,7 @@ async def test_proof_uses_labels_of_files_of_earlier_runs(room: Room, mode: str,
     assert proved.structured_content["ok"] is (source == "docs")
 
 
-async def test_labels_of_files_from_earlier_runs_count_for_a_compiled_plan(room: Room, mode: str) -> None:
+async def test_labels_from_earlier_runs_apply_to_compiled_plan(room: Room, mode: str) -> None:
     (room.folder / "work" / "notes.txt").write_text("private")
     (room.folder / "work" / "docs").mkdir()
     (room.folder / "model.py").write_text(

@@ -40,9 +40,7 @@ def test_data_path_is_reported_from_source_to_sink() -> None:
     ("path", "hint"),
     [("out/$d.md", "${d}.md"), ("out/$d", "${d}.md"), ("out/$d.sh", "${d}.md"), ("$d.txt", "${d}.txt")],
 )
-def test_a_path_without_a_known_end_is_refused_with_the_ending_it_may_have_meant(
-    path: str, hint: str
-) -> None:
+def test_path_with_unknown_extension_is_refused_with_suggestion(path: str, hint: str) -> None:
     page = 'S1: @FETCH_PAGE (url="https://news.example/") > $p\nS2: @CALC ("1 + 1") > $d\n'
     (violation,) = proved(f'{page}S3: @WRITE_FILE (path="{path}", content=$p) > $w').violations
     assert violation.rule == Rule.EXECUTABLE

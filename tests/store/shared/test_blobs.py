@@ -212,7 +212,7 @@ def test_concurrent_removal_keeps_blobs_put_meanwhile(
     assert first.get(DIGEST) == BODY
 
 
-def test_an_object_that_is_put_again_while_it_is_removed_is_there_afterwards(
+def test_object_put_during_removal_is_kept(
     bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other process puts it between the check of its age and its removal."""
@@ -247,7 +247,7 @@ def test_an_object_that_is_put_again_while_it_is_removed_is_there_afterwards(
     assert [stored.digest for stored in first.stored()] == [DIGEST]
 
 
-def test_what_a_process_left_that_died_while_it_put_or_removed_a_blob_is_tidied(tmp_path: Path) -> None:
+def test_leftovers_of_dead_process_are_swept(tmp_path: Path) -> None:
     folder = tmp_path / "blobs"
     blobs = FolderBlobs(folder)
     bodies = {sha256(body).hexdigest(): body for body in (b"no other name", b"put again")}

@@ -220,7 +220,7 @@ def test_duplicate_id_in_ack_list_is_reported(name: str) -> None:
         (one("trace.0.error", ""), set()),
     ],
 )
-def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
+def test_blank_or_wrongly_typed_value_is_reported_once(
     docs: list[Block | str], rules: set[tuple[int, str]]
 ) -> None:
     """A blank name is no other name than that of the next document."""
@@ -229,7 +229,7 @@ def test_what_is_blank_or_of_the_wrong_type_is_reported_there_alone(
 
 
 @pytest.mark.parametrize("status", ["received", "RECEIVED", "Received"])
-def test_the_status_of_an_ack_is_compared_without_case(status: str) -> None:
+def test_ack_status_is_compared_case_insensitively(status: str) -> None:
     assert "A07" not in {f.rule for f in found_in(acked("lctl_ack.status", status)).findings}
 
 
@@ -244,9 +244,7 @@ def test_the_status_of_an_ack_is_compared_without_case(status: str) -> None:
         (hop(2), "trace.1.step", "T01"),
     ],
 )
-def test_a_step_is_a_whole_number_from_1_wherever_it_stands(
-    block: Block, path: str, rule: str, step: Any
-) -> None:
+def test_step_is_positive_integer_everywhere(block: Block, path: str, rule: str, step: Any) -> None:
     findings = check([text(changed(block, path, step))]).findings
     assert rule in {f.rule for f in findings}
     assert "S07" not in {f.rule for f in findings}

@@ -179,7 +179,7 @@ async def test_second_answer_without_worker_is_reported_as_late(
     assert (signal["by"], signal["verdict"]) == ("Ada", "deny")
 
 
-async def test_a_run_without_a_worker_is_cancelled_as_soon_as_one_runs(world: World) -> None:
+async def test_run_without_worker_is_cancelled_when_worker_starts(world: World) -> None:
     note = {ENGINE: world.reached.settings.to_note()}
     run_id = await world.start("S1: @ADD (1) > $x", note=note)
     line = ["cancel", run_id, "--patience", "1", "--reason", "enough", "--journal", str(world.journal.path)]
