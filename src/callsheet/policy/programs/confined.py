@@ -100,7 +100,7 @@ def only_modules(program: str, language: str | None) -> tuple[str, ...] | None:
 
 
 def _of_shell(program: str) -> list[str] | None:
-    if any(sign in program for sign in _PUTS_IN) or _EXPANDS.search(_QUOTED.sub("''", program)):
+    if any(sign in program for sign in _PUTS_IN) or _EXPANDS.search(_QUOTED.sub(_unquoted, program)):
         return None
     try:
         commands = commands_of(program)
@@ -113,6 +113,11 @@ def _of_shell(program: str) -> list[str] | None:
             return None
         modules += found
     return modules
+
+
+def _unquoted(quoted: re.Match[str]) -> str:
+    """What replaces a quoted text when signs outside of quotes are searched: `$` if one is expanded in it."""
+    return "$" if quoted[0][0] == '"' and "$" in quoted[0] else "''"
 
 
 def _of_command(command: Command) -> Sequence[str] | None:
@@ -164,6 +169,8 @@ def _is_allowed(verb: str, operands: Sequence[str]) -> bool:
             return all(_JQ_OPENS.search(word) is None for word in operands)
         case "sed":
             return len(operands) == 1 and _SED.fullmatch(operands[0]) is not None
+        case "printf":
+            return not operands or not operands[0].startswith("-")  # `-v` sets a variable, such as PATH
         case "date":
             return all(word.startswith("+") for word in operands)
         case _:

@@ -1,16 +1,20 @@
 """Recognises Python programs that open no file and start nothing.
 
 In: a program. Out: the modules that it imports, or None. The program may use listed built-in functions and
-listed modules; no attribute may lead to another module or to internals of the interpreter.
+what listed modules offer; a module may only be the base of an attribute, and no attribute may lead to another
+module or to internals of the interpreter.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import importlib
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
+from types import ModuleType
 
 _LISTED = frozenset(
     {"abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod",
@@ -22,11 +26,12 @@ _LISTED = frozenset(
 _BUILT_IN = frozenset({*dir(builtins), "copyright", "credits", "exit", "help", "license", "quit"})
 _MODULES = frozenset(
     {"array", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "collections.abc",
-     "colorsys", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions",
-     "functools", "graphlib", "hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json",
-     "math", "numbers", "pprint", "random", "re", "secrets", "statistics", "string", "struct", "sys",
-     "textwrap", "time", "typing", "unicodedata", "urllib.parse", "uuid", "zlib", "zoneinfo"}
+     "colorsys", "csv", "datetime", "decimal", "difflib", "fractions", "functools", "graphlib", "hashlib",
+     "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math", "numbers", "pprint", "random",
+     "re", "secrets", "statistics", "string", "struct", "sys", "textwrap", "time", "typing", "unicodedata",
+     "urllib.parse", "uuid", "zlib", "zoneinfo"}
 )  # fmt: skip
+"""Not `enum`, `dataclasses` and `copy`: with them a program can reach attributes whose names are texts."""
 _PARTS: Mapping[str, frozenset[str]] = {
     "io": frozenset({"StringIO", "BytesIO"}),
     "sys": frozenset(
@@ -36,15 +41,10 @@ _PARTS: Mapping[str, frozenset[str]] = {
     "urllib": frozenset({"parse"}),
 }  # fmt: skip
 """Modules of which only these parts may be used."""
-_SAME_NAME = frozenset(
-    {"array.array", "calendar.calendar", "copy.copy", "datetime.datetime", "datetime.time", "pprint.pprint",
-     "random.random", "time.time"}
-)  # fmt: skip
-"""Functions and classes that have the name of a module."""
 _LEADS_ON = re.compile(
     r"_(?!_name__$)|(?:gi|cr|ag|f|tb|co|func)_"
     r"|(?:attrgetter|methodcaller|Formatter|get_type_hints|get_annotations|ForwardRef|evaluate_forward_ref"
-    r"|singledispatch\w*|open\w*|modules|reset_tzpath|main|test)$"
+    r"|singledispatch\w*|update_wrapper|wraps|open\w*|eval|exec|modules|reset_tzpath|main|test)$"
 )
 """Attributes that lead to internals, to attributes or expressions given as text, or to files."""
 _ENCODING = re.compile(r"(?:[^\n\r]*[\n\r]+)?[ \t\f]*#[^\n\r]*coding[:=]")
@@ -93,7 +93,6 @@ class _Names:
                     self.imported.append(first)
             elif isinstance(node, ast.ImportFrom) and node.module is not None:
                 self.imported.append(node.module.partition(".")[0])
-        self._in_part = {name for name, modules in self._modules.items() if not modules.isdisjoint(_PARTS)}
 
     def is_harmless(self, node: ast.AST) -> bool:
         """Whether a node opens no file and gives access to nothing that does."""
@@ -101,14 +100,14 @@ class _Names:
             case ast.Import(names=names):
                 return all(alias.name in _MODULES for alias in names)
             case ast.ImportFrom(module=str() as module, names=names, level=0):
-                return module in _MODULES and all(_is_importable(module, alias.name) for alias in names)
+                return module in _MODULES and all(_is_offered(module, alias.name) for alias in names)
             case ast.ImportFrom() | ast.MatchClass():
                 return False
             case ast.Name(id="open"):
                 return id(node) in self._inputs
             case ast.Name(id=name):
-                is_part = name not in self._in_part or id(node) in self._bases
-                return is_part and _is_usable(name)
+                is_base = name not in self._modules or id(node) in self._bases
+                return is_base and _is_usable(name)
             case ast.Attribute():
                 return self._is_usable_attribute(node)
             case _:
@@ -117,14 +116,18 @@ class _Names:
     def _is_usable_attribute(self, node: ast.Attribute) -> bool:
         if isinstance(node.value, ast.Call) and getattr(node.value.func, "id", "") == "super":
             return node.attr == "__init__" or _LEADS_ON.match(node.attr) is None
-        modules = self._modules.get(node.value.id, ()) if isinstance(node.value, ast.Name) else ()
-        if any(node.attr not in _PARTS[module] for module in modules if module in _PARTS):
-            return False
         if _LEADS_ON.match(node.attr):
             return False
-        if node.attr not in sys.stdlib_module_names or id(node) in self._called:  # no module can be called
-            return True
-        return any(f"{module}.{node.attr}" in _SAME_NAME for module in modules)
+        modules = self._modules.get(node.value.id, ()) if isinstance(node.value, ast.Name) else ()
+        if modules:
+            return all(_is_offered(module, node.attr) for module in modules)
+        is_of_parse = isinstance(node.value, ast.Attribute) and self._is_urllib(node.value)
+        if is_of_parse and not _is_offered("urllib.parse", node.attr):
+            return False
+        return node.attr not in sys.stdlib_module_names or id(node) in self._called  # no module can be called
+
+    def _is_urllib(self, node: ast.Attribute) -> bool:
+        return isinstance(node.value, ast.Name) and "urllib" in self._modules.get(node.value.id, ())
 
 
 def _is_usable(name: str) -> bool:
@@ -137,11 +140,24 @@ def _is_usable(name: str) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
-def _is_importable(module: str, name: str) -> bool:
-    """Whether a name may be imported from a listed module."""
-    if name == "*" or _LEADS_ON.match(name) or name not in _PARTS.get(module, (name,)):
+def _is_offered(module: str, name: str) -> bool:
+    """Whether a listed module offers this name for others to use; no module that it has imported itself."""
+    if _LEADS_ON.match(name):
         return False
-    return name not in sys.stdlib_module_names or f"{module}.{name}" in _SAME_NAME
+    parts = _PARTS.get(module)
+    return name in (_offered_by(module) if parts is None else parts)
+
+
+@cache
+def _offered_by(module: str) -> frozenset[str]:
+    """The public names of a listed module of the standard library."""
+    loaded = importlib.import_module(module)
+    public: list[str] | None = getattr(loaded, "__all__", None)
+    return frozenset(
+        name
+        for name in (public if public is not None else vars(loaded))
+        if not isinstance(getattr(loaded, name, None), ModuleType)
+    )
 
 
 def _is_input(node: ast.Call) -> bool:
