@@ -108,9 +108,13 @@ class LabelStore:
         """The store that belongs to the journal in this file; created if it does not exist."""
         path = cls.path_beside(journal)
         connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        connection.execute("PRAGMA synchronous = FULL")
-        return cls(SqliteDatabase(connection))
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            connection.execute("PRAGMA synchronous = FULL")
+            return cls(SqliteDatabase(connection))
+        except BaseException:
+            connection.close()
+            raise
 
     @classmethod
     def in_memory(cls) -> Self:
