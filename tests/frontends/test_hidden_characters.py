@@ -31,7 +31,7 @@ def test_letters_of_any_script_and_what_joins_them_are_not(text: str) -> None:
     assert parse(PLAN.format(text)).diagnostics == ()
 
 
-def test_byte_order_mark_is_accepted_and_formatting_escapes_hidden_characters() -> None:
+def test_byte_order_mark_is_accepted_and_formatting_escapes_bidirectional_controls() -> None:
     assert parse("\ufeff" + PLAN.format("")).diagnostics == ()
     plan = parse('PLAN_START\nS1: @RESPOND ("a\u202eb")\nPLAN_END\n').require()
     assert "\\u202e" in format_plan(plan)

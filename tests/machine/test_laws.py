@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.machine.laws import assert_slicing_changes_nothing
 from tests.plans import FACTS, INPUTS, LIMITS, plan_of, plan_texts, simulation_of
 
 from callsheet.machine import (
@@ -14,7 +15,6 @@ from callsheet.machine import (
     CallModel,
     CallTool,
     Cancelled,
-    Command,
     Finish,
     Limits,
     Machine,
@@ -118,23 +118,9 @@ def test_same_events_give_same_commands(text: str, world: int, schedule: int) ->
 @given(plan_texts(), SEEDS, SEEDS, st.integers(1, 4))
 @settings(max_examples=80, deadline=None)
 def test_slicing_changes_no_command(text: str, world: int, schedule: int, units: int) -> None:
-    """The commands and their order do not depend on the size of slices."""
     run = simulation_of(machine_of(text), world, schedule)
     run.run(INPUTS)
-    whole, sliced, hurried = (machine_of(text) for _ in range(3))
-    late: list[Command] = []
-    said: list[Command] = []
-    for event in run.events:
-        commands = whole.feed(event)
-        slices = sliced.feed(event, units)
-        while sliced.is_paused:
-            slices += sliced.go_on(units)
-        assert slices == commands
-        late += commands
-        said += hurried.feed(event, units)
-    assert said + hurried.go_on() == late
-    assert sliced.result == whole.result == hurried.result
-    assert sliced.open_keys() == whole.open_keys()
+    assert_slicing_changes_nothing(lambda: machine_of(text), run.events, units)
 
 
 @given(plan_texts(), SEEDS, SEEDS, st.data())

@@ -60,7 +60,7 @@ def test_each_shared_file_system_type_is_refused_by_name(kind: str, tmp_path: Pa
 def test_host_file_system_is_accepted_as_root_of_sandbox(tmp_path: Path) -> None:
     table = tmp_path / "mounts"
     table.write_text("none / 9p rw 0 0\nhost /shared 9p rw 0 0\n")
-    refuse_network_file_system(Path("/root/journal.db"), table)
+    refuse_network_file_system(Path("/home/journal.db"), table)
     with pytest.raises(JournalError, match="JRN011"):
         refuse_network_file_system(Path("/shared/journal.db"), table)
 

@@ -8,15 +8,10 @@ from itertools import islice
 from typing import cast
 
 from callsheet.ir import JSON
+from callsheet.ir.lookalikes import LATIN_OF
 
-_ALIKE = (
-    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf"
-    "\u0501\u051b\u051d\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406"
-    "\u0408\u04c0\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7\u03b1"
-    "\u03b9\u03ba\u03bd\u03bf\u03c1\u03c5\u0585\u0578\u057d\u0570\u0581\u0261\u0131\u1d04\u1d0f\u1d20\u1d22"
-    "\uff21-\uff3a\uff41-\uff5a"
-)
-"""Cyrillic, Greek, Armenian, phonetic and full-width letters that look like Latin ones."""
+_ALIKE = "".join(LATIN_OF) + "\uff21-\uff3a\uff41-\uff5a"
+"""Letters that look like Latin ones, full-width ones among them."""
 _LOOKALIKE = re.compile(f"[{_ALIKE}]")
 _TOKEN = re.compile(r"\S+")
 _WORD = re.compile(r"[^\W\d_]+")

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.machine.laws import assert_usage_is_within
 from tests.machine.test_laws import SEEDS
 from tests.machine.test_snapshots import feed, through_json
 from tests.plans import FACTS as TOOLS
@@ -191,11 +192,7 @@ def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits:
     run = driven(machine_of(text, limits), world, schedule)
     usage = run.run(INPUTS).usage
     calls = [c for _, c in run.launched if isinstance(c, CallTool | CallModel | AgentTurn)]
-    assert usage.calls == len(calls) + usage.calls_by_tool.get("RE-PLAN", 0)
-    assert limits.max_calls is None or usage.calls <= limits.max_calls
-    assert limits.max_model_calls is None or usage.model_calls <= limits.max_model_calls
-    for tool, most in limits.max_calls_by_tool.items():
-        assert usage.calls_by_tool.get(tool, 0) <= most
+    assert_usage_is_within(usage, limits, len(calls))
 
 
 @given(plans, SEEDS, SEEDS)

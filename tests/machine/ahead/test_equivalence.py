@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.machine.ahead.plans import AHEAD, FACTS, Ran, busy_plans, machine_of, ran
+from tests.machine.laws import assert_slicing_changes_nothing, assert_usage_is_within
 from tests.plans import INPUTS, LIMITS, duration, outcome, plan_texts, simulation_of
 
 from callsheet.ir import Effect
@@ -97,12 +98,7 @@ def test_no_step_is_refused_because_of_later_step(
 @settings(max_examples=200, deadline=None)
 def test_limits_are_never_exceeded(text: str, world: int, schedule: int, limits: Limits) -> None:
     early = ran(text, world, schedule, replace(limits, schedule=AUTO))
-    usage = early.result.usage
-    assert usage.calls == len(early.calls) + usage.calls_by_tool.get("RE-PLAN", 0)
-    assert limits.max_calls is None or usage.calls <= limits.max_calls
-    assert limits.max_model_calls is None or usage.model_calls <= limits.max_model_calls
-    for tool, most in limits.max_calls_by_tool.items():
-        assert usage.calls_by_tool.get(tool, 0) <= most
+    assert_usage_is_within(early.result.usage, limits, len(early.calls))
 
 
 @given(PLANS, SEEDS, SEEDS)
@@ -133,19 +129,7 @@ def test_fold_at_any_event_leads_to_same_end(text: str, world: int, schedule: in
 def test_slicing_does_not_change_calls(text: str, world: int, schedule: int, units: int) -> None:
     run = simulation_of(machine_of(text, AHEAD), world, schedule)
     run.run(INPUTS)
-    whole, sliced, hurried = (machine_of(text, AHEAD) for _ in range(3))
-    said: list[Command] = []
-    at_once: list[Command] = []
-    for event in run.events:
-        commands = whole.feed(event)
-        slices = sliced.feed(event, units)
-        while sliced.is_paused:
-            slices += sliced.go_on(units)
-        assert slices == commands
-        at_once += commands
-        said += hurried.feed(event, units)
-    assert said + hurried.go_on() == at_once
-    assert sliced.result == whole.result == hurried.result
+    assert_slicing_changes_nothing(lambda: machine_of(text, AHEAD), run.events, units)
 
 
 @given(PLANS, SEEDS, SEEDS, st.data())

@@ -32,7 +32,7 @@ def hidden_characters(text: str) -> Iterator[Diagnostic]:
             f"the character U+{ord(match[0]):04X} is not shown, and the text around it may not read as it is "
             "executed"
         )
-        help_text = "delete it, or write it as an escape sequence, as `callsheet fmt` does"
+        help_text = "delete it, or write it as an escape sequence"
         yield Diagnostic("LTP071", Severity.WARNING, message, Span(*match.span()), help_text)
         line_end = text.find("\n", match.end())
         count += 1

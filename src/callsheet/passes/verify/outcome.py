@@ -131,8 +131,9 @@ class Labels:
         """The readers of what the step's call sends along from places; its integrity is irrelevant here."""
         subject, access = self.subject, self.subject.accesses[step]
         label = self.seen(step, access.reads)
-        if subject.left is not NOTHING_LEFT and not reads_its_own(subject, step):
-            label = label.join(subject.left.of_places(access.sent))
+        left = LITERAL if subject.left is NOTHING_LEFT else subject.left.of_places(access.sent)
+        if not left.flows_to(label) and not reads_its_own(subject, step):
+            label = label.join(left)
         return Label(False, label.readers)
 
     def _made(

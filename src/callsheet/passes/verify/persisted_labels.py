@@ -31,6 +31,10 @@ class PersistedLabels:
     anywhere: Label = LITERAL
     facts: Label = LITERAL
     notes: Mapping[str, Label] = field(default_factory=dict[str, Label])
+    _of_folders: dict[str, Label] = field(
+        default_factory=dict[str, Label], init=False, repr=False, compare=False
+    )
+    """The joins of the labels of the files in each folder; computed when the first is needed."""
 
     def read_by(self, tool: str, calls: Iterable[CallView]) -> Label:
         """The label of what the calls of a step may read; `tool` is its folded name."""
@@ -49,10 +53,12 @@ class PersistedLabels:
             kind, _, name = place.partition(":")
             if place == MEMORY:
                 label = label.join(self.facts)
-            elif place in (ALL_FILES, ALL_NOTES):
-                label = label.join(join((self.files if kind == "file" else self.notes).values()))
+            elif place == ALL_FILES:
+                label = label.join(self._below(""))
+            elif place == ALL_NOTES:
+                label = label.join(join(self.notes.values()))
             elif place.startswith(BELOW):
-                label = label.join(join(self._below(name)))
+                label = label.join(self._below(name))
             elif kind == "file":
                 label = label.join(self._in_file(name))
             label = label.join(self.anywhere) if kind == "file" else label
@@ -62,10 +68,14 @@ class PersistedLabels:
         """The label stored for a file and for the folders that contain it."""
         return join(self.files.get(name, LITERAL) for name in with_folders(path))
 
-    def _below(self, folder: str) -> Iterator[Label]:
-        """The labels stored for the files in a folder, "" for the workspace."""
-        within = f"{folder}/" if folder else ""
-        return (label for name, label in self.files.items() if name.startswith(within))
+    def _below(self, folder: str) -> Label:
+        """The join of the labels stored for the files in a folder, "" for the workspace."""
+        joins = self._of_folders
+        if not joins:
+            for name, label in self.files.items():
+                for containing in (*with_folders(name)[1:], ""):
+                    joins[containing] = label.join(joins.get(containing, LITERAL))
+        return joins.get(folder, LITERAL)
 
     def _noted(self, call: CallView) -> Iterator[Label]:
         key = call.argument("key")
@@ -80,7 +90,7 @@ class PersistedLabels:
         yield self.anywhere
         path = "" if tool in CODE else _path(call, is_folder=tool == "SEARCH_FILES")
         if path is None or tool == "SEARCH_FILES" or tool in CODE:
-            yield from self._below(path or "")
+            yield self._below(path or "")
             yield self._in_file(path or "")
         else:
             yield self._in_file(path)

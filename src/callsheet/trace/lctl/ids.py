@@ -12,21 +12,16 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from callsheet.ir.lookalikes import LATIN_OF
+
 SHORT_ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 """The form of an id of a fact."""
 _MOST_SHOWN = 40
-_LOOK_ALIKE = {
-    "A": "\u0391\u0410", "B": "\u0392\u0412", "C": "\u0421\u03f9", "E": "\u0395\u0415", "F": "\u03dc",
-    "H": "\u0397\u041d", "J": "\u0408", "K": "\u039a\u041a", "M": "\u039c\u041c", "N": "\u039d",
-    "O": "0\u039f\u041e\u0555", "P": "\u03a1\u0420", "S": "\u0405\u054f", "T": "\u03a4\u0422",
-    "X": "\u03a7\u0425", "Y": "\u03a5\u0423", "Z": "\u0396", "a": "\u0251\u03b1\u0430", "c": "\u0441",
-    "d": "\u0501", "e": "\u0435", "f": "\u0192", "g": "\u0261\u0581", "h": "\u04bb\u0570", "j": "\u0458",
-    "i": "\u0131\u0456\u03b9", "l": "1I|\u0399\u0406\u04c0\u04cf", "n": "\u0578", "o": "\u03bf\u043e\u0585",
-    "p": "\u03c1\u0440", "q": "\u051b", "s": "\u0455", "u": "\u03c5\u057d", "v": "\u03bd", "w": "\u051d",
-    "x": "\u0445", "y": "\u0443",
-}  # fmt: skip
-"""Latin letters, each with the letters and digits that look like it."""
-_SHAPES = str.maketrans({other: latin for latin, others in _LOOK_ALIKE.items() for other in others})
+_ONE = dict.fromkeys("1I|", "l")
+"""What is read as a small L."""
+_SHAPES = str.maketrans(
+    {**{other: _ONE.get(latin, latin) for other, latin in LATIN_OF.items()}, **_ONE, "0": "O"}
+)
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 
