@@ -11,7 +11,7 @@ from callsheet.diagnostics import CODES, Code, explain
 
 AREAS = {
     "AGT": "agents",
-    "API": "the HTTP interface",
+    "API": "the HTTP API",
     "CFG": "configuration and usage",
     "CHK": "checks of a plan",
     "CMP": "compiling a goal",
