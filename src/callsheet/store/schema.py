@@ -108,11 +108,11 @@ class Durability(StrEnum):
     """What a committed event survives: SQLite's `synchronous`."""
 
     FULL = "full"
-    """A power failure."""
+    """A crash of the system, such as a power failure."""
     NORMAL = "normal"
-    """A crash of the process or the system; a power failure may lose the last events."""
+    """A crash of the process; one of the system may lose the last events, but keeps all before them intact."""
     OFF = "off"
-    """A crash of the process."""
+    """A crash of the process; one of the system may damage the journal."""
 
 
 def prepare(place: JournalPaths) -> None:

@@ -49,8 +49,8 @@ _durability = click.option(
     type=click.Choice(["full", "normal", "off"]),
     default="full",
     show_default=True,
-    help="How durably events are recorded: full survives a loss of power, normal a crash of the system, "
-    "off a crash of the process.",
+    help="How durably events are recorded. All of them survive a crash of the process; after a crash of the "
+    "system, full has lost nothing, normal may have lost the last events, and off may be damaged.",
 )
 recording = options.grouped(
     "recording",
