@@ -110,7 +110,7 @@ class Durability(StrEnum):
     FULL = "full"
     """A crash of the system, such as a power failure."""
     NORMAL = "normal"
-    """A crash of the process; one of the system may lose the last events, but keeps all before them intact."""
+    """A crash of the process; one of the system may lose the last events, but none before them."""
     OFF = "off"
     """A crash of the process; one of the system may damage the journal."""
 
