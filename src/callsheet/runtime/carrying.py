@@ -71,7 +71,7 @@ def people_of(
 ) -> People:
     """Who answers the questions of a run: those `present`, and the inbox of its journal.
 
-    Questions that its `book` has recorded stay open.
+    Questions that its `side_record` has as posed stay open.
     """
     if side_record is None:
         return People(run_id, Opening(journal, run_id), present)

@@ -302,7 +302,7 @@ def _decision(word: str) -> Decision | TookPlace:
 
 
 class Given:
-    """Decodes the values of a body; `give` is for `state_from_json`.
+    """Decodes the values of a body; `decode` is the `give` of `state_from_json`.
 
     Raises UnusableSnapshot if the events that the body refers to are not those at the time of the snapshot.
     """

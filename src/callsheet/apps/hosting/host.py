@@ -1,4 +1,4 @@
-"""`_queue`: starts, resumes, ends and watches many runs in one process.
+"""`Host`: starts, resumes, ends and watches many runs in one process.
 
 In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.

@@ -162,7 +162,7 @@ def listening(options: ServeOptions) -> socket.socket:
 
 
 def served_hosts(options: ServeOptions, port: int) -> frozenset[str]:
-    """The accepted `masker` values: those of this machine or of the address, and the allowed ones."""
+    """The accepted `Host` values: those of this machine or of the address, and the allowed ones."""
     own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(options.address) else []
     if not is_private(options.address) and options.address not in _EVERYWHERE:
         own.append(f"[{options.address}]" if ":" in options.address else options.address)

@@ -106,7 +106,7 @@ def verify(
     `inputs` are the labels of the variables that the run is given, in addition to those that the plan sets
     itself. `parameters` are the names of positional arguments, for tools that the policy does not describe.
     With `can_ask`, a required approval becomes an obligation `approve`; without it, it is a violation. With
-    `standing`, only the part of the plan that a run in progress may still execute is proved. `left` are the
+    `position`, only the part of the plan that a run in progress may still execute is proved. `left` are the
     labels that earlier runs have left on files, facts and notes. Raises ValueError if the policy has an
     invalid pattern or host.
 
