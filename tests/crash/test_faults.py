@@ -208,7 +208,7 @@ writer = journal.create_run("r", Plan((Step("S1", Respond(())),)), "", {})
 writer.commit()
 print("ready", flush=True)
 while True:
-    writer.append(EventType.OK, key=str(writer.last_seq), body={"value": "x" * 3000})
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"value": "x" * 3000})
     writer.commit()
 """
 _COMPACTING = """
@@ -226,7 +226,7 @@ writer = journal.create_run("r", Plan((Step("S1", Respond(())),)), "", {})
 writer.commit()
 print("ready", flush=True)
 while True:
-    writer.append(EventType.OK, key=str(writer.last_seq), body={"value": str(writer.last_seq) * 600_000})
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"value": str(writer.last_seq) * 600_000})
     writer.commit()
 """
 
