@@ -133,7 +133,9 @@ class Branching(Watching):
         terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             assert session.journal is not None
-            return await _carry_on(session, rerun(session.journal, run_id, step, by), effects, new_id, terms)
+            return await _run_branch(
+                session, rerun(session.journal, run_id, step, by), effects, new_id, terms
+            )
 
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
         self,
@@ -170,7 +172,7 @@ class Branching(Watching):
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
             forked = fork(journal, run_id, at, edits, revision, known)
-            return await _carry_on(session, forked, effects, new_id, terms)
+            return await _run_branch(session, forked, effects, new_id, terms)
 
     # ------------------------------------------------------------ without async
 
@@ -212,7 +214,7 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
         raise wrong("effects", effects, "True, False or a function")
 
 
-async def _carry_on(
+async def _run_branch(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""

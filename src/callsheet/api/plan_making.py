@@ -17,7 +17,7 @@ from callsheet.api.compiling import (
     Verify,
     compiled,
     draft_for,
-    given_in_words,
+    input_descriptions,
     no_model,
     offered,
 )
@@ -122,7 +122,7 @@ class PlanMaking:
             raise no_model()
         await self._tools.reach(None)
         verify = verify or self._objections(inputs)
-        request = Request(goal, offered(self._tools.registry), context, given_in_words(inputs))
+        request = Request(goal, offered(self._tools.registry), context, input_descriptions(inputs))
         draft = await draft_for(
             request,
             self._kit.language,

@@ -29,7 +29,13 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked
-from callsheet.runtime.carrying import (
+from callsheet.runtime.doubt import (
+    Resolution,
+    RunOutcome,
+    settle_doubts,
+    verified_state,
+)
+from callsheet.runtime.driving import (
     JournalOptions,
     drive,
     ended,
@@ -37,12 +43,6 @@ from callsheet.runtime.carrying import (
     people_of,
     record_waiting,
     remaining_command,
-)
-from callsheet.runtime.doubt import (
-    Resolution,
-    RunOutcome,
-    settle_doubts,
-    verified_state,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded

@@ -20,7 +20,7 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.connecting import reach
-from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.payloads import conversion
 from callsheet.runtime.engines.temporal.versions import make_current
 from callsheet.store.shared.blobs import FolderBlobs
@@ -115,7 +115,7 @@ def test_history_of_earlier_version_replays(place: Path, tmp_path: Path) -> None
     kept = json.loads(gzip.decompress(place.read_bytes()))
     claims = ClaimCheck(FolderBlobs(tmp_path))
     stored = WorkflowHistory.from_json(kept["id"], kept["history"])
-    told = asyncio.run(told_by(stored, conversion(claims), claims))
+    told = asyncio.run(run_history(stored, conversion(claims), claims))
     assert [[row["type"], row["key"]] for row in told.happened] == kept["happened"]
     end = told.happened[-1]["body"]
     assert (end["status"], end["response"]) == (kept["status"], kept["response"])

@@ -20,7 +20,7 @@ from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.run_order import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.launch import Launch, Watch
@@ -341,7 +341,7 @@ async def test_stored_history_replays_to_same_result(world: World) -> None:
         outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
     history = await world.temporal_run(outcome.run_id).handle.fetch_history()
     stored = WorkflowHistory.from_json(history.workflow_id, history.to_json())
-    told = await told_by(stored, world.reached.client.data_converter, world.reached.claims)
+    told = await run_history(stored, world.reached.client.data_converter, world.reached.claims)
     assert told.happened[-1]["body"]["response"] == "[11,12,13,14,15]"
     assert [row["key"] for row in told.happened] == [e.key for e in world.journal.events(outcome.run_id)][1:]
 

@@ -28,7 +28,7 @@ from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
 from callsheet.runtime.engines.temporal.arrival_order import first_answer, first_decision, is_same_decision
 from callsheet.runtime.engines.temporal.connecting import TemporalConnection
-from callsheet.runtime.engines.temporal.history import RunHistory, told_by
+from callsheet.runtime.engines.temporal.history import RunHistory, run_history
 from callsheet.runtime.engines.temporal.journaling import (
     journaled_outcome,
     machine_of,
@@ -115,11 +115,11 @@ async def bring_up_to_date(run: TemporalRun) -> RunOutcome:
     Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot be
     replayed; JournalError.
     """
-    await _brought(run)
+    await _synchronized(run)
     return journaled_outcome(run.journal, run.run_id)
 
 
-async def _brought(run: TemporalRun) -> RunHistory:
+async def _synchronized(run: TemporalRun) -> RunHistory:
     """Fetch a run's history, update the journal from it, and return it."""
     history, began = await _history_of(run)
     note_order(run.journal, history.order, at=began)
@@ -133,7 +133,7 @@ async def _history_of(run: TemporalRun) -> tuple[RunHistory, float]:
         history = await run.handle.fetch_history()
     except RPCError as error:
         raise _not_there(run, error) from error
-    replayed = await told_by(history, run.connection.client.data_converter, run.connection.claims)
+    replayed = await run_history(history, run.connection.client.data_converter, run.connection.claims)
     return replayed, history.events[0].event_time.ToDatetime().timestamp()
 
 
@@ -154,7 +154,7 @@ async def wait_for(
     while True:
         status, unheard = await _status_of(handle)
         if status == _ENDED or (status == RESTING and not waits):
-            history = await _brought(run)
+            history = await _synchronized(run)
             if watching is not None:
                 watching.notify(history)
             return journaled_outcome(run.journal, run.run_id)
@@ -254,7 +254,7 @@ async def resume_and_wait(
     `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
     """
     await _start_again(run)
-    history = await _brought(run)
+    history = await _synchronized(run)
     outcome, machine = journaled_outcome(run.journal, run.run_id), machine_of(run.journal, run.run_id)
     bounds = bounded(limits(machine.limits), history.order.start.policy)
     if outcome.result is not None:
