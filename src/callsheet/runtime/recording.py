@@ -44,9 +44,9 @@ from callsheet.store import (
 from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Place, note_event
-from callsheet.store.snapshots import Policy, SideRecord, body_of
+from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
 
-POLICY = Policy()
+INTERVALS = SnapshotIntervals()
 """When runs get snapshots."""
 NEVER = sys.maxsize
 CANCEL = "cancel"
@@ -79,7 +79,7 @@ class JournalRecorder:
         patience: float = 5.0,
         on_blocked: Callable[[JournalWriteFailed], None] | None = None,
         folded: Folded | None = None,
-        policy: Policy | None = None,
+        intervals: SnapshotIntervals | None = None,
         people: People | None = None,
     ) -> None:
         self._writer = writer
@@ -88,13 +88,13 @@ class JournalRecorder:
         self._on_blocked = on_blocked
         self._people = people or People(writer.run_id)
         self._folded = folded
-        self._policy = policy or POLICY
+        self._intervals = intervals or INTERVALS
         self._should_prune = False
         self._secrecy = None if folded is None else secrecy_of(folded.machine)
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """The seconds that processes have spent on the run, as its driver knows."""
-        self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
+        self._next_snapshot = NEVER if folded is None else self._intervals.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
         """Record that a call is about to leave, or until when a wait lasts."""
@@ -215,7 +215,7 @@ class JournalRecorder:
             self._next_snapshot += 1
             return
         seq = self._writer.append(EventType.SNAPSHOT, body=body)
-        self._next_snapshot = self._policy.next_after(seq, self._writer.last_body[1])
+        self._next_snapshot = self._intervals.next_after(seq, self._writer.last_body[1])
 
     def end(self, result: Result) -> None:
         """Record how the run ended."""

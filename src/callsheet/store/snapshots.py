@@ -34,8 +34,8 @@ class UnusableSnapshot(Exception):
     """A snapshot that cannot be used; the run can still be folded from its start."""
 
 
-class Policy(NamedTuple):
-    """The intervals of snapshots: the first at event `first`, then after `every` or more events.
+class SnapshotIntervals(NamedTuple):
+    """When snapshots are taken: the first at event `first`, then after `every` or more events.
 
     The interval grows with the size of the last snapshot, so that all snapshots together stay a fraction
     of the journal.

@@ -16,7 +16,7 @@ from callsheet.machine import Compile, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
-from callsheet.store.snapshots import Policy
+from callsheet.store.snapshots import SnapshotIntervals
 from callsheet.trace import comparing
 from callsheet.trace.alignment import Pair, RunDiff, diff_runs
 from callsheet.trace.comparing import compare_runs
@@ -33,7 +33,7 @@ _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 @pytest.fixture(autouse=True)
 def frequent_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=1, every=3, event_bytes=1 << 60))
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
     monkeypatch.setattr(comparing, "_LEAST_SKIPPED", 1)
