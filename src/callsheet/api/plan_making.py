@@ -5,8 +5,7 @@ In: goals, and the machine's `Compile` commands. Out: plans that were checked ag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from callsheet.api.checking import check_plan
 from callsheet.api.compiling import (
@@ -22,10 +21,10 @@ from callsheet.api.compiling import (
     offered,
 )
 from callsheet.api.configuration import Configuration
-from callsheet.api.findings import Findings
 from callsheet.api.observers import Observers
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
+from callsheet.api.plan_checks import PlanChecks
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.requirements import facts_of
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -37,22 +36,14 @@ from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.runtime.gateway import CompilePort
 
-Examine: TypeAlias = "Callable[[Plan, Mapping[str, object]], Awaitable[Findings]]"
-"""Checks a plan for a run with these variables."""
-Objections: TypeAlias = "Callable[[Iterable[str]], Verify | None]"
-"""Returns what refuses a plan for a run with variables of these names; None without a policy."""
-
 
 class PlanMaking:
     """Makes plans for the tools of a session."""
 
-    def __init__(
-        self, kit: Configuration, tools: OpenTools, examine: Examine, objections: Objections
-    ) -> None:
+    def __init__(self, kit: Configuration, tools: OpenTools, checks: PlanChecks) -> None:
         self._kit = kit
         self._tools = tools
-        self._examine = examine
-        self._objections = objections
+        self._checks = checks
 
     def compiler(self, observers: Observers) -> CompilePort:
         """The port that makes the new plans of a run, and tells its observers of them."""
@@ -61,7 +52,7 @@ class PlanMaking:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             plan = await self._new_plan(command, context)
-            errors = (await self._examine(Plan(plan), command.variables)).errors
+            errors = (await self._checks.examine(Plan(plan), command.variables)).errors
             if errors:
                 raise CallsheetError(errors)
             observers.compiled(command, plan)
@@ -104,7 +95,7 @@ class PlanMaking:
             plan = Plan(await self._kit.planner.create(goal, context, tools, call, check))
         except ModelFailed as error:
             raise as_error(error) from error
-        wrong = refused(plan, await self._examine(plan, {}))
+        wrong = refused(plan, await self._checks.examine(plan, {}))
         if wrong is not None:
             raise wrong
         return plan
@@ -121,7 +112,7 @@ class PlanMaking:
         if self._kit.language is None:
             raise no_model()
         await self._tools.reach(None)
-        verify = verify or self._objections(inputs)
+        verify = verify or self._checks.objections(inputs)
         request = Request(goal, offered(self._tools.registry), context, input_descriptions(inputs))
         draft = await draft_for(
             request,

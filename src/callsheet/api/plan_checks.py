@@ -1,0 +1,133 @@
+"""Checks, proves and forecasts plans on the open tools of a session; nothing is run.
+
+In: plans, the names and values of their inputs. Out: findings, proofs, dry runs. Servers are opened where a
+plan calls tools that are not registered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from callsheet.api.advice import advised
+from callsheet.api.agents import wrong_tools
+from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.compiling import Verify
+from callsheet.api.configuration import Configuration
+from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
+from callsheet.api.findings import Findings
+from callsheet.api.obligations import Guarantees
+from callsheet.api.open_tools import OpenTools
+from callsheet.api.plan import Plan
+from callsheet.api.proving import Assumptions, Proof, objections_by, prove
+from callsheet.api.requirements import facts_of
+from callsheet.ir import JSON, Order, Replan
+from callsheet.ir import Plan as Steps
+from callsheet.ir.labels import Label
+from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
+from callsheet.policy.model import Policy
+from callsheet.runtime.remaining import left_before
+from callsheet.store import Journal
+
+
+class PlanChecks:
+    """The checks of plans with the tools and the policy of a runtime."""
+
+    def __init__(self, kit: Configuration, tools: OpenTools) -> None:
+        self._kit = kit
+        self._tools = tools
+
+    async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
+        """Check a plan against the tools of the session, opening servers if it needs them."""
+        doubts = await self._tools.reach(plan.ir)
+        diagnostics = check_plan(plan.ir, self._tools.registry, inputs.keys(), providers=self._kit.providers)
+        diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._tools.registry, self._kit.agents))
+        return Findings(
+            (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
+        )
+
+    async def prove(
+        self,
+        plan: Plan,
+        inputs: Iterable[str],
+        approved: Iterable[str] = (),
+        *,
+        labels: Mapping[str, Label] | None = None,
+        can_ask: bool,
+    ) -> Proof:
+        """Prove a plan against the policy and tools of the session; raises ValueError without a policy."""
+        if self._kit.policy is None:
+            raise ValueError("this runtime has no policy: give Runtime(policy=…)")
+        # the policy's entries for servers' tools count for the plans of a RE-PLAN too
+        await self._tools.reach(None if self._may_plan_anew(plan.ir) else plan.ir)
+        left = self.stored_labels()
+        assumed = Assumptions(inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left)
+        return self.proof_of(plan.ir, self._kit.policy, assumed)
+
+    def _may_plan_anew(self, plan: Steps) -> bool:
+        """Whether a run of a plan may continue with a new plan, which may call tools of any server."""
+        if self._kit.policy is None or self._kit.policy.replan is None:
+            return False
+        if plan.order is Order.DAG:
+            return self._kit.planner is not None
+        return any(isinstance(step.action, Replan) for step in plan.steps)
+
+    async def dry_run(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, JSON],
+        assumed: Mapping[str, JSON],
+        needs_approval: NeedsApproval,
+        price: float | None,
+        *,
+        asks_servers: bool,
+    ) -> DryRun:
+        """Predict what a plan would do; servers are opened only with `asks_servers`."""
+        doubts = await self._tools.reach(plan.ir) if asks_servers else ()
+        not_asked = None if asks_servers or self._tools.are_all_here else "a server of this runtime"
+        diagnostics = check_plan(
+            plan.ir, self._tools.registry, inputs.keys(), not_asked=not_asked, providers=self._kit.providers
+        )
+        diagnostics = (
+            *diagnostics,
+            *wrong_tools(plan.ir, self._tools.registry, self._kit.agents, not_asked=not_asked),
+        )
+        findings = Findings((*doubts, *advised(plan.ir, diagnostics)), plan.source)
+        findings.raise_for_errors()
+        facts = facts_of(plan.ir, self._tools.registry, agents=self._kit.agents)
+        asks = either(self._kit.approve, needs_approval)
+        forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
+        if self._kit.policy is None:
+            return forecast
+        about_run = Assumptions(inputs=inputs, left=self.stored_labels())
+        return forecast.under(self.proof_of(plan.ir, self._kit.policy, about_run))
+
+    def stored_labels(self) -> PersistedLabels:
+        """The labels of files that earlier runs wrote in the workspace."""
+        journal = self._kit.journal
+        if journal is None or self._kit.policy is None:
+            return NOTHING_LEFT
+        return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
+
+    def objections(self, inputs: Iterable[str]) -> Verify | None:
+        """What the policy says of a plan that a model made for these variables; None without a policy."""
+        policy = self._kit.policy
+        if policy is None:
+            return None
+        assumed = Assumptions(inputs=inputs, left=self.stored_labels())
+        return objections_by(lambda plan: self.proof_of(plan, policy, assumed))
+
+    def proof_of(self, plan: Steps, policy: Policy, assumed: Assumptions) -> Proof:
+        """The proof of a plan against a policy, on the tools that are open."""
+        return prove(plan, policy, self._tools.registry, assumed).under(self.guarantees())
+
+    def guarantees(self) -> Guarantees:
+        """The guarantees of this runtime on which a proof may rely."""
+        kit = self._kit
+        return Guarantees(
+            self._tools.registry,
+            kit.fetch,
+            kit.execution,
+            keeps_labels=kit.journal is not None,
+            workspace=kit.workspace,
+            files=kit.in_force,
+        )
