@@ -25,6 +25,7 @@ from uvicorn.config import WSProtocolType
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
 from callsheet.apps.hosting.left_runs import LeftRuns
+from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
@@ -210,8 +211,7 @@ async def serve(
             journal,
             limits=limits,
             policy=policy,
-            most_running=options.running,
-            most_queued=options.queued,
+            capacity=Capacity(options.running, options.queued),
             say=say,
             name=_NAME,
         ) as host:
