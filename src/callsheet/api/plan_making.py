@@ -40,8 +40,8 @@ from callsheet.runtime.gateway import CompilePort
 class PlanMaking:
     """Makes plans for the tools of a session."""
 
-    def __init__(self, kit: Configuration, tools: OpenTools, checks: PlanChecks) -> None:
-        self._kit = kit
+    def __init__(self, config: Configuration, tools: OpenTools, checks: PlanChecks) -> None:
+        self._config = config
         self._tools = tools
         self._checks = checks
 
@@ -56,26 +56,26 @@ class PlanMaking:
             if errors:
                 raise CallsheetError(errors)
             observers.compiled(command, plan)
-            return plan, facts_of(plan, self._tools.registry, self._kit.on_in_doubt, self._kit.agents)
+            return plan, facts_of(plan, self._tools.registry, self._config.on_in_doubt, self._config.agents)
 
         return compile_again
 
     async def _new_plan(self, command: Compile, context: CallContext) -> Steps:
         """The plan of a RE-PLAN, or the steps that continue a failed graph."""
         if command.progress is None:
-            if self._kit.replan is None:
+            if self._config.replan is None:
                 raise ToolFailed("RE-PLAN needs a language model, and this run has none")
             await self._tools.reach(None)
-            return await self._kit.replan(command, context, self._tools.registry)
-        if self._kit.planner is None:
+            return await self._config.replan(command, context, self._tools.registry)
+        if self._config.planner is None:
             raise no_planner()
         await self._tools.reach(None)
         given = command.variables
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, given, providers=self._kit.providers)
+            return check_plan(plan, self._tools.registry, given, providers=self._config.providers)
 
-        return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
+        return await self._config.planner.revise(command, offered(self._tools.registry), context, check)
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
         """A checked dependency plan for a goal; model usage is charged to `call`.
@@ -83,16 +83,16 @@ class PlanMaking:
         Raises CallsheetError: PLN011 without a planner, PLN010 with the errors of the plan, or the error of
         a model that gave no answer.
         """
-        if self._kit.planner is None:
+        if self._config.planner is None:
             raise no_planner()
         await self._tools.reach(None)
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, providers=self._kit.providers)
+            return check_plan(plan, self._tools.registry, providers=self._config.providers)
 
         tools = offered(self._tools.registry)
         try:
-            plan = Plan(await self._kit.planner.create(goal, context, tools, call, check))
+            plan = Plan(await self._config.planner.create(goal, context, tools, call, check))
         except ModelFailed as error:
             raise as_error(error) from error
         wrong = refused(plan, await self._checks.examine(plan, {}))
@@ -109,16 +109,16 @@ class PlanMaking:
         options: CompileOptions | None,
     ) -> Compiled | CompileFailed:
         """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
-        if self._kit.language is None:
+        if self._config.language is None:
             raise no_model()
         await self._tools.reach(None)
         verify = verify or self._checks.objections(inputs)
         request = Request(goal, offered(self._tools.registry), context, input_descriptions(inputs))
         draft = await draft_for(
             request,
-            self._kit.language,
+            self._config.language,
             self._tools.registry,
-            self._kit.providers,
+            self._config.providers,
             verify=verify,
             options=options,
         )

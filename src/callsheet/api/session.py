@@ -54,14 +54,14 @@ from callsheet.store.start import Start, secret_labels
 class Session:
     """The open tools and journal of a runtime, as an async context manager."""
 
-    def __init__(self, kit: Configuration) -> None:
-        self._kit = kit
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
         self._stack = AsyncExitStack()
         self._ready = PreparedPlans()
-        self.tools = OpenTools(kit, self._stack, self._ready.clear)
+        self.tools = OpenTools(config, self._stack, self._ready.clear)
         self._registry = self.tools.registry
-        self.checks = PlanChecks(kit, self.tools)
-        self.making = PlanMaking(kit, self.tools, self.checks)
+        self.checks = PlanChecks(config, self.tools)
+        self.making = PlanMaking(config, self.tools, self.checks)
         self._journal: Journal | None = None
         self._known = Known()
         """The secrets of the runs that this session has seen."""
@@ -79,7 +79,7 @@ class Session:
     @property
     def journal(self) -> Journal | None:
         """The journal, opened on first use; None if runs are not recorded."""
-        given = self._kit.journal
+        given = self._config.journal
         if self._journal is None and given is not None:
             if isinstance(given, Journal):
                 self._journal = given
@@ -104,10 +104,10 @@ class Session:
         watch = observers.watching(watch)
         self._known = launch.known + self._known
         observers.mask(self.hides)
-        present = Respondents(self._kit.on_ask)
+        present = Respondents(self._config.on_ask)
         journal = self.journal
         if journal is not None:
-            async with sent_beside(self._kit.collector, journal, run_id):
+            async with sent_beside(self._config.collector, journal, run_id):
                 return await start_run(
                     plan.ir, self._ports(observers), launch, journal, run_id, watch, present
                 )
@@ -120,13 +120,15 @@ class Session:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
-        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._kit.workspace)
+        adopt_run(
+            plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._config.workspace
+        )
 
     async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
         """Check a plan, unless it is cached, and collect what a run of it starts with."""
         ready = self._ready.get(plan.ir, given.cache_key) or await self._prepare(plan, given)
-        bounds = self._kit.bounds(limits)
-        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
+        bounds = self._config.bounds(limits)
+        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._config.planner is None:
             raise no_planner()
         return Launch(
             facts=ready.facts,
@@ -136,8 +138,8 @@ class Session:
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
             note=self._note_of(plan, ready.policy),
-            approve=self._kit.approve,
-            approval_timeout=self._kit.approval_timeout,
+            approve=self._config.approve,
+            approval_timeout=self._config.approval_timeout,
             program=ready.program,
             policy=ready.policy,
             verified="" if ready.policy is None else plan_hash(plan.ir),
@@ -147,7 +149,7 @@ class Session:
         """Information recorded with a run that does not affect it: the plan's name, the servers used."""
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if self.tools.servers:
-            opened, agents = self.tools.servers, self._kit.agents
+            opened, agents = self.tools.servers, self._config.agents
             note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
         return note
 
@@ -156,15 +158,15 @@ class Session:
         findings = await self.checks.examine(plan, given.values)
         findings.raise_for_errors()
         policy = None
-        if self._kit.policy is not None:
-            can_ask = self.journal is not None or self._kit.on_ask is not None
-            labels = secret_labels(self._kit.policy, given.secret)
+        if self._config.policy is not None:
+            can_ask = self.journal is not None or self._config.on_ask is not None
+            labels = secret_labels(self._config.policy, given.secret)
             proof = await self.checks.prove(plan, given.values, labels=labels, can_ask=can_ask)
             proof.raise_if_refused(plan.source)
             policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
+        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
         ready = Prepared(
-            facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
+            facts, pins_of(plan.ir, self._registry, self._config.agents), compile_plan(plan.ir, facts), policy
         )
         self._ready.put(plan.ir, given.cache_key, ready)
         return ready
@@ -181,9 +183,9 @@ class Session:
             proof = self.checks.proof_of(plan.ir, draft.policy, assumed)
             proof.raise_if_refused(plan.source)
             policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
-        pins = pins_of(plan.ir, self._registry, self._kit.agents)
-        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents, policy)
+        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
+        pins = pins_of(plan.ir, self._registry, self._config.agents)
+        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._config.agents, policy)
         return Revision(plan.ir, facts, pins, policy, servers)
 
     def has(self, run_id: str) -> bool:
@@ -207,15 +209,15 @@ class Session:
 
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
-            if self._kit.policy is not None and start.policy is None:
+            if self._config.policy is not None and start.policy is None:
                 raise unproved(run_id)
             doubts = await self.tools.reach(None)
-            check_present(plan, self._registry, self._kit.agents, doubts)
+            check_present(plan, self._registry, self._config.agents, doubts)
             check_tools(
                 start,
                 plan,
                 self._registry,
-                self._kit.agents,
+                self._config.agents,
                 accepts_changed=terms.accepts_changed_tools,
                 is_bound_anew=terms.policy is not None,
             )
@@ -224,11 +226,11 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        context = ResumeContext(journal, run_id, self.checks.guarantees(), self._kit.workspace)
+        context = ResumeContext(journal, run_id, self.checks.guarantees(), self._config.workspace)
         policy: PolicyFor | None = None
         if terms.policy is not None:
             policy = other_policy(terms.policy, context, is_accepted=terms.accepts_changed_policy)
-        async with sent_beside(self._kit.collector, journal, run_id):
+        async with sent_beside(self._config.collector, journal, run_id):
             with in_words_of_the_library():
                 return await resume_run(
                     journal,
@@ -236,7 +238,7 @@ class Session:
                     ports_for,
                     Amendments(in_doubt=terms.verdict, limits=change, policy=policy),
                     watch=watch,
-                    present=Respondents(self._kit.on_ask),
+                    present=Respondents(self._config.on_ask),
                 )
 
     async def decide(
@@ -266,12 +268,19 @@ class Session:
                 return None
             return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
-        has_none = self._kit.replan is None and self._kit.planner is None
+        config = self._config
+        has_none = config.replan is None and config.planner is None
         compiler = None if has_none else self.making.compiler(observers)
-        kit = self._kit
         turns, known = self._turns(), self.tools.credentials()
         return Ports(
-            route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
+            route,
+            config.model,
+            config.agent,
+            compiler,
+            turns,
+            config.workspace,
+            known,
+            blocks=config.agent_blocks,
         )
 
     @property
@@ -286,8 +295,8 @@ class Session:
 
     def _turns(self) -> TurnPort | None:
         """The port for the turns of agents that the machine drives; None if it drives none."""
-        if self._kit.agents is None or self._kit.language is None:
+        if self._config.agents is None or self._config.language is None:
             return None
         from callsheet.ports.models.agents import AgentTurns, asking  # noqa: PLC0415 - only for agents
 
-        return AgentTurns(asking(self._kit.language), spec_lookup(self._registry))
+        return AgentTurns(asking(self._config.language), spec_lookup(self._registry))
