@@ -69,25 +69,26 @@ class Kills:
         settings = self.reached.settings
         order = RunOrder(run_id, plan, text, start, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)
+        run = client.TemporalRun(self.reached, self.journal, run_id)
         while True:
             try:
-                outcome = await client.wait_for(self.reached, self.journal, run_id)
+                outcome = await client.wait_for(run)
                 if outcome.result is not None:
                     return outcome
-                await self._decide(outcome)
+                await self._decide(run, outcome)
             except Exception as error:  # the server is away for a moment
                 if "UNAVAILABLE" not in repr(error) and "onnect" not in str(error):
                     raise
                 await asyncio.sleep(0.5)
 
-    async def _decide(self, outcome: RunOutcome) -> None:
+    async def _decide(self, run: client.TemporalRun, outcome: RunOutcome) -> None:
         calls = self.fleet.log.read_text().splitlines()
         for call in outcome.in_doubt:
             line = f"write {call.args['run']} {call.args['item']}"
             took_place = line in calls
             verdict = TookPlace(f"{call.args['run']}:{call.args['item']}") if took_place else Decision.RETRY
             self.decided["took place" if took_place else "made again"] += 1
-            await client.decide(self.reached, self.journal, outcome.run_id, [call.key], verdict)
+            await client.decide(run, [call.key], verdict)
 
     def wrong(self, outcomes: list[RunOutcome]) -> list[str]:
         """What went wrong."""

@@ -58,10 +58,14 @@ class Trial:
         order = RunOrder(run_id, plan, text, start, settings.queue, settings.heartbeat)
         await client.start(self.reached, self.journal, order)
 
+    def temporal_run(self, run_id: str) -> client.TemporalRun:
+        """A run of this trial."""
+        return client.TemporalRun(self.reached, self.journal, run_id)
+
     async def ended(self, run_id: str) -> tuple[bool, Any, int]:
         """Whether a run is done, its variables, and the events of its last history."""
-        outcome = await client.wait_for(self.reached, self.journal, run_id)
-        history = await client.handle_of(self.reached, run_id).fetch_history()
+        run = self.temporal_run(run_id)
+        outcome, history = await client.wait_for(run), await run.handle.fetch_history()
         result = outcome.result
         done = result is not None and result.status is Status.DONE
         return done, None if result is None else result.variables, len(history.events)
@@ -99,7 +103,7 @@ async def _edited(trial: Trial, folder: Path) -> bool:
     file.write_text('S1: @ASK_HUMAN ("go on?", timeout=3, default="yes") > $x\nS2: @RESPOND ("as begun")')
     await trial.start("edited", file.read_text(), {})
     file.write_text('S1: @RESPOND ("edited")')
-    while (stand := await client.wait_for(trial.reached, trial.journal, "edited", waits=True)).result is None:
+    while (stand := await client.wait_for(trial.temporal_run("edited"), waits=True)).result is None:
         pass
     print(f"a plan that was edited during its run answers {stand.result.response!r}")
     return stand.result.response == "as begun"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from callsheet import Plan, PlanError, Runtime, tool
-from callsheet.api import session
+from callsheet.api import plan_checks
 from callsheet.api.prepared import Prepared, PreparedPlans
 from callsheet.ir import plan_hash
 from callsheet.ir.canon import canonical_bytes, plan_to_json
@@ -27,8 +27,8 @@ TEXT = "S1: @TWICE ($x) > $y\nS2: @RESPOND ($y)"
 def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The plan checks that the sessions made."""
     made: list[object] = []
-    real = session.check_plan
-    monkeypatch.setattr(session, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))
+    real = plan_checks.check_plan
+    monkeypatch.setattr(plan_checks, "check_plan", lambda *a, **k: made.append(a) or real(*a, **k))
     return made
 
 

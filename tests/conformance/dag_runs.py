@@ -23,8 +23,8 @@ from typing import Any
 from tests.conformance.dag_form import DagCase, said_of, script_of, spellings
 from tests.conformance.findings import difference
 
-from callsheet.api.kept_plans import check_same
 from callsheet.api.plan import Plan as PublicPlan
+from callsheet.api.plan_changes import check_same
 from callsheet.api.planning import GraphPlanner, PlanRequest, refused
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag

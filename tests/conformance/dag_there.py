@@ -94,7 +94,7 @@ class _SessionThere(Session):
         if not ending.done():
             ending.cancel()
             await fleet.dismiss()
-            await client.bring_up_to_date(fleet.reached, fleet.journal, self._run_id)
+            await client.bring_up_to_date(fleet.temporal_run(self._run_id))
         else:
             await ending
         self._dies.clear()
@@ -105,7 +105,7 @@ class _SessionThere(Session):
 
         async def again() -> Any:
             return await client.resume_and_wait(
-                fleet.reached, fleet.journal, run_id, Decision.RETRY, limits=lambda _: bounds
+                fleet.temporal_run(run_id), Decision.RETRY, limits=lambda _: bounds
             )
 
         outcome = await again()

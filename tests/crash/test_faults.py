@@ -26,7 +26,7 @@ from tests.runtime import crashing
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Decision, Result
 from callsheet.machine.keys import parse_key
-from callsheet.runtime import carrying, runs
+from callsheet.runtime import driving, runs
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.store import EventType, Journal, JournalError, JournalWriteFailed
 from callsheet.store.salvage import run_ids, salvage
@@ -152,7 +152,7 @@ def test_disk_full_from_kth_write_stops_run_without_loss(
     tmp_path: Path, expected: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Full at the k-th frame, for every k; resumed while full, which makes no calls; resumed after."""
-    for module in (runs, carrying):
+    for module in (runs, driving):
         monkeypatch.setattr(module, "JournalRecorder", partial(JournalRecorder, patience=0.0))
     stopped = 0
     for frames in range(400):
@@ -208,7 +208,7 @@ writer = journal.create_run("r", Plan((Step("S1", Respond(())),)), "", {})
 writer.commit()
 print("ready", flush=True)
 while True:
-    writer.append(EventType.OK, key=str(writer.last_seq), body={"value": "x" * 3000})
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"value": "x" * 3000})
     writer.commit()
 """
 _COMPACTING = """
@@ -226,7 +226,7 @@ writer = journal.create_run("r", Plan((Step("S1", Respond(())),)), "", {})
 writer.commit()
 print("ready", flush=True)
 while True:
-    writer.append(EventType.OK, key=str(writer.last_seq), body={"value": str(writer.last_seq) * 600_000})
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"value": str(writer.last_seq) * 600_000})
     writer.commit()
 """
 

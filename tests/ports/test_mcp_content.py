@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp import folder_sink
-from callsheet.ports.mcp.content import untold_texts, value_of
+from callsheet.ports.mcp.content import unrepeated_texts, value_of
 from callsheet.ports.mcp.failures import because
 
 DATA = b"\x89PNG bytes"
@@ -135,7 +135,7 @@ def test_error_is_failure_with_server_text():
 def test_additional_texts_beside_structured_content_are_remarked(texts, structured, untold):
     schema = {"properties": {"result": {}}, "required": ["result"]}
     result = CallToolResult(content=[text(t) for t in texts], structured_content=structured)
-    assert untold_texts(result, schema) == untold
+    assert unrepeated_texts(result, schema) == untold
 
 
 @pytest.mark.parametrize(

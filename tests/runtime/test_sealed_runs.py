@@ -21,8 +21,7 @@ from callsheet.runtime.inbox import answer_ahead, answer_run, asks_of
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import Amendments, resume_run, start_run
 from callsheet.sealing.known import Known
-from callsheet.store import Durability, Journal, JournalError
-from callsheet.store import snapshots as taking
+from callsheet.store import Durability, Journal, JournalError, snapshots
 from callsheet.store.current_state import state_from_snapshot
 from callsheet.store.seal_keys import KeyStore
 
@@ -115,7 +114,7 @@ async def test_interrupted_sealed_run_reaches_same_end(
     path: Path, stop: str, every: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if every is not None:  # a snapshot after each event
-        monkeypatch.setattr(recording, "POLICY", taking.Policy(1, every, 1_000_000))
+        monkeypatch.setattr(recording, "INTERVALS", snapshots.SnapshotIntervals(1, every, 1_000_000))
     world, whole = World(), World()
     with Journal.open(path) as journal:
         await run_to(world, journal, stop)
@@ -130,7 +129,7 @@ async def test_interrupted_sealed_run_reaches_same_end(
 async def test_sealed_snapshot_is_used_with_key_and_skipped_without(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "POLICY", taking.Policy(1, 1, 1_000_000))
+    monkeypatch.setattr(recording, "INTERVALS", snapshots.SnapshotIntervals(1, 1, 1_000_000))
     with Journal.open(path) as journal:
         await run_to(World(), journal, "S2.0.1")
         seq = journal.last_snapshot("run")
@@ -138,7 +137,7 @@ async def test_sealed_snapshot_is_used_with_key_and_skipped_without(
         rows = journal.events("run", seq - 1)
         folded = state_from_snapshot(journal, "run", plan_of(PLAN), rows, opener=journal.opener("run"))
         assert folded.machine.variables()["token"] == TOKEN
-        with pytest.raises(taking.UnusableSnapshot):
+        with pytest.raises(snapshots.UnusableSnapshot):
             state_from_snapshot(journal, "run", plan_of(PLAN), journal.events("run", seq - 1))
 
 

@@ -45,9 +45,9 @@ def test_kill_right_after_commit_loses_nothing(path: Path, spawn: Spawn, last: i
 writer = Journal.open(PATH, Durability.OFF).create_run("r", PLAN, "", {{}})
 for n in range({last}):
     if n:
-        writer.append(EventType.OK, key=str(n), body={{"v": "x" * (100_000 if n % 3 == 0 else 10)}})
+        writer.append(EventType.OK, key=f"S1.{{n}}.1", body={{"v": "x" * (100_000 if n % 3 == 0 else 10)}})
     writer.commit()
-writer.append(EventType.OK, key="never committed")
+writer.append(EventType.OK, key="S1.0.1")
 os.kill(os.getpid(), signal.SIGKILL)
 """)
     child.wait(timeout=60)
@@ -64,8 +64,8 @@ writer = journal.create_run("r", PLAN, "", {})
 writer.commit()
 while True:
     size = (10, 10, 70_000, 10, 10, 1_100_000)[writer.last_seq % 6]
-    writer.append(EventType.INTENT, key=str(writer.last_seq))
-    writer.append(EventType.OK, key=str(writer.last_seq), body={"v": str(writer.last_seq) * size})
+    writer.append(EventType.INTENT, key=f"S1.{writer.last_seq}.1")
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"v": str(writer.last_seq) * size})
     writer.commit()
     print(f"{writer.durable_seq}.")
 """)
@@ -87,7 +87,7 @@ async def main():
     writer = journal.create_run("r", PLAN, "", {})
     async def step(n):
         while True:
-            seq = writer.append(EventType.OK, key=str(n), body={"n": n})
+            seq = writer.append(EventType.OK, key=f"S1.{n}.1", body={"n": n})
             await writer.flush()
             print(f"{seq}.")
     await asyncio.gather(*(step(n) for n in range(16)))

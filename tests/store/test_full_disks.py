@@ -17,7 +17,7 @@ Spawn = Callable[[str], "subprocess.Popen[str]"]
 def _fill(writer: RunWriter) -> JournalWriteFailed:
     """Append and commit until the disk is full."""
     for _ in range(10_000):
-        writer.append(EventType.OK, key=f"k{writer.last_seq + 1}", body={"v": "x" * 900})
+        writer.append(EventType.OK, key=f"S1.{writer.last_seq + 1}.1", body={"v": "x" * 900})
         try:
             writer.commit()
         except JournalWriteFailed as failed:
@@ -96,7 +96,7 @@ with journal.create_run("r", PLAN, "", {{}}) as writer:
     resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
     failures = 0
     for n in range(400):
-        writer.append(EventType.OK, key=str(n), body={{"v": "x" * 900}})
+        writer.append(EventType.OK, key=f"S1.{{n}}.1", body={{"v": "x" * 900}})
         try:
             writer.commit()
         except JournalWriteFailed as failed:
@@ -122,7 +122,7 @@ writer = journal.create_run("r", PLAN, "", {})
 writer.commit()
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))
 while writer.blocked is None:
-    writer.append(EventType.OK, key="k", body={"v": "x" * 900})
+    writer.append(EventType.OK, key="S1.0.1", body={"v": "x" * 900})
     try:
         writer.commit()
     except JournalWriteFailed:

@@ -40,7 +40,7 @@ async def test_fan_out_of_1000_results_needs_few_syncs(
 
         async def result(n: int) -> None:
             await asyncio.sleep(n % 7 / 5000)
-            seq = writer.append(EventType.OK, key=f"S1.{n}.1", step="S1", index=n, attempt=1, body={"n": n})
+            seq = writer.append(EventType.OK, key=f"S1.{n}.1", body={"n": n})
             await writer.flush()
             assert writer.durable_seq >= seq
 
@@ -57,7 +57,7 @@ async def test_runs_share_transactions_and_keep_order(
     async def run(writer: RunWriter, seed: int) -> None:
         chance = random.Random(seed)
         for n in range(20):
-            writer.append(EventType.OK, key=str(n))
+            writer.append(EventType.OK, key=f"S1.{n}.1")
             if chance.random() < 0.2:
                 writer.commit()
             elif chance.random() < 0.9:
@@ -72,7 +72,7 @@ async def test_runs_share_transactions_and_keep_order(
         for writer in writers:
             writer.close()
             keys = [event.key for event in journal.events(writer.run_id)]
-            assert keys == [None, *map(str, range(20)), None]
+            assert keys == [None, *(f"S1.{n}.1" for n in range(20)), None]
             assert journal.verify(writer.run_id) is None
             assert journal.find_run(writer.run_id).status is RunStatus.DONE
     assert transactions.count("callsheet-journal") < 20 * 20 / 2
@@ -133,7 +133,7 @@ def test_several_event_loops_may_flush(journal: Journal, plan: Plan) -> None:
     async def run(run_id: str) -> None:
         with journal.create_run(run_id, plan, "", {}) as writer:
             for n in range(20):
-                writer.append(EventType.OK, key=str(n))
+                writer.append(EventType.OK, key=f"S1.{n}.1")
                 await writer.flush()
 
     threads = [threading.Thread(target=lambda n=n: asyncio.run(run(f"r{n}"))) for n in range(3)]
@@ -163,20 +163,20 @@ def test_closed_loop_blocks_no_other(journal: Journal, plan: Plan) -> None:
 
 async def test_commit_may_overtake_flush(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
-        writer.append(EventType.OK, key="first")
+        writer.append(EventType.OK, key="S1.0.1")
         flush = asyncio.ensure_future(writer.flush())
         await asyncio.sleep(0)  # asked for 2 events
         for n in range(8):
-            writer.append(EventType.OK, key=str(n))
+            writer.append(EventType.OK, key=f"S1.{n}.1")
         with journal._ledger._mutex:  # pyright: ignore[reportPrivateUsage]
             await asyncio.sleep(0.01)  # the writer thread has the flush in hand and waits
         writer.commit()
         for n in range(8, 40):
-            writer.append(EventType.OK, key=str(n))
+            writer.append(EventType.OK, key=f"S1.{n}.1")
         await flush
         assert journal.find_run("r").events == writer.durable_seq == 10
         await writer.flush()
-    assert [event.key for event in journal.events("r", after=2)] == [str(n) for n in range(40)]
+    assert [event.key for event in journal.events("r", after=2)] == [f"S1.{n}.1" for n in range(40)]
     assert journal.verify("r") is None
 
 

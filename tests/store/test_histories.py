@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.ir import Plan, Respond, Step
+from callsheet.machine.keys import name_in_key
 from callsheet.store import Durability, EventType, Journal, RunStatus, RunWriter
 
 _PLAN = Plan((Step("S1", Respond(())),))
@@ -29,10 +30,7 @@ _event = st.tuples(
     st.fixed_dictionaries(
         {},
         optional={
-            "key": st.text(max_size=12),
-            "step": st.text(max_size=5),
-            "index": st.integers(0, 2**31),
-            "attempt": st.integers(1, 99),
+            "place": st.tuples(st.text(min_size=1, max_size=5), st.integers(0, 2**31), st.integers(1, 99)),
             "body": st.dictionaries(st.text(max_size=5), _json, max_size=3)
             | st.builds(lambda n: {"v": "y" * n}, st.sampled_from([65_000, 66_000, 1_100_000])),
         },
@@ -55,10 +53,11 @@ class _History:
         self.pending: list[tuple[Any, ...]] = [(EventType.START, None, None, None, None, {"inputs": {}})]
 
     def append(self, kind: EventType, fields: dict[str, Any]) -> None:
-        self.writer.append(kind, **fields)
-        self.pending.append(
-            (kind, *(fields.get(name) for name in ("key", "step", "index", "attempt", "body")))
-        )
+        body, place = fields.get("body"), fields.get("place", (None, None, None))
+        step, item, attempt = place
+        key = None if step is None else f"{name_in_key(step)}.{item}.{attempt}"
+        self.writer.append(kind, key=key, body=body)
+        self.pending.append((kind, key, *place, body))
 
     def intend(self, item: int, tool: str | None, times: int) -> None:
         body = None if tool is None else {"tool": tool}

@@ -38,7 +38,7 @@ def test_claim_starts_next_epoch_at_end_of_chain(journal: Journal, plan: Plan) -
     for epoch in (2, 3):
         with journal.claim("r") as writer:
             assert writer.epoch == epoch
-            assert writer.append(EventType.INTENT, key="k") == epoch
+            assert writer.append(EventType.INTENT, key="S1.0.1") == epoch
             writer.commit()
     assert [event.epoch for event in journal.events("r")] == [1, 2, 3]
     assert journal.verify("r") is None
@@ -173,16 +173,16 @@ def test_superseded_owner_is_fenced(journal: Journal, plan: Plan) -> None:
     stale = journal.claim("r")
     (place_of(journal.path).run_locks / "r.lock").unlink()  # somebody tidied up
     with Journal.open(journal.path, Durability.NORMAL) as other, other.claim("r") as owner:
-        stale.append(EventType.INTENT, key="stale")
+        stale.append(EventType.INTENT, key="S1.0.1")
         with pytest.raises(Fenced, match=r"JRN005: run r .* epoch 2; its epoch is 3"):
             stale.commit()
-        stale.append(EventType.INTENT, key="stale too")
+        stale.append(EventType.INTENT, key="S1.0.1")
         with pytest.raises(Fenced):
             stale.commit()
-        owner.append(EventType.INTENT, key="owner")
+        owner.append(EventType.INTENT, key="S2.0.1")
         owner.commit()
     stale.close()
-    assert [event.key for event in journal.events("r")] == [None, "owner"]
+    assert [event.key for event in journal.events("r")] == [None, "S2.0.1"]
     assert journal.verify("r") is None
 
 
@@ -209,7 +209,7 @@ async def test_flush_of_superseded_owner_is_fenced_and_others_succeed(journal: J
         other.claim("r"),
         journal.create_run("s", plan, "", {}) as healthy,
     ):
-        stale.append(EventType.INTENT, key="stale")
+        stale.append(EventType.INTENT, key="S1.0.1")
         outcomes = await asyncio.gather(stale.flush(), healthy.flush(), return_exceptions=True)
         with pytest.raises(Fenced):
             await stale.flush()
@@ -293,7 +293,7 @@ def test_processes_alternate_writes(journal: Journal, plan: Plan, spawn: Spawn) 
 journal = Journal.open(PATH, Durability.NORMAL)
 with journal.create_run("child-{n}", PLAN, "", {{}}) as writer:
     for i in range(150):
-        writer.append(EventType.OK, key=str(i), body={{"v": "x" * 500}})
+        writer.append(EventType.OK, key=f"S1.{{i}}.1", body={{"v": "x" * 500}})
         writer.commit()
 journal.close()
 print("done")
@@ -302,7 +302,7 @@ print("done")
     ]
     with journal.create_run("parent", plan, "", {}) as writer:
         for i in range(150):
-            writer.append(EventType.OK, key=str(i))
+            writer.append(EventType.OK, key=f"S1.{i}.1")
             writer.commit()
     for child in children:
         assert child.stdout is not None
@@ -327,13 +327,13 @@ sys.stdin.read()
 """)
         assert child.stdout is not None
         assert child.stdout.readline() == "locked\n"
-        writer.append(EventType.OK, key="k", body={"v": "x" * 2_000})
+        writer.append(EventType.OK, key="S1.0.1", body={"v": "x" * 2_000})
         with pytest.raises(JournalWriteFailed, match="another process has been writing"):
             writer.commit()
         child.kill()
         child.wait()
         writer.commit()
-    assert [event.key for event in journal.events("r")] == [None, "k"]
+    assert [event.key for event in journal.events("r")] == [None, "S1.0.1"]
 
 
 def test_writer_waits_for_lock(journal: Journal, plan: Plan) -> None:
@@ -345,7 +345,7 @@ def test_writer_waits_for_lock(journal: Journal, plan: Plan) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX)
         release = threading.Timer(0.05, os.close, (fd,))
         release.start()
-        writer.append(EventType.OK, key="k")
+        writer.append(EventType.OK, key="S1.0.1")
         writer.commit()
         release.join()
     assert journal.find_run("r").events == 2

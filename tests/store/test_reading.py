@@ -19,7 +19,7 @@ from callsheet.store.records import event_of
 def _run(journal: Journal, plan: Plan, run_id: str, events: int = 1) -> None:
     with journal.create_run(run_id, plan, "", {}) as writer:
         for n in range(2, events + 1):
-            writer.append(EventType.OK, key=f"k{n}", body={"n": n})
+            writer.append(EventType.OK, key=f"S1.{n}.1", body={"n": n})
         writer.commit()
 
 
@@ -133,7 +133,7 @@ def test_modified_plan_is_refused(journal: Journal, plan: Plan) -> None:
 @pytest.mark.parametrize("change", ["body = x'7b'", "body = x'ff'", "type = 'party'", "blob = 'gone'"])
 def test_unreadable_event_is_named(journal: Journal, plan: Plan, change: str) -> None:
     _run(journal, plan, "r", 4)
-    _change(journal, f"UPDATE events SET {change} WHERE key = 'k3'")
+    _change(journal, f"UPDATE events SET {change} WHERE key = 'S1.3.1'")
     events = journal.events("r")
     assert [next(events).seq, next(events).seq] == [1, 2]
     with pytest.raises(JournalError, match=r"JRN012: .*event 3 of run r"):

@@ -32,7 +32,7 @@ from callsheet.store.chain import BadEvent
 from callsheet.store.current_state import current_state
 from callsheet.store.folded import Folded
 from callsheet.store.replay import fold, fold_on, restored, start_from
-from callsheet.store.snapshots import Policy, StoredParts, UnusableSnapshot
+from callsheet.store.snapshots import SnapshotIntervals, StoredParts, UnusableSnapshot
 from callsheet.store.start import Start
 from callsheet.trace.state_at import state_at_event
 
@@ -44,7 +44,7 @@ LONG = "a value that is long enough not to be written again and again, " * 4
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots at every possible point."""
-    monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=1, event_bytes=1 << 60))
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=1, every=1, event_bytes=1 << 60))
 
 
 @pytest.fixture
@@ -335,10 +335,10 @@ async def test_mismatched_snapshot_is_skipped(
 
 def test_snapshots_stay_fraction_of_journal() -> None:
     """The larger a snapshot, the longer until the next: together at most a byte for 25 bytes of events."""
-    policy = Policy()
-    assert policy.next_after(0, 0) == 8_000
-    assert policy.next_after(8_001, 500) == 9_001
-    assert policy.next_after(8_001, 1_000_000) == 48_001
+    intervals = SnapshotIntervals()
+    assert intervals.next_after(0, 0) == 8_000
+    assert intervals.next_after(8_001, 500) == 9_001
+    assert intervals.next_after(8_001, 1_000_000) == 48_001
 
 
 async def test_short_run_has_no_snapshot(journal: Journal) -> None:
@@ -353,7 +353,7 @@ async def test_unneeded_values_are_dropped(
     from callsheet.store import snapshots as module
 
     monkeypatch.setattr(module, "_PRUNE_BYTES", 10_000)
-    monkeypatch.setattr(recording, "POLICY", Policy(first=10**9))
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=10**9))
     sizes: list[int] = []
     saw = module.Values.saw
 
@@ -384,7 +384,7 @@ async def test_run_writes_less_than_two_and_half_times_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Log, database, plan and snapshots together, with a snapshot every hundred events."""
-    monkeypatch.setattr(recording, "POLICY", Policy(first=100, every=100))
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=100, every=100))
 
     async def large(args: dict[str, Any], context: CallContext) -> JSON:
         return context.key.ljust(10_000, "x")

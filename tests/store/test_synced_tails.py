@@ -62,7 +62,7 @@ def _tails(path: Path) -> list[Path]:
 
 
 def _commit(writer: RunWriter, value: object) -> None:
-    writer.append(EventType.OK, key=f"k{writer.last_seq}", body={"value": value})
+    writer.append(EventType.OK, key=f"S1.{writer.last_seq}.1", body={"value": value})
     writer.commit()
 
 
@@ -167,7 +167,7 @@ journal = Journal.open(PATH, Durability.FULL, monotonic=lambda: 0.0)
 writer = journal.create_run("r", PLAN, "", {})
 writer.commit()
 for n in range(60):
-    writer.append(EventType.OK, key=f"k{n}", step="S1", index=0, attempt=1, body={"value": n})
+    writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": n})
     writer.intend(f"S2.{n}.1", "DO")
     writer.commit()
 os.kill(os.getpid(), signal.SIGKILL)
@@ -190,12 +190,12 @@ journal = Journal.open(PATH, Durability.{durability}, monotonic=lambda: 0.0)
 writer = journal.create_run("r", PLAN, "", {{}})
 writer.commit()
 for n in range(60):
-    writer.append(EventType.OK, key=f"k{{n}}", step="S1", index=0, attempt=1, body={{"value": n}})
+    writer.append(EventType.OK, key=f"S1.{{n}}.1", body={{"value": n}})
     writer.intend(f"S2.{{n}}.1", "DO")
     writer.commit()
 print(writer.has_tail, flush=True)
 sys.stdin.readline()
-writer.append(EventType.OK, key="late", body={{"value": 1}})
+writer.append(EventType.OK, key="S1.0.1", body={{"value": 1}})
 try:
     writer.commit()
 except Fenced:

@@ -40,7 +40,7 @@ journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {{}})
 writer.commit()
 for n in range({events}):
-    writer.append(EventType.OK, key=f"k{{n}}", step="S1", index=0, attempt=1, body={{"value": n}})
+    writer.append(EventType.OK, key=f"S1.{{n}}.1", body={{"value": n}})
     writer.intend(f"S2.{{n}}.1", "DO")
     writer.commit()
 os.kill(os.getpid(), signal.SIGKILL)
@@ -52,11 +52,11 @@ def test_small_commit_waits_in_tail_until_read(journal: Journal, plan: Plan) -> 
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         for n in range(20):
-            writer.append(EventType.OK, key=f"k{n}", body={"value": n})
+            writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": n})
             writer.commit()
         assert writer.has_tail
         assert (writer.durable_seq, _rows(journal.path)) == (21, 1)
-        assert [event.key for event in journal.events("r")] == [None, *(f"k{n}" for n in range(20))]
+        assert [event.key for event in journal.events("r")] == [None, *(f"S1.{n}.1" for n in range(20))]
         assert not writer.has_tail
         assert _rows(journal.path) == 21
     assert journal.verify("r") is None
@@ -65,9 +65,9 @@ def test_small_commit_waits_in_tail_until_read(journal: Journal, plan: Plan) -> 
 def test_large_body_is_written_once(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
-        writer.append(EventType.OK, key="a", body={"value": 1})
+        writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
         writer.commit()
-        writer.append(EventType.OK, key="b", body={"value": "x" * 5_000})
+        writer.append(EventType.OK, key="S2.0.1", body={"value": "x" * 5_000})
         writer.commit()
         assert not writer.has_tail
         assert _rows(journal.path) == 3
@@ -77,7 +77,7 @@ def test_tail_length_is_bounded(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
         for n in range(1_000):
-            writer.append(EventType.OK, key=f"k{n}", body={"value": n})
+            writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": n})
             writer.commit()
             assert writer.last_seq - _rows(journal.path) < 256
 
@@ -86,7 +86,7 @@ def test_nothing_is_pending_after_end_or_close(journal: Journal, plan: Plan) -> 
     for name, status in (("ended", RunStatus.DONE), ("closed", None)):
         with journal.create_run(name, plan, "", {}) as writer:
             writer.commit()
-            writer.append(EventType.OK, key="k", body={"value": 1})
+            writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
             writer.commit()
             if status is not None:
                 writer.append(EventType.END)
@@ -126,7 +126,7 @@ def test_tail_may_name_deleted_run_with_reused_number(journal: Journal, plan: Pl
         with journal.create_run(name, plan, "", {}) as writer:
             writer.commit()
             for n in range(3):
-                writer.append(EventType.OK, key="k", body={"value": n})
+                writer.append(EventType.OK, key="S1.0.1", body={"value": n})
                 writer.commit()
             if name == "new":
                 for file in journal.path.parent.glob("journal.db*"):
@@ -146,7 +146,7 @@ def test_tail_keeps_its_size_and_overflow_goes_into_database(journal: Journal, p
             writer.commit()
         for n in range(40):
             for writer in writers:
-                writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
+                writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "x" * 900})
                 writer.commit()
         assert 8 < _rows(journal.path) < 8 * 41
         assert [tail.stat().st_size for tail in _tails(journal.path)] == [TAIL_BYTES]
@@ -161,9 +161,9 @@ def test_resuming_killed_run_continues_after_tail(path: Path, spawn: Spawn) -> N
     with Journal.open(path, Durability.NORMAL) as journal:
         with journal.claim("r") as writer:
             assert writer.last_seq == 21
-            writer.append(EventType.OK, key="mine", body={"value": 1})
+            writer.append(EventType.OK, key="S2.0.1", body={"value": 1})
             writer.commit()
-        assert [event.key for event in journal.events("r", 21)] == ["mine"]
+        assert [event.key for event in journal.events("r", 21)] == ["S2.0.1"]
         assert journal.verify("r") is None
 
 
@@ -219,7 +219,7 @@ def _left_behind(path: Path) -> list[bytes]:
     ):
         writer.commit()
         for n in range(8):
-            writer.append(EventType.OK, key=f"k{n}", body={"value": "é" * n})
+            writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "é" * n})
             writer.commit()
         path.parent.mkdir(exist_ok=True)
         for file in copied.parent.glob("journal.db*"):
@@ -245,11 +245,11 @@ def test_tail_of_live_process_is_unchanged(path: Path, plan: Plan, spawn: Spawn)
 journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {})
 writer.commit()
-writer.append(EventType.OK, key="k", body={"value": 1})
+writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
 writer.commit()
 print("ready")
 sys.stdin.readline()
-writer.append(EventType.OK, key="l", body={"value": 2})
+writer.append(EventType.OK, key="S2.0.1", body={"value": 2})
 writer.commit()
 writer.close()
 journal.close()
@@ -260,7 +260,7 @@ journal.close()
         assert journal.find_run("r").events == 1
         assert left_tails(place_of(path).run_locks) == []
         child.communicate("\n", timeout=60)
-        assert [event.key for event in journal.events("r")] == [None, "k", "l"]
+        assert [event.key for event in journal.events("r")] == [None, "S1.0.1", "S2.0.1"]
         assert journal.verify("r") is None
 
 
@@ -281,7 +281,7 @@ def test_run_with_unimportable_tail_stays_owned(journal: Journal, plan: Plan) ->
     writer = journal.create_run("r", plan, "", {})
     writer.commit()
     for n in range(20):
-        writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * 900})
+        writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "x" * 900})
         writer.commit()
     cursor = writer._ledger._connection.cursor  # pyright: ignore[reportPrivateUsage]
     assert cursor is not None
@@ -324,15 +324,15 @@ def test_nothing_is_buffered_without_space_for_tail(
         writer.commit()
         with monkeypatch.context() as patched:
             patched.setattr("callsheet.store.tail.os.posix_fallocate", full)
-            writer.append(EventType.OK, key="a", body={"value": 1})
+            writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
             writer.commit()
             assert not writer.has_tail
             assert _tails(journal.path) == []
             assert _rows(journal.path) == 2
-        writer.append(EventType.OK, key="b", body={"value": 2})
+        writer.append(EventType.OK, key="S2.0.1", body={"value": 2})
         writer.commit()
         assert writer.has_tail
-    assert [event.key for event in journal.events("r")] == [None, "a", "b"]
+    assert [event.key for event in journal.events("r")] == [None, "S1.0.1", "S2.0.1"]
 
 
 @pytest.mark.crash
@@ -353,7 +353,7 @@ journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {{}})
 writer.commit()
 for n in range(60):
-    writer.append(EventType.OK, key=f"k{{n}}", body={{"value": "x" * 700}})
+    writer.append(EventType.OK, key=f"S1.{{n}}.1", body={{"value": "x" * 700}})
     writer.commit()
     print(writer.durable_seq, flush=True)
 """)
@@ -377,10 +377,10 @@ journal = Journal.open(PATH, Durability.NORMAL)
 writer = journal.create_run("r", PLAN, "", {})
 writer.commit()
 for n in range(20):
-    writer.append(EventType.OK, key=f"k{n}", body={"value": "x" * n})
+    writer.append(EventType.OK, key=f"S1.{n}.1", body={"value": "x" * n})
     writer.commit()
 writer.settle()
-writer.append(EventType.OK, key="last", body={"value": 1})
+writer.append(EventType.OK, key="S2.0.1", body={"value": 1})
 writer.commit()
 os.kill(os.getpid(), signal.SIGKILL)
 """)
@@ -388,7 +388,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     (tail,) = _tails(path)
     assert len(tail.read_bytes().rstrip(b"\0")) > 1_000
     (left,) = left_tails(tail.parent)
-    assert [kept.row[3] for kept in left.entries()] == ["last"]
+    assert [kept.row[3] for kept in left.entries()] == ["S2.0.1"]
     left.close(is_done=False)
     with Journal.open_to_read(path) as journal:
         assert journal.find_run("r").events == 22
@@ -398,7 +398,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_forked_process_keeps_no_tail(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         writer.commit()
-        writer.append(EventType.OK, key="k", body={"value": 1})
+        writer.append(EventType.OK, key="S1.0.1", body={"value": 1})
         writer.commit()
         (tail,) = _tails(journal.path)
         read, write = os.pipe()

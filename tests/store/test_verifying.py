@@ -17,8 +17,8 @@ def ended(journal: Journal, plan: Plan) -> Journal:
     """Another run, and the run `r` of 6 events; the fourth is large, the last is its end."""
     for run_id in ("other", "r"):
         with journal.create_run(run_id, plan, "", {"inputs": {"a": 1}}) as writer:
-            writer.append(EventType.INTENT, key="S1.0.1", step="S1", index=0, attempt=1)
-            writer.append(EventType.OK, key="S1.0.1", step="S1", index=0, attempt=1, body={"value": "abc"})
+            writer.append(EventType.INTENT, key="S1.0.1")
+            writer.append(EventType.OK, key="S1.0.1", body={"value": "abc"})
             writer.append(EventType.OK, key="S2.0.1", body={"value": "x" * 70_000})
             writer.append(EventType.INTENT, key="S3.0.1")
             writer.append(EventType.END)

@@ -42,7 +42,7 @@ def test_fields_round_trip(path: Path, plan: Plan) -> None:
         Journal.open(path, Durability.OFF, clock=lambda: 1795302119.25, monotonic=lambda: 7) as journal,
         journal.create_run("r", plan, "", {}) as writer,
     ):
-        writer.append(EventType.OK, key="S1.3.2", step="S1", index=3, attempt=2, body={"value": [None, 1.5]})
+        writer.append(EventType.OK, key="S1.3.2", body={"value": [None, 1.5]})
         writer.append(EventType.CANCEL)
         writer.commit()
         _, ok, cancel = journal.events("r")
@@ -94,7 +94,7 @@ def test_non_json_value_is_refused_and_changes_nothing(
     journal: Journal, plan: Plan, body: dict[str, object]
 ) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
-        writer.append(EventType.INTENT, key="k")
+        writer.append(EventType.INTENT, key="S1.0.1")
         before = (writer.last_seq, writer.head_hash)
         with pytest.raises(NotStorable, match="JRN007"):
             writer.append(EventType.OK, body=body)
@@ -108,7 +108,7 @@ def test_non_json_value_is_refused_and_changes_nothing(
 def test_non_unicode_key_is_refused(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         with pytest.raises(NotStorable):
-            writer.append(EventType.OK, key="\ud800")
+            writer.append(EventType.OK, key="\ud800.0.1")
         writer.commit()
         assert writer.last_seq == 1
 
@@ -183,7 +183,7 @@ def test_plans_are_stored_once_with_their_source(journal: Journal, plan: Plan) -
 def test_head_is_recorded_periodically(journal: Journal, plan: Plan) -> None:
     with journal.create_run("r", plan, "", {}) as writer:
         for _ in range(600):
-            writer.append(EventType.OK, key="k", body={})
+            writer.append(EventType.OK, key="S1.0.1", body={})
             writer.commit()
     connection = sqlite3.connect(journal.path)
     try:

@@ -169,11 +169,15 @@ class Fleet:
         await client.start(self.reached, self.journal, order)
         return run_id
 
+    def temporal_run(self, run_id: str) -> client.TemporalRun:
+        """A run of this fleet."""
+        return client.TemporalRun(self.reached, self.journal, run_id)
+
     async def ended(self, run_id: str) -> Ended:
         """Wait for the end of a run; on the loop of the fleet."""
-        handle = client.handle_of(self.reached, run_id)
-        await handle.result()
-        outcome = await client.bring_up_to_date(self.reached, self.journal, run_id)
+        run = self.temporal_run(run_id)
+        await run.handle.result()
+        outcome = await client.bring_up_to_date(run)
         assert outcome.result is not None
         rows = [
             {"at": e.ts, "type": e.type, "key": e.key, "body": e.body} for e in self.journal.events(run_id)

@@ -39,11 +39,11 @@ PLANS = {
 async def _recorded(fleet: Fleet, text: str, limits: Limits) -> dict[str, Any]:
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=limits)
     run_id = await fleet.start(plan_of(text), ports_of(WORLD), launch)
-    outcome = await client.wait_for(fleet.reached, fleet.journal, run_id)
+    outcome = await client.wait_for(fleet.temporal_run(run_id))
     while outcome.result is None:
-        await client.answer(fleet.reached, fleet.journal, run_id, Answer.of("b", by="Ada"), None)
-        outcome = await client.wait_for(fleet.reached, fleet.journal, run_id)
-    history = await client.handle_of(fleet.reached, run_id).fetch_history()
+        await client.answer(fleet.temporal_run(run_id), Answer.of("b", by="Ada"), None)
+        outcome = await client.wait_for(fleet.temporal_run(run_id))
+    history = await fleet.temporal_run(run_id).handle.fetch_history()
     rows = [[event.type, event.key] for event in fleet.journal.events(run_id)][1:]
     return {
         "id": history.workflow_id,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypedDict, Unpack, cast
 
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
@@ -43,6 +43,25 @@ class Played:
     seq: int
     time: float
     event: RunEvent
+
+
+class RerunOptions(TypedDict, total=False):
+    """The options of `Runtime.rerun`."""
+
+    effects: Consent
+    new_id: str | None
+    by: str
+    in_doubt: InDoubt | None
+    accept_changed_tools: bool
+    limits: Limits | None
+
+
+class ForkOptions(RerunOptions, total=False):
+    """The options of `Runtime.fork`."""
+
+    variables: Mapping[str, Any] | None
+    arguments: Mapping[tuple[str, str], JSON] | None
+    steps: Mapping[str, str] | None
 
 
 class Branching(Watching):
@@ -114,7 +133,9 @@ class Branching(Watching):
         terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
             assert session.journal is not None
-            return await _carry_on(session, rerun(session.journal, run_id, step, by), effects, new_id, terms)
+            return await _run_branch(
+                session, rerun(session.journal, run_id, step, by), effects, new_id, terms
+            )
 
     async def fork(  # noqa: PLR0913 - what may be edited, and on what terms the new run goes on
         self,
@@ -141,14 +162,7 @@ class Branching(Watching):
         """
         self._require_journal()
         wanted("at", at, int, "the number of an event")
-        wanted("arguments", arguments or {}, Mapping, "a dict of values by step and name")
-        for place in arguments or {}:
-            if not (isinstance(cast("object", place), tuple) and [*map(type, place)] == [str, str]):
-                raise TypeError(f"arguments must have (step, name) for keys, and not {place!r}")
-        wanted("steps", steps or {}, Mapping, "a dict of lines by step")
-        for line in wanted_names("steps", steps or {}).values():
-            wanted("steps", line, str, "a dict of lines by step")
-        edits = Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
+        edits = _edits_of(variables, arguments, steps, by)
         _check_names(new_id, effects, by)
         terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
         async with self._opened() as session:
@@ -158,7 +172,7 @@ class Branching(Watching):
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
             forked = fork(journal, run_id, at, edits, revision, known)
-            return await _carry_on(session, forked, effects, new_id, terms)
+            return await _run_branch(session, forked, effects, new_id, terms)
 
     # ------------------------------------------------------------ without async
 
@@ -166,13 +180,30 @@ class Branching(Watching):
         """Like `playback`, for programs without an event loop."""
         return self._run_sync(self.playback(run_id, start, end), "playback")
 
-    def rerun_sync(self, run_id: str, step: str, **given: Any) -> RunResult:
-        """Like `rerun`, for programs without an event loop; takes what that takes."""
+    def rerun_sync(self, run_id: str, step: str, **given: Unpack[RerunOptions]) -> RunResult:
+        """Like `rerun`, for programs without an event loop."""
         return self._run_sync(self.rerun(run_id, step, **given), "rerun")
 
-    def fork_sync(self, run_id: str, at: int, **given: Any) -> RunResult:
-        """Like `fork`, for programs without an event loop; takes what that takes."""
+    def fork_sync(self, run_id: str, at: int, **given: Unpack[ForkOptions]) -> RunResult:
+        """Like `fork`, for programs without an event loop."""
         return self._run_sync(self.fork(run_id, at, **given), "fork")
+
+
+def _edits_of(
+    variables: Mapping[str, Any] | None,
+    arguments: Mapping[tuple[str, str], JSON] | None,
+    steps: Mapping[str, str] | None,
+    by: str,
+) -> Edits:
+    """The validated edits of a run; raises TypeError for arguments of other types."""
+    wanted("arguments", arguments or {}, Mapping, "a dict of values by step and name")
+    for place in arguments or {}:
+        if not (isinstance(cast("object", place), tuple) and [*map(type, place)] == [str, str]):
+            raise TypeError(f"arguments must have (step, name) for keys, and not {place!r}")
+    wanted("steps", steps or {}, Mapping, "a dict of lines by step")
+    for line in wanted_names("steps", steps or {}).values():
+        wanted("steps", line, str, "a dict of lines by step")
+    return Edits(values_of(variables, "variables"), dict(arguments or {}), dict(steps or {}), by)
 
 
 def _check_names(new_id: object, effects: object, by: object) -> None:
@@ -183,7 +214,7 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
         raise wrong("effects", effects, "True, False or a function")
 
 
-async def _carry_on(
+async def _run_branch(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""

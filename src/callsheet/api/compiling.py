@@ -14,7 +14,7 @@ from callsheet.api.checking import Providers, check_plan
 from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.plan import Plan
-from callsheet.api.sharing import odd_of
+from callsheet.api.sharing import withheld_variables
 from callsheet.authoring.compiler.request import Options as CompileOptions
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.result import Accounting, Draft
@@ -155,7 +155,7 @@ async def replan_draft(
     is charged to the call even if it makes no plan. Raises CallsheetError with the errors of the model's
     last answer, ModelFailed if it gave none.
     """
-    given, cuts = described(command.variables, shared, odd_of(command))
+    given, cuts = described(command.variables, shared, withheld_variables(command))
     about = f"The plan that cannot go on was for this goal:\n{command.goal}" if command.goal else ""
     request = Request(_REASON.format(reason=command.reason), offered(registry), about, given)
     context.remark(*cuts)
@@ -188,6 +188,6 @@ def report(accounting: Accounting, context: CallContext) -> None:
         context.charge(Spent(repairs=accounting.calls - 1))
 
 
-def given_in_words(inputs: Mapping[str, JSON]) -> dict[str, str]:
+def input_descriptions(inputs: Mapping[str, JSON]) -> dict[str, str]:
     """Descriptions of input variables for a prompt: kinds and sizes, no values."""
     return described(inputs)[0]

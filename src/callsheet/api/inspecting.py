@@ -31,7 +31,7 @@ class Inspecting(Opening):
         """
         given = wanted_names("inputs", inputs)
         async with self._opened() as session:
-            return await session.examine(as_plan(plan, given.keys()), given)
+            return await session.checks.examine(as_plan(plan, given.keys()), given)
 
     async def verify(
         self,
@@ -48,7 +48,7 @@ class Inspecting(Opening):
         """
         given = wanted_names("inputs", inputs)
         async with self._opened() as session:
-            return await session.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
+            return await session.checks.prove(as_plan(plan, given.keys()), given, approved, can_ask=can_ask)
 
     async def dry_run(
         self,
@@ -81,7 +81,7 @@ class Inspecting(Opening):
         values, assumed = values_of(inputs), assumed_results(assume)
         read = as_plan(plan, values.keys())
         async with self._opened() as session:
-            return await session.dry_run(
+            return await session.checks.dry_run(
                 read, values, assumed, needs_approval, price, asks_servers=ask_servers
             )
 
@@ -105,7 +105,7 @@ class Inspecting(Opening):
         """
         _wanted_goal(goal, context)
         async with self._opened() as session:
-            return await session.create_plan(goal, context, call or CallContext("", "plan"))
+            return await session.making.create_plan(goal, context, call or CallContext("", "plan"))
 
     def create_plan_sync(self, goal: str, context: str = "") -> Plan:
         """Like `create_plan`, for programs without an event loop."""
@@ -144,7 +144,7 @@ class Inspecting(Opening):
         _wanted_goal(goal, context)
         given = values_of(inputs)
         async with self._opened() as session:
-            return await session.compile(goal, context, given, verify, options)
+            return await session.making.compile(goal, context, given, verify, options)
 
     def compile_sync(
         self,

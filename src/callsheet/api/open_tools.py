@@ -1,6 +1,7 @@
 """The tool registry of a session; MCP servers are opened when a plan first needs them.
 
-In: a kit, plans. Out: a registry, and diagnostics about the servers. They stay open until the session ends.
+In: a configuration, plans. Out: a registry, and diagnostics about the servers. They stay open until the
+session ends.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ _log = logging.getLogger("callsheet")
 class OpenTools:
     """The tools of a session. `stack` closes the servers; `when_opened` is called once they are open."""
 
-    def __init__(self, kit: Configuration, stack: AsyncExitStack, when_opened: Callable[[], None]) -> None:
-        self.registry = Registry(kit.tools)
-        self.are_all_here = not kit.servers
+    def __init__(self, config: Configuration, stack: AsyncExitStack, when_opened: Callable[[], None]) -> None:
+        self.registry = Registry(config.tools)
+        self.are_all_here = not config.servers
         """Whether all servers have been opened, or there are none."""
         self.servers: tuple[ServerStatus, ...] = ()
         """The servers that are open."""
-        self._kit = kit
+        self._config = config
         self._stack = stack
         self._when_opened = when_opened
         self._opening = asyncio.Lock()
@@ -53,21 +54,21 @@ class OpenTools:
         async with self._opening:
             if not self.are_all_here and (plan is None or self._needs_servers(plan)):
                 await self._open_servers()
-        if plan is not None and absent_tools(plan, self.registry, self._kit.agents):
+        if plan is not None and absent_tools(plan, self.registry, self._config.agents):
             return self._doubts
         return tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in self._doubts)
 
     def _needs_servers(self, plan: Steps) -> bool:
         """Whether a tool of the plan is not registered, or its agents may call all tools."""
-        rules = self._kit.agents
+        rules = self._config.agents
         return bool(absent_tools(plan, self.registry, rules)) or asks_for_all_tools(plan, rules)
 
     async def _open_servers(self) -> None:
         from callsheet.api.logins import login_file  # noqa: PLC0415 - only where servers are opened
         from callsheet.ports.mcp import McpPool, folder_sink  # noqa: PLC0415 - as above
 
-        sink = folder_sink(self._kit.files)
-        pool = McpPool(self._kit.servers, blob_sink=sink, pins=self._kit.pins, logins=login_file())
+        sink = folder_sink(self._config.files)
+        pool = McpPool(self._config.servers, blob_sink=sink, pins=self._config.pins, logins=login_file())
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(pool)
             self._doubts = await pool.connect(keep_going=True)
@@ -83,10 +84,10 @@ class OpenTools:
     def credentials(self) -> Known:
         """The known credentials, for masking: those configured for servers and those of the environment."""
         secrets = [*in_environment(os.environ)]
-        if self._kit.servers:
+        if self._config.servers:
             from callsheet.ports.mcp import credentials_of  # noqa: PLC0415 - only with servers
 
-            secrets += credentials_of(self._kit.servers)
+            secrets += credentials_of(self._config.servers)
         if self._pool is not None:
             secrets += self._pool.secrets()
         return configured(secrets)

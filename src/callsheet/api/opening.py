@@ -1,6 +1,6 @@
 """Opens and closes the session of a runtime: for each run, or once within `with` or `async with`.
 
-In: a kit. Out: the session that a run uses, on the event loop that it belongs to.
+In: a configuration. Out: the session that a run uses, on the event loop that it belongs to.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _IS_BUSY = "another thread runs something with this runtime; make one for each t
 
 
 class Opening:
-    """The part of `Runtime` that opens its kit for each run, or once within `with` or `async with`."""
+    """The part of `Runtime` that opens its config for each run, or once within `with` or `async with`."""
 
-    def __init__(self, kit: Configuration) -> None:
-        self._kit = kit
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._runner: asyncio.Runner | None = None
@@ -37,7 +37,7 @@ class Opening:
     async def __aenter__(self) -> Self:
         if self._session is not None:
             raise RuntimeError(_IS_OPEN)
-        self._session = Session(self._kit)
+        self._session = Session(self._config)
         self._loop = asyncio.get_running_loop()
         return self
 
@@ -80,14 +80,14 @@ class Opening:
         order.
         """
         if self._session is None:
-            return Session(self._kit)
+            return Session(self._config)
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
         return nullcontext(self._session)
 
     @property
     def _is_recorded(self) -> bool:
-        return self._kit.journal is not None
+        return self._config.journal is not None
 
     def _require_journal(self) -> None:
         if not self._is_recorded:
@@ -101,7 +101,7 @@ class Opening:
     def _has_recorded(self, run_id: str) -> bool:
         """Whether the journal has a run with this id; False if it cannot be read, as the run tells why."""
         try:
-            given = self._kit.journal if self._session is None else self._session.journal
+            given = self._config.journal if self._session is None else self._session.journal
             if given is None:
                 return False
             with nullcontext(given) if isinstance(given, Journal) else Journal.open_to_read(given) as journal:

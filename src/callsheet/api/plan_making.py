@@ -5,8 +5,7 @@ In: goals, and the machine's `Compile` commands. Out: plans that were checked ag
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
 from callsheet.api.checking import check_plan
 from callsheet.api.compiling import (
@@ -17,15 +16,15 @@ from callsheet.api.compiling import (
     Verify,
     compiled,
     draft_for,
-    given_in_words,
+    input_descriptions,
     no_model,
     offered,
 )
 from callsheet.api.configuration import Configuration
-from callsheet.api.findings import Findings
 from callsheet.api.observers import Observers
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
+from callsheet.api.plan_checks import PlanChecks
 from callsheet.api.planning import no_planner, refused
 from callsheet.api.requirements import facts_of
 from callsheet.diagnostics import CallsheetError, Diagnostic
@@ -37,22 +36,14 @@ from callsheet.ports.models.failures import as_error
 from callsheet.ports.models.model import ModelFailed
 from callsheet.runtime.gateway import CompilePort
 
-Examine: TypeAlias = "Callable[[Plan, Mapping[str, object]], Awaitable[Findings]]"
-"""Checks a plan for a run with these variables."""
-Objections: TypeAlias = "Callable[[Iterable[str]], Verify | None]"
-"""Returns what refuses a plan for a run with variables of these names; None without a policy."""
-
 
 class PlanMaking:
     """Makes plans for the tools of a session."""
 
-    def __init__(
-        self, kit: Configuration, tools: OpenTools, examine: Examine, objections: Objections
-    ) -> None:
-        self._kit = kit
+    def __init__(self, config: Configuration, tools: OpenTools, checks: PlanChecks) -> None:
+        self._config = config
         self._tools = tools
-        self._examine = examine
-        self._objections = objections
+        self._checks = checks
 
     def compiler(self, observers: Observers) -> CompilePort:
         """The port that makes the new plans of a run, and tells its observers of them."""
@@ -61,30 +52,30 @@ class PlanMaking:
             command: Compile, context: CallContext
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             plan = await self._new_plan(command, context)
-            errors = (await self._examine(Plan(plan), command.variables)).errors
+            errors = (await self._checks.examine(Plan(plan), command.variables)).errors
             if errors:
                 raise CallsheetError(errors)
             observers.compiled(command, plan)
-            return plan, facts_of(plan, self._tools.registry, self._kit.on_in_doubt, self._kit.agents)
+            return plan, facts_of(plan, self._tools.registry, self._config.on_in_doubt, self._config.agents)
 
         return compile_again
 
     async def _new_plan(self, command: Compile, context: CallContext) -> Steps:
         """The plan of a RE-PLAN, or the steps that continue a failed graph."""
         if command.progress is None:
-            if self._kit.replan is None:
+            if self._config.replan is None:
                 raise ToolFailed("RE-PLAN needs a language model, and this run has none")
             await self._tools.reach(None)
-            return await self._kit.replan(command, context, self._tools.registry)
-        if self._kit.planner is None:
+            return await self._config.replan(command, context, self._tools.registry)
+        if self._config.planner is None:
             raise no_planner()
         await self._tools.reach(None)
         given = command.variables
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, given, providers=self._kit.providers)
+            return check_plan(plan, self._tools.registry, given, providers=self._config.providers)
 
-        return await self._kit.planner.revise(command, offered(self._tools.registry), context, check)
+        return await self._config.planner.revise(command, offered(self._tools.registry), context, check)
 
     async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
         """A checked dependency plan for a goal; model usage is charged to `call`.
@@ -92,19 +83,19 @@ class PlanMaking:
         Raises CallsheetError: PLN011 without a planner, PLN010 with the errors of the plan, or the error of
         a model that gave no answer.
         """
-        if self._kit.planner is None:
+        if self._config.planner is None:
             raise no_planner()
         await self._tools.reach(None)
 
         def check(plan: Steps) -> tuple[Diagnostic, ...]:
-            return check_plan(plan, self._tools.registry, providers=self._kit.providers)
+            return check_plan(plan, self._tools.registry, providers=self._config.providers)
 
         tools = offered(self._tools.registry)
         try:
-            plan = Plan(await self._kit.planner.create(goal, context, tools, call, check))
+            plan = Plan(await self._config.planner.create(goal, context, tools, call, check))
         except ModelFailed as error:
             raise as_error(error) from error
-        wrong = refused(plan, await self._examine(plan, {}))
+        wrong = refused(plan, await self._checks.examine(plan, {}))
         if wrong is not None:
             raise wrong
         return plan
@@ -118,16 +109,16 @@ class PlanMaking:
         options: CompileOptions | None,
     ) -> Compiled | CompileFailed:
         """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
-        if self._kit.language is None:
+        if self._config.language is None:
             raise no_model()
         await self._tools.reach(None)
-        verify = verify or self._objections(inputs)
-        request = Request(goal, offered(self._tools.registry), context, given_in_words(inputs))
+        verify = verify or self._checks.objections(inputs)
+        request = Request(goal, offered(self._tools.registry), context, input_descriptions(inputs))
         draft = await draft_for(
             request,
-            self._kit.language,
+            self._config.language,
             self._tools.registry,
-            self._kit.providers,
+            self._config.providers,
             verify=verify,
             options=options,
         )

@@ -16,7 +16,7 @@ from callsheet.api.compiling import report
 from callsheet.api.language import language_model
 from callsheet.api.models import Model, called
 from callsheet.api.plan import Plan
-from callsheet.api.sharing import label_of_shared, odd_of
+from callsheet.api.sharing import label_of_shared, withheld_variables
 from callsheet.authoring.compiler.asking import Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import catalogue_for
 from callsheet.authoring.compiler.request import Check
@@ -107,7 +107,12 @@ class GraphPlanner:
         tells = self.planner is not None  # a planner gets the errors in `progress` anyway
         call.shown = None if tells else label_of_shared(command, self.shared)
         prompt = revision_prompt(
-            progress, command.variables, offered, self.shared, tells_errors=tells, odd=odd_of(command)
+            progress,
+            command.variables,
+            offered,
+            self.shared,
+            tells_errors=tells,
+            odd=withheld_variables(command),
         )
         plan = await self._ask(
             request, prompt, call, lambda plan: check(without_past(plan, progress)), repairs=command.repairs

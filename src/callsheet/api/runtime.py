@@ -165,7 +165,7 @@ class Runtime(Adopting):
         shared = share_values if callable(share_values) else [*names_of(share_values, "share_values")]
         settings = builtin_settings(builtins, workspace, own_data)
         sources = tool_sources(tools)
-        kit = Configuration(
+        config = Configuration(
             tools=tuple(local_registry(read_tools(sources), settings)),
             workspace="" if settings is None else os.path.abspath(settings.workspace),
             fetch=None if settings is None else settings.fetch,
@@ -191,7 +191,7 @@ class Runtime(Adopting):
             policy=policy_of(policy),
             in_force=files_in_force(*sources, mcp, pins),
         )
-        super().__init__(kit)
+        super().__init__(config)
 
     # ------------------------------------------------------------ running
 
@@ -403,7 +403,7 @@ class Runtime(Adopting):
     @property
     def limits(self) -> Limits:
         """The limits of runs that are given none of their own."""
-        return self._kit.limits
+        return self._config.limits
 
 
 def _agent_rules(model: Model | None, agent: Agent | None, tools: Iterable[str] | None) -> AgentRules | None:

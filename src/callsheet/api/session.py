@@ -1,37 +1,27 @@
 """`Session`: the open tools, MCP servers and journal of a runtime, and the operations on them.
 
-In: a kit. Out: findings and run outcomes. All servers are opened when a plan first calls a tool that is not
+In: a configuration. Out: run outcomes. All servers are opened when a plan first calls a tool that is not
 registered; they and the journal stay open until the session ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 
-from callsheet.api.advice import advised, in_words_of_the_library
-from callsheet.api.agents import wrong_tools
+from callsheet.api.advice import in_words_of_the_library
 from callsheet.api.arguments import RunInputs
-from callsheet.api.checking import check_plan, idle_rules
-from callsheet.api.compiling import (
-    Compiled,
-    CompileFailed,
-    CompileOptions,
-    Verify,
-)
 from callsheet.api.configuration import Configuration
-from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
-from callsheet.api.findings import Findings
-from callsheet.api.obligations import Guarantees
 from callsheet.api.observers import Observers, plans_of
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
+from callsheet.api.plan_checks import PlanChecks
 from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
 from callsheet.api.prepared import Prepared, PreparedPlans
-from callsheet.api.proving import Assumptions, Proof, objections_by, prove
+from callsheet.api.proving import Assumptions
 from callsheet.api.requirements import (
     facts_of,
     pins_of,
@@ -41,13 +31,10 @@ from callsheet.api.requirements import (
 from callsheet.api.resuming import ResumeContext, ResumeTerms, other_policy, unproved
 from callsheet.api.same_tools import check_present, check_tools
 from callsheet.api.sending import sent_beside
-from callsheet.ir import JSON, Order, Replan, plan_hash
+from callsheet.ir import JSON, Order, plan_hash
 from callsheet.ir import Plan as Steps
-from callsheet.ir.labels import Label
 from callsheet.machine import Limits, compile_plan
-from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels
 from callsheet.policy.model import Policy
-from callsheet.ports.calls import CallContext
 from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.cancelling import cancel_run
@@ -55,7 +42,6 @@ from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.remaining import left_before
 from callsheet.runtime.runs import Amendments, PolicyFor, resume_run, run_unrecorded, start_run
 from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
@@ -68,13 +54,14 @@ from callsheet.store.start import Start, secret_labels
 class Session:
     """The open tools and journal of a runtime, as an async context manager."""
 
-    def __init__(self, kit: Configuration) -> None:
-        self._kit = kit
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
         self._stack = AsyncExitStack()
         self._ready = PreparedPlans()
-        self.tools = OpenTools(kit, self._stack, self._ready.clear)
+        self.tools = OpenTools(config, self._stack, self._ready.clear)
         self._registry = self.tools.registry
-        self._making = PlanMaking(kit, self.tools, self.examine, self._objections)
+        self.checks = PlanChecks(config, self.tools)
+        self.making = PlanMaking(config, self.tools, self.checks)
         self._journal: Journal | None = None
         self._known = Known()
         """The secrets of the runs that this session has seen."""
@@ -92,7 +79,7 @@ class Session:
     @property
     def journal(self) -> Journal | None:
         """The journal, opened on first use; None if runs are not recorded."""
-        given = self._kit.journal
+        given = self._config.journal
         if self._journal is None and given is not None:
             if isinstance(given, Journal):
                 self._journal = given
@@ -100,73 +87,6 @@ class Session:
                 self._journal = Journal.open(given)
                 self._stack.callback(self._journal.close)
         return self._journal
-
-    async def examine(self, plan: Plan, inputs: Mapping[str, object]) -> Findings:
-        """Check a plan against the tools of this session, opening servers if it needs them."""
-        doubts = await self.tools.reach(plan.ir)
-        diagnostics = check_plan(plan.ir, self._registry, inputs.keys(), providers=self._kit.providers)
-        diagnostics = (*diagnostics, *wrong_tools(plan.ir, self._registry, self._kit.agents))
-        return Findings(
-            (*doubts, *advised(plan.ir, diagnostics), *idle_rules(plan.ir, self._kit.approve)), plan.source
-        )
-
-    async def prove(
-        self,
-        plan: Plan,
-        inputs: Iterable[str],
-        approved: Iterable[str] = (),
-        *,
-        labels: Mapping[str, Label] | None = None,
-        can_ask: bool,
-    ) -> Proof:
-        """Prove a plan against the policy and tools of this session; raises ValueError without a policy."""
-        if self._kit.policy is None:
-            raise ValueError("this runtime has no policy: give Runtime(policy=…)")
-        # the policy's entries for servers' tools count for the plans of a RE-PLAN too
-        await self.tools.reach(None if self._may_plan_anew(plan.ir) else plan.ir)
-        left = self._stored_labels()
-        assumed = Assumptions(inputs=inputs, labels=labels, approved=approved, can_ask=can_ask, left=left)
-        proof = prove(plan.ir, self._kit.policy, self._registry, assumed)
-        return proof.under(self._undertaking())
-
-    def _may_plan_anew(self, plan: Steps) -> bool:
-        """Whether a run of a plan may continue with a new plan, which may call tools of any server."""
-        if self._kit.policy is None or self._kit.policy.replan is None:
-            return False
-        if plan.order is Order.DAG:
-            return self._kit.planner is not None
-        return any(isinstance(step.action, Replan) for step in plan.steps)
-
-    async def dry_run(
-        self,
-        plan: Plan,
-        inputs: Mapping[str, JSON],
-        assumed: Mapping[str, JSON],
-        needs_approval: NeedsApproval,
-        price: float | None,
-        *,
-        asks_servers: bool,
-    ) -> DryRun:
-        """Predict what a plan would do; servers are opened only with `asks_servers`."""
-        doubts = await self.tools.reach(plan.ir) if asks_servers else ()
-        not_asked = None if asks_servers or self.tools.are_all_here else "a server of this runtime"
-        diagnostics = check_plan(
-            plan.ir, self._registry, inputs.keys(), not_asked=not_asked, providers=self._kit.providers
-        )
-        diagnostics = (
-            *diagnostics,
-            *wrong_tools(plan.ir, self._registry, self._kit.agents, not_asked=not_asked),
-        )
-        findings = Findings((*doubts, *advised(plan.ir, diagnostics)), plan.source)
-        findings.raise_for_errors()
-        facts = facts_of(plan.ir, self._registry, agents=self._kit.agents)
-        asks = either(self._kit.approve, needs_approval)
-        forecast = dry_run_of(plan.ir, facts, inputs, assumed, asks, price, findings)
-        if self._kit.policy is None:
-            return forecast
-        about_run = Assumptions(inputs=inputs, left=self._stored_labels())
-        proof = prove(plan.ir, self._kit.policy, self._registry, about_run)
-        return forecast.under(proof.under(self._undertaking()))
 
     # ------------------------------------------------------------ runs
 
@@ -184,10 +104,10 @@ class Session:
         watch = observers.watching(watch)
         self._known = launch.known + self._known
         observers.mask(self.hides)
-        present = Respondents(self._kit.on_ask)
+        present = Respondents(self._config.on_ask)
         journal = self.journal
         if journal is not None:
-            async with sent_beside(self._kit.collector, journal, run_id):
+            async with sent_beside(self._config.collector, journal, run_id):
                 return await start_run(
                     plan.ir, self._ports(observers), launch, journal, run_id, watch, present
                 )
@@ -200,13 +120,15 @@ class Session:
         """Check a plan and record a run of it whose steps in `done` are finished."""
         assert self.journal is not None
         launch = await self._launch(plan, given, limits)
-        adopt_run(plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._kit.workspace)
+        adopt_run(
+            plan.ir, self.tools.credentials(), launch, self.journal, run_id, done, self._config.workspace
+        )
 
     async def _launch(self, plan: Plan, given: RunInputs, limits: Limits | None) -> Launch:
         """Check a plan, unless it is cached, and collect what a run of it starts with."""
         ready = self._ready.get(plan.ir, given.cache_key) or await self._prepare(plan, given)
-        bounds = self._kit.bounds(limits)
-        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._kit.planner is None:
+        bounds = self._config.bounds(limits)
+        if bounds.replans_on_failure and plan.ir.order is Order.DAG and self._config.planner is None:
             raise no_planner()
         return Launch(
             facts=ready.facts,
@@ -216,8 +138,8 @@ class Session:
             limits=bounds,
             source="" if plan.source is None else plan.source.text,
             note=self._note_of(plan, ready.policy),
-            approve=self._kit.approve,
-            approval_timeout=self._kit.approval_timeout,
+            approve=self._config.approve,
+            approval_timeout=self._config.approval_timeout,
             program=ready.program,
             policy=ready.policy,
             verified="" if ready.policy is None else plan_hash(plan.ir),
@@ -227,74 +149,43 @@ class Session:
         """Information recorded with a run that does not affect it: the plan's name, the servers used."""
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
         if self.tools.servers:
-            opened, agents = self.tools.servers, self._kit.agents
+            opened, agents = self.tools.servers, self._config.agents
             note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
         return note
 
     async def _prepare(self, plan: Plan, given: RunInputs) -> Prepared:
         """Check, prove and compile a plan, and cache the outcome for further runs."""
-        findings = await self.examine(plan, given.values)
+        findings = await self.checks.examine(plan, given.values)
         findings.raise_for_errors()
         policy = None
-        if self._kit.policy is not None:
-            can_ask = self.journal is not None or self._kit.on_ask is not None
-            labels = secret_labels(self._kit.policy, given.secret)
-            proof = await self.prove(plan, given.values, labels=labels, can_ask=can_ask)
+        if self._config.policy is not None:
+            can_ask = self.journal is not None or self._config.on_ask is not None
+            labels = secret_labels(self._config.policy, given.secret)
+            proof = await self.checks.prove(plan, given.values, labels=labels, can_ask=can_ask)
             proof.raise_if_refused(plan.source)
             policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
+        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
         ready = Prepared(
-            facts, pins_of(plan.ir, self._registry, self._kit.agents), compile_plan(plan.ir, facts), policy
+            facts, pins_of(plan.ir, self._registry, self._config.agents), compile_plan(plan.ir, facts), policy
         )
         self._ready.put(plan.ir, given.cache_key, ready)
         return ready
 
-    def _stored_labels(self) -> PersistedLabels:
-        """The labels of files that earlier runs wrote in the workspace."""
-        journal = self._kit.journal
-        if journal is None or self._kit.policy is None:
-            return NOTHING_LEFT
-        return left_before(journal.path if isinstance(journal, Journal) else journal, self._kit.workspace)
-
-    def _objections(self, inputs: Iterable[str]) -> Verify | None:
-        """What the policy says of a plan that a model made for these variables; None without a policy."""
-        policy = self._kit.policy
-        if policy is None:
-            return None
-        assumed, guarantees = Assumptions(inputs=inputs, left=self._stored_labels()), self._undertaking()
-
-        def prove_plan(plan: Steps) -> Proof:
-            return prove(plan, policy, self._registry, assumed).under(guarantees)
-
-        return objections_by(prove_plan)
-
-    def _undertaking(self) -> Guarantees:
-        """The guarantees of this runtime on which a proof may rely."""
-        kit = self._kit
-        return Guarantees(
-            self._registry,
-            kit.fetch,
-            kit.execution,
-            keeps_labels=kit.journal is not None,
-            workspace=kit.workspace,
-            files=kit.in_force,
-        )
-
     async def revise(self, draft: Draft) -> Revision:
         """Check and prove an edited plan, and collect its tools' facts; raises PlanError, PolicyRefused."""
         plan, start = Plan(draft.plan), draft.start
-        (await self.examine(plan, start.inputs)).raise_for_errors()
+        (await self.checks.examine(plan, start.inputs)).raise_for_errors()
         policy = None
         if draft.policy is not None:
             labels = secret_labels(draft.policy, start.secret)
-            assumed = Assumptions(inputs=start.inputs, labels=labels, left=self._stored_labels())
-            proof = prove(plan.ir, draft.policy, self._registry, assumed)
-            proof = proof.under(self._undertaking())
+            left = self.checks.stored_labels()
+            assumed = Assumptions(inputs=start.inputs, labels=labels, left=left)
+            proof = self.checks.proof_of(plan.ir, draft.policy, assumed)
             proof.raise_if_refused(plan.source)
             policy = proof.policy
-        facts = facts_of(plan.ir, self._registry, self._kit.on_in_doubt, self._kit.agents)
-        pins = pins_of(plan.ir, self._registry, self._kit.agents)
-        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._kit.agents, policy)
+        facts = facts_of(plan.ir, self._registry, self._config.on_in_doubt, self._config.agents)
+        pins = pins_of(plan.ir, self._registry, self._config.agents)
+        servers = servers_of(plan.ir, self._registry, self.tools.servers, self._config.agents, policy)
         return Revision(plan.ir, facts, pins, policy, servers)
 
     def has(self, run_id: str) -> bool:
@@ -318,15 +209,15 @@ class Session:
 
         @asynccontextmanager
         async def ports_for(start: Start, plan: Steps) -> AsyncGenerator[Ports]:
-            if self._kit.policy is not None and start.policy is None:
+            if self._config.policy is not None and start.policy is None:
                 raise unproved(run_id)
             doubts = await self.tools.reach(None)
-            check_present(plan, self._registry, self._kit.agents, doubts)
+            check_present(plan, self._registry, self._config.agents, doubts)
             check_tools(
                 start,
                 plan,
                 self._registry,
-                self._kit.agents,
+                self._config.agents,
                 accepts_changed=terms.accepts_changed_tools,
                 is_bound_anew=terms.policy is not None,
             )
@@ -335,11 +226,11 @@ class Session:
         def change(before: Limits) -> Limits:
             return before if terms.limits is None else terms.limits
 
-        context = ResumeContext(journal, run_id, self._undertaking(), self._kit.workspace)
+        context = ResumeContext(journal, run_id, self.checks.guarantees(), self._config.workspace)
         policy: PolicyFor | None = None
         if terms.policy is not None:
             policy = other_policy(terms.policy, context, is_accepted=terms.accepts_changed_policy)
-        async with sent_beside(self._kit.collector, journal, run_id):
+        async with sent_beside(self._config.collector, journal, run_id):
             with in_words_of_the_library():
                 return await resume_run(
                     journal,
@@ -347,7 +238,7 @@ class Session:
                     ports_for,
                     Amendments(in_doubt=terms.verdict, limits=change, policy=policy),
                     watch=watch,
-                    present=Respondents(self._kit.on_ask),
+                    present=Respondents(self._config.on_ask),
                 )
 
     async def decide(
@@ -377,12 +268,19 @@ class Session:
                 return None
             return Route(tool.handler, probe=tool.probe, is_builtin=tool.spec.origin == "builtin")
 
-        has_none = self._kit.replan is None and self._kit.planner is None
-        compiler = None if has_none else self._making.compiler(observers)
-        kit = self._kit
+        config = self._config
+        has_none = config.replan is None and config.planner is None
+        compiler = None if has_none else self.making.compiler(observers)
         turns, known = self._turns(), self.tools.credentials()
         return Ports(
-            route, kit.model, kit.agent, compiler, turns, kit.workspace, known, blocks=kit.agent_blocks
+            route,
+            config.model,
+            config.agent,
+            compiler,
+            turns,
+            config.workspace,
+            known,
+            blocks=config.agent_blocks,
         )
 
     @property
@@ -397,23 +295,8 @@ class Session:
 
     def _turns(self) -> TurnPort | None:
         """The port for the turns of agents that the machine drives; None if it drives none."""
-        if self._kit.agents is None or self._kit.language is None:
+        if self._config.agents is None or self._config.language is None:
             return None
         from callsheet.ports.models.agents import AgentTurns, asking  # noqa: PLC0415 - only for agents
 
-        return AgentTurns(asking(self._kit.language), spec_lookup(self._registry))
-
-    async def create_plan(self, goal: str, context: str, call: CallContext) -> Plan:
-        """A checked dependency plan for a goal; model usage is charged to `call`."""
-        return await self._making.create_plan(goal, context, call)
-
-    async def compile(
-        self,
-        goal: str,
-        context: str,
-        inputs: Mapping[str, JSON],
-        verify: Verify | None,
-        options: CompileOptions | None,
-    ) -> Compiled | CompileFailed:
-        """A plan for a goal on the tools of this session; raises CallsheetError (CMP001) without a model."""
-        return await self._making.compile(goal, context, inputs, verify, options)
+        return AgentTurns(asking(self._config.language), spec_lookup(self._registry))

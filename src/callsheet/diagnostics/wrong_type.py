@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def wanted(name: str, given: object, kind: type[T], expected: str) -> T:
-    """What is given for the argument `name`, which is to be of a type; `said` tells that type in words.
+    """What is given for the argument `name`, which is to be of a type; `expected` is that type in words.
 
     >>> wanted("at", "7", int, "the number of an event")
     Traceback (most recent call last):

@@ -95,7 +95,7 @@ class DecisionLog:
         return decisions
 
     def decide(self, kind: DecisionKind, step: int | str, outcome: _T) -> _T:
-        """The decision that counts, given that the values at hand decide `said`."""
+        """The decision that counts, given that the values at hand decide `outcome`."""
         if self._notes:
             self._noted.append(Decision(kind, step, outcome))
             return outcome

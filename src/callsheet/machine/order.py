@@ -13,8 +13,8 @@ from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.outcomes import collect, store, store_plain_result
-from callsheet.machine.program import NOWHERE, Program, StepCode
-from callsheet.machine.replanning import plan_anew
+from callsheet.machine.program import NOWHERE, StepCode
+from callsheet.machine.replanning import plan_anew, replace_plan
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -174,17 +174,7 @@ def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> Non
         case NewPlan(program=program, context=context):
             if run.monitor is not None:
                 run.monitor.plan_anew(code.number, context)
-            _replan(run, code, program)
-
-
-def _replan(run: Run, code: StepCode, program: Program) -> None:
-    carried = run.scope.to_dict()
-    run.budget.replans += 1
-    run.generation = f"r{run.budget.replans}/"
-    run.load(program)
-    run.scope.take_over(carried)
-    run.scope.set_initial()
-    run.notify(NoteKind.REPLANNED, code.id, f"{len(program.steps)} new steps")
+            replace_plan(run, code.id, program)
 
 
 # ---------------------------------------------------------------- in a @PARALLEL block

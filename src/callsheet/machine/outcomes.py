@@ -123,8 +123,8 @@ def _diversion(run: Run, frame: Frame, index: int) -> Control | None:
 def _cast(run: Run, code: StepCode, value: JSON) -> JSON:
     assert code.cast is not None
     result, fits = cast_value(code.cast, value)
-    if run.course is not None:
-        fits = run.course.decide(DecisionKind.FITS, code.number, fits)
+    if run.decision_log is not None:
+        fits = run.decision_log.decide(DecisionKind.FITS, code.number, fits)
         result = result if fits else value
     if not fits and run.observer is not None:
         is_secret = run.monitor is not None and run.monitor.variable_labels.labels[code.out_slot].is_secret

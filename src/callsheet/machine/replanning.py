@@ -69,16 +69,21 @@ def planned(run: Run, event: PlanCompiled, out: list[Command]) -> bool:
         return False
     if run.monitor is not None:
         run.monitor.plan_anew(NOWHERE, run.monitor.context_of(planning.key, event.context))
+    replace_plan(run, visit_of(planning.key), program)
+    run.budget.count_repairs(planning.key, event.spent)
+    run.note_beside(visit_of(planning.key), event)
+    return True
+
+
+def replace_plan(run: Run, step: str, program: Program) -> None:
+    """Continue with the steps of another plan, which was made for `step`; variables keep their values."""
     carried = run.scope.to_dict()
     run.budget.replans += 1
     run.generation = f"r{run.budget.replans}/"
     run.load(program)
     run.scope.take_over(carried)
     run.scope.set_initial()
-    run.notify(NoteKind.REPLANNED, visit_of(planning.key), f"{len(program.steps)} new steps")
-    run.budget.count_repairs(planning.key, event.spent)
-    run.note_beside(visit_of(planning.key), event)
-    return True
+    run.notify(NoteKind.REPLANNED, step, f"{len(program.steps)} new steps")
 
 
 def _ask_for_plan(run: Run, end: End, refused: str, out: list[Command]) -> bool:

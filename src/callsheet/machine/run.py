@@ -60,7 +60,7 @@ class Run:
 
     Control: `is_free` says that no approval rule applies to any step (`gated` has the steps with one).
     `ahead` holds calls issued before their turn, None if none can be. `monitor` enforces the policy, None
-    without one. `course` records the decisions that depend on values, or replays recorded ones.
+    without one. `decision_log` records the decisions that depend on values, or replays recorded ones.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Run:
         "attempts",
         "budget",
         "compiling",
-        "course",
+        "decision_log",
         "edits",
         "failed_steps",
         "gated",
@@ -126,14 +126,14 @@ class Run:
         self.unfilled: Frame | None = None
         self.edits: Mapping[str, JSON] | None = None
         self.monitor = None if enforcement is None else Monitor(enforcement)
-        self.course: DecisionLog | None = None
+        self.decision_log: DecisionLog | None = None
         self.load(program)
 
     def load(self, program: Program) -> None:
         """Begin a program with fresh variables, visits and position."""
         self.program = program
-        if self.course is not None:
-            self.course.lead(program)
+        if self.decision_log is not None:
+            self.decision_log.lead(program)
         self.gated = self.asking.gated(program)
         self.is_free = not self.gated
         if self.monitor is not None:
@@ -148,30 +148,30 @@ class Run:
         self.schedule = None if program.graph is None else Schedule(program.graph, tools)
         self.ahead = self.may_run_ahead() if self.limits.schedule == AUTO else None
 
-    def take_course(self, course: DecisionLog) -> None:
-        """Record decisions in `course`, or decide as it says; `course` must not serve another program."""
-        course.lead(self.program)
-        self._follow(course)
+    def use_decision_log(self, decision_log: DecisionLog) -> None:
+        """Record decisions in a log, or decide as it says; it must not serve another program."""
+        decision_log.lead(self.program)
+        self._follow(decision_log)
 
-    def share_course(self, other: Run) -> None:
-        """Use the course of another run of the same program, if it has one."""
-        if other.course is not None:
-            self._follow(other.course)
+    def share_decision_log(self, other: Run) -> None:
+        """Use the decision log of another run of the same program, if it has one."""
+        if other.decision_log is not None:
+            self._follow(other.decision_log)
 
-    def _follow(self, course: DecisionLog) -> None:
-        self.course = course
-        self.budget.weigh = course.weighing(self.budget.weigh)
+    def _follow(self, decision_log: DecisionLog) -> None:
+        self.decision_log = decision_log
+        self.budget.weigh = decision_log.weighing(self.budget.weigh)
         if self.monitor is not None:
-            self.monitor.take_course(course)
+            self.monitor.use_decision_log(decision_log)
 
     def follow(self, decisions: Decisions | None) -> None:
         """Use `decisions` for the next event; None if they are not known."""
-        if self.course is None:
+        if self.decision_log is None:
             if decisions is None:
                 return
-            self.take_course(DecisionLog(notes=False))
-        assert self.course is not None
-        self.course.follow(decisions)
+            self.use_decision_log(DecisionLog(notes=False))
+        assert self.decision_log is not None
+        self.decision_log.follow(decisions)
 
     def may_run_ahead(self) -> Ahead | None:
         """The state for running ahead; None under a policy, since any earlier call may end the run."""

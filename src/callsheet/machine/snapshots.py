@@ -44,7 +44,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     """A state as JSON data; None if no snapshot can be taken now, but after some more events.
 
     That is the case while a new plan waits for other members of its group, and while early calls are in a
-    state that cannot be stored (see `ahead.keeping`).
+    state that cannot be stored (see `ahead.snapshot`).
     """
     members = state.members()
     frames = _frames_of(state)

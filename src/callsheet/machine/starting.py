@@ -197,7 +197,11 @@ def _has_no_answer(run: Run, code: StepCode) -> bool:
     if run.monitor is not None:
         run.monitor.answers(code)
     silent = all(is_empty(make(run.slots)) for make in code.inputs)
-    return silent if run.course is None else run.course.decide(DecisionKind.SILENT, code.number, silent)
+    return (
+        silent
+        if run.decision_log is None
+        else run.decision_log.decide(DecisionKind.SILENT, code.number, silent)
+    )
 
 
 def _count(run: Run, frame: Frame) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Literal, cast
 
 from callsheet.api.handle import RunHandle
-from callsheet.api.kept_plans import check_unchanged
 from callsheet.api.plan import Plan
+from callsheet.api.plan_changes import check_unchanged
 from callsheet.api.result import RunResult
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag

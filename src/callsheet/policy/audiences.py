@@ -11,8 +11,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from callsheet.ir.labels import TRUSTED
-from callsheet.policy.addresses import AddressRefused, AllowedHosts, parse_url
-from callsheet.policy.addresses import host_address as _address
+from callsheet.policy.addresses import AddressRefused, AllowedHosts, host_address, parse_url
 from callsheet.policy.globs import matches
 from callsheet.policy.model import Audience
 
@@ -58,7 +57,7 @@ class Audiences:
         """The audiences that a host belongs to, by its name or its address."""
         if not self._hosts:
             return NOBODY_KNOWN
-        address = _address(host)
+        address = host_address(host)
         return frozenset(
             name
             for name, allowed in self._hosts

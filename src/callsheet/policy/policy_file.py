@@ -14,8 +14,9 @@ from typing import Any, cast
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER
 from callsheet.ir.strict_toml import TomlError, read_toml
+from callsheet.policy.file_values import Faults, Table, read_table
 from callsheet.policy.model import Audience, Policy
-from callsheet.policy.tables import KEYS, Faults, Table, read_table
+from callsheet.policy.tables import KEYS
 
 SCHEMA = 1
 """The version of the file format."""

@@ -1,4 +1,4 @@
-"""The context of a tool call (`_rare_fields`) and the exception for its failure (`ToolFailed`)."""
+"""The context of a tool call (`CallContext`) and the exception for its failure (`ToolFailed`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ToolFailed(Exception):
 
 
 class _RareFields:
-    """The attributes that few calls have; created at the first use of one, to keep `_rare_fields` small."""
+    """The attributes that few calls have; created at the first use of one, to keep `CallContext` small."""
 
     __slots__ = ("delivery", "handed", "idempotency_key", "returned", "review", "shown")
 

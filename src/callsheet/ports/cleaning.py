@@ -65,7 +65,7 @@ def left_out(tool: str, value: JSON, cleaned: JSON) -> list[Remark]:
     if tool in _SANDBOX_TOOLS:
         return _unprinted(value, cleaned)
     if tool == "WEB_SEARCH":
-        names = _untold_fields(value)
+        names = _unlisted_fields(value)
         return [Fact("left out", ", ".join(names))] if names else []
     if tool == "FETCH_PAGE" and isinstance(value, str) and isinstance(cleaned, str):
         from callsheet.ports.builtin.html import conversion  # noqa: PLC0415 - seldom needed
@@ -88,7 +88,7 @@ def _unprinted(value: JSON, cleaned: JSON) -> list[Remark]:
     return remarks
 
 
-def _untold_fields(value: JSON) -> list[str]:
+def _unlisted_fields(value: JSON) -> list[str]:
     """The names of the non-empty fields of a search result that its titled list leaves out."""
     rows: Any = value.get("results") if isinstance(value, dict) else value
     beside = (

@@ -7,15 +7,16 @@ inputs are. The content of a returned block is noted beside the answer in the jo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from typing import TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Fact, RunAgent, to_text
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.runtime.gateway import AgentPort, Ports, TurnPort
+from callsheet.runtime.gateway import Ports
 from callsheet.store.journal import Journal
 from callsheet.trace.lctl.ids import shown_ids
 from callsheet.trace.lctl.model import Handoff
@@ -24,6 +25,7 @@ from callsheet.trace.lctl.write import write
 from callsheet.trace.projection.briefing import briefing_of
 from callsheet.trace.projection.recording import STATED, record_of
 
+_C = TypeVar("_C", RunAgent, AgentTurn)
 _LONGEST = 4_000
 """Maximum length in characters of a goal in a block."""
 _MOST_NAMED = 8
@@ -45,11 +47,11 @@ def with_blocks(ports: Ports, journal: Journal) -> Ports:
     """The ports, wrapped to hand out blocks if they have a rule for them."""
     if ports.blocks is None:
         return ports
-    questions = _Briefings(journal, BlockRule(ports.blocks))
+    briefings = _Briefings(journal, BlockRule(ports.blocks))
     return replace(
         ports,
-        agent=None if ports.agent is None else questions.agent(ports.agent),
-        turn=None if ports.turn is None else questions.turn(ports.turn),
+        agent=None if ports.agent is None else briefings.briefed(ports.agent),
+        turn=None if ports.turn is None else briefings.briefed(ports.turn),
     )
 
 
@@ -61,27 +63,18 @@ class _Briefings:
         self._rule = rule
         self._handoffs: dict[str, Handoff | None] = {}
 
-    def agent(self, port: AgentPort) -> AgentPort:
-        """Wrap a port for agents that are carried out as a whole."""
+    def briefed(
+        self, port: Callable[[_C, CallContext], Awaitable[JSON]]
+    ) -> Callable[[_C, CallContext], Awaitable[JSON]]:
+        """Wrap a port for agents: as a whole, or turn by turn, where the last turn may return a block."""
 
-        async def solve(command: RunAgent, context: CallContext) -> JSON:
+        async def solve(command: _C, context: CallContext) -> JSON:
             handed = await self._hand_off(context, command)
             value = await port(command, context)
             self._receive(handed, context)
             return value
 
         return solve
-
-    def turn(self, port: TurnPort) -> TurnPort:
-        """Wrap a port for agents driven by the machine: each turn gets the block, the last may return one."""
-
-        async def ask(command: AgentTurn, context: CallContext) -> JSON:
-            handed = await self._hand_off(context, command)
-            value = await port(command, context)
-            self._receive(handed, context)
-            return value
-
-        return ask
 
     async def _hand_off(self, context: CallContext, command: RunAgent | AgentTurn) -> Handoff | None:
         label = context.key.rsplit(".", 2)[0]

@@ -10,7 +10,6 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from callsheet.frontends.dag import format_dag
 from callsheet.frontends.ltp import format_plan
@@ -31,11 +30,9 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
-from callsheet.machine.keys import place_of_key
 from callsheet.machine.questions import asked_to_json
 from callsheet.runtime.asking import People
 from callsheet.runtime.secrecy import secrecy_of
-from callsheet.sealing.sealer import Path
 from callsheet.store import (
     Durability,
     EventType,
@@ -47,9 +44,9 @@ from callsheet.store import (
 from callsheet.store.folded import Folded
 from callsheet.store.records import event_record, late_record, result_body
 from callsheet.store.replay import Place, note_event
-from callsheet.store.snapshots import Policy, SideRecord, body_of
+from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
 
-POLICY = Policy()
+INTERVALS = SnapshotIntervals()
 """When runs get snapshots."""
 NEVER = sys.maxsize
 CANCEL = "cancel"
@@ -82,7 +79,7 @@ class JournalRecorder:
         patience: float = 5.0,
         on_blocked: Callable[[JournalWriteFailed], None] | None = None,
         folded: Folded | None = None,
-        policy: Policy | None = None,
+        intervals: SnapshotIntervals | None = None,
         people: People | None = None,
     ) -> None:
         self._writer = writer
@@ -91,13 +88,13 @@ class JournalRecorder:
         self._on_blocked = on_blocked
         self._people = people or People(writer.run_id)
         self._folded = folded
-        self._policy = policy or POLICY
+        self._intervals = intervals or INTERVALS
         self._should_prune = False
         self._secrecy = None if folded is None else secrecy_of(folded.machine)
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """The seconds that processes have spent on the run, as its driver knows."""
-        self._next_snapshot = NEVER if folded is None else self._policy.next_after(writer.last_seq, 0)
+        self._next_snapshot = NEVER if folded is None else self._intervals.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
         """Record that a call is about to leave, or until when a wait lasts."""
@@ -106,7 +103,7 @@ class JournalRecorder:
             self._leave(key, command[2], side_record)
         elif type(command) is Sleep:
             due = time.time() + command.seconds
-            self._append(EventType.TIMER, key, {"due": due})
+            self._writer.append(EventType.TIMER, key=key, body={"due": due})
             if side_record is not None:
                 side_record.due[key] = due
         elif type(command) is Ask:
@@ -127,20 +124,11 @@ class JournalRecorder:
         if ask.asked.digest not in self._people.posed:
             posed = self._people.pose(ask)
             secret = None if self._secrecy is None else self._secrecy.of_question(ask)
-            self._append(EventType.ASK, ask.key, {**asked_to_json(ask.asked), "due": posed.due}, secret)
+            body = {**asked_to_json(ask.asked), "due": posed.due}
+            self._writer.append(EventType.ASK, key=ask.key, body=body, secret=secret)
             if self._folded is not None:
                 noted = posed._replace(since=self._writer.last_ts)
                 self._folded.side_record.posed[ask.asked.digest] = noted
-
-    def _append(
-        self,
-        kind: EventType,
-        key: str,
-        body: dict[str, Any] | None,
-        secret: Mapping[Path, str] | None = None,
-    ) -> None:
-        step, index, attempt = place_of_key(key)
-        self._writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body, secret=secret)
 
     def event(self, event: Event) -> Event:
         """Record an event; returns the event to feed to the machine.
@@ -172,7 +160,8 @@ class JournalRecorder:
             self._append_late(event)
             return
         kind, _, body = event_record(event)
-        self._append(kind, key, body, None if self._secrecy is None else self._secrecy.of(event))
+        secret = None if self._secrecy is None else self._secrecy.of(event)
+        self._writer.append(kind, key=key, body=body, secret=secret)
         if folded is not None:
             folded.side_record.close(key)
             if type(value) is not int:
@@ -187,10 +176,7 @@ class JournalRecorder:
             return
         kind, key, body = event_record(event)
         secret = None if self._secrecy is None else self._secrecy.of(event)
-        if key is None:
-            self._writer.append(kind, body=body)
-        else:
-            self._append(kind, key, body, secret)
+        self._writer.append(kind, key=key, body=body, secret=secret)
         if type(event) is Answered and event.msg_id:
             self._writer.take_message(event.msg_id)
         elif type(event) is Cancelled:
@@ -220,7 +206,7 @@ class JournalRecorder:
 
     def _append_late(self, event: Succeeded | Failed) -> None:
         secret = None if self._secrecy is None else self._secrecy.of_late()
-        self._append(EventType.LATE, event.key, late_record(event), secret)
+        self._writer.append(EventType.LATE, key=event.key, body=late_record(event), secret=secret)
 
     def _take_snapshot(self, folded: Folded) -> None:
         """Record a snapshot of the machine, unless its state cannot be captured at this event."""
@@ -229,7 +215,7 @@ class JournalRecorder:
             self._next_snapshot += 1
             return
         seq = self._writer.append(EventType.SNAPSHOT, body=body)
-        self._next_snapshot = self._policy.next_after(seq, self._writer.last_body[1])
+        self._next_snapshot = self._intervals.next_after(seq, self._writer.last_body[1])
 
     def end(self, result: Result) -> None:
         """Record how the run ended."""

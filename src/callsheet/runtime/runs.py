@@ -29,7 +29,13 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
 from callsheet.runtime.cancelling import cancel_asked
-from callsheet.runtime.carrying import (
+from callsheet.runtime.doubt import (
+    Resolution,
+    RunOutcome,
+    settle_doubts,
+    verified_state,
+)
+from callsheet.runtime.driving import (
     JournalOptions,
     drive,
     ended,
@@ -37,12 +43,6 @@ from callsheet.runtime.carrying import (
     people_of,
     record_waiting,
     remaining_command,
-)
-from callsheet.runtime.doubt import (
-    Resolution,
-    RunOutcome,
-    settle_doubts,
-    verified_state,
 )
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway, bounded
@@ -86,14 +86,14 @@ async def run_unrecorded(
     rules = launch.approve, launch.approval_timeout, launch.enforcement
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present)
-    at_once = launch.limits.max_concurrency_by_tool
+    most_at_once = launch.limits.max_concurrency_by_tool
     with LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
-        gateway = Gateway(ports, run_id, at_once=at_once)
+        gateway = Gateway(ports, run_id, at_once=most_at_once)
         if launch.policy is not None and labels is not None:
             for place in noted:
                 labels.put(*place)
             guard = Guard(launch.policy, launch.verified, labels)
-            gateway = GuardedGateway(ports, run_id, guard, at_once=at_once)
+            gateway = GuardedGateway(ports, run_id, guard, at_once=most_at_once)
         driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
         if watch.on_driver is not None:
             watch.on_driver(driver)
@@ -222,9 +222,6 @@ async def resume_run(
                 journal, writer, plan, journaled.observer, from_start=hears_all, on_declared=on_declared
             )
 
-        def start_at_places() -> Start:
-            return folded.start_now().at_places(amendments.places)
-
         folded = await to_its_end(offload, folded_run)
         journaled.hold()
         machine = folded.machine
@@ -235,10 +232,12 @@ async def resume_run(
         if cancelled is not None:
             folded.feed(recorder.event(cancelled))
             return ended(journal, writer, folded, journaled)
+        start = folded.start_now()
+        placed = start.at_places(amendments.places)
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if amendments.policy is not None:
-                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
+                ports = await stack.enter_async_context(ports_for(placed, plan))
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
             if machine.result is None:
@@ -250,18 +249,26 @@ async def resume_run(
             people = people_of(journal, run_id, present, folded.side_record)
             if _is_stuck(folded, people):
                 return record_waiting(writer, folded, journaled)
-            doubtful = folded.in_doubt()
-            commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
             if ports is None:
-                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
-            if start_at_places() != folded.start_now():
+                ports = await stack.enter_async_context(ports_for(placed, plan))
+            if placed != start:
                 recorder.moved(amendments.places)
-            writer.know(ports.known)
-            writer.set_status(RunStatus.RUNNING)
             options = JournalOptions(journal, writer, plan, people, offload)
-            with gateway_of(journal, run_id, folded, ports) as gateway:
-                await keep_notes(journal, run_id, plan, gateway, offload)
-                return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
+            return await _go_on(options, folded, ports, journaled, watch)
+
+
+async def _go_on(
+    options: JournalOptions, folded: Folded, ports: Ports, journaled: JournaledNotes, watch: Watch
+) -> RunOutcome:
+    """Carry out the open commands of a run, except for calls in doubt, and what follows."""
+    journal, writer, plan, _, offload = options
+    doubtful = folded.in_doubt()
+    commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
+    writer.know(ports.known)
+    writer.set_status(RunStatus.RUNNING)
+    with gateway_of(journal, writer.run_id, folded, ports) as gateway:
+        await keep_notes(journal, writer.run_id, plan, gateway, offload)
+        return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
 
 
 def _change(

@@ -204,7 +204,7 @@ class _Choice:
         for row in rows:
             if row.seq > cut.at:
                 if self._open is None:
-                    yield from self._edited(row, None)
+                    yield from self._edited(None)
                     self._open = frozenset(self._folded.launched.keys() & self._folded.waiting.keys())
                 if self._folded.machine.result is not None:
                     return
@@ -215,12 +215,12 @@ class _Choice:
                 self.left_out.append(row.seq)
             else:
                 if edit is not None and edit.holds and row.seq == cut.at:
-                    yield from self._edited(row, row.seq)
+                    yield from self._edited(row.seq)
                 yield row
         if self._open is None:
-            yield from self._edited(None, None)
+            yield from self._edited(None)
 
-    def _edited(self, row: Event | None, before: int | None) -> Iterator[Event]:
+    def _edited(self, before: int | None) -> Iterator[Event]:
         """The edit as an event, once."""
         edit, self._edit = self._edit, None
         if edit is not None:

@@ -62,7 +62,7 @@ class Parts(NamedTuple):
 
 
 class Journal:
-    """An open journal; made by `_keys.open`, used by the process that opened it."""
+    """An open journal; made by `Journal.open`, used by the process that opened it."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Journal:
     ) -> Journal:
         """Open the journal at `path`; it and its folder are created if they do not exist.
 
-        `clock` and `monotonic` give the times of events, in seconds; `vault` has the keys that secrets are
+        `clock` and `monotonic` give the times of events, in seconds; `keys` has those that secrets are
         sealed with, by default the user's; `finder` detects secrets in all runs, by default what looks like a
         credential. Raises JournalError JRN008 (another program's file), JRN009 (a newer format), JRN010 (the
         path cannot be written) or JRN011 (a network file system).

@@ -1,7 +1,7 @@
 """Messages to the runs of a journal: posted by any process, read by the run's owner.
 
-In: messages to a run. Out: the messages not taken yet, as stored or unsealed. `RunWriter.take` ensures that a
-message is taken at most once.
+In: messages to a run. Out: the messages not taken yet, as stored or unsealed. `RunWriter.take_message`
+ensures that a message is taken at most once.
 """
 
 from __future__ import annotations

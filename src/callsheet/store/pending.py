@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan
 from callsheet.ir.naming import plan_bytes
+from callsheet.machine.keys import place_of_key
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT
 from callsheet.store.errors import JournalError, NotStorable
@@ -82,6 +83,8 @@ class Blob(NamedTuple):
     data: bytes
 
 
+_NO_PLACE = None, None, None
+"""The step, item and attempt of an event without a key."""
 _WORDS = {kind: kind.value for kind in EventType}
 _seq = itemgetter(0)
 
@@ -149,13 +152,10 @@ class Pending:
         self.sealer: Sealer | None = None
         """Seals secrets in bodies before they are buffered; None leaves bodies as they are."""
 
-    def append(  # noqa: PLR0913, PLR0917 - what a row has, in its order
+    def append(
         self,
         kind: EventType,
         key: str | None,
-        step: str | None,
-        index: int | None,
-        attempt: int | None,
         ts: float,
         mono: float,
         body: Mapping[str, Any] | None,
@@ -177,11 +177,12 @@ class Pending:
                 if sealed is not None:
                     data = encode_body(kind_word, sealed)
             digest = sha256(data).digest()
+        step, index, attempt = _NO_PLACE if key is None else place_of_key(key)
         head: Head = (seq, self.epoch, kind_word, key, step, index, attempt, ts, mono)
         try:
             line = identify(self.run_id, head)
         except UnicodeEncodeError as error:
-            raise NotStorable(kind_word, f"its key or step is not Unicode text ({error.reason})") from error
+            raise NotStorable(kind_word, f"its key is not Unicode text ({error.reason})") from error
         if data is None:
             self.last_body = (digest, 0)
         else:

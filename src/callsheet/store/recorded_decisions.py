@@ -45,7 +45,7 @@ class DecisionGuide:
         self._mutex = threading.Lock()
         self._decisions: dict[int, Decisions] = {}
         self._seq = 0
-        self._course = DecisionLog(notes=True)
+        self._decision_log = DecisionLog(notes=True)
         self._folded: Folded | None = None
         self._ahead: Iterator[Event] = iter(())
         self._is_lost = False
@@ -80,10 +80,10 @@ class DecisionGuide:
             if row is None:
                 return
             if self._folded is None:
-                self._folded = begin_with(self._plan(), row, course=self._course)
+                self._folded = begin_with(self._plan(), row, decision_log=self._decision_log)
             else:
                 fold_on(self._folded, (row,), self._plan_of)
-            self._seq, decisions = row.seq, self._course.taken()
+            self._seq, decisions = row.seq, self._decision_log.taken()
             if decisions:
                 self._decisions[row.seq] = decisions
 

@@ -69,19 +69,20 @@ def begin_with(
     first: Row,
     observer: Observer | None = None,
     body: Mapping[str, Any] | None = None,
-    course: DecisionLog | None = None,
+    decision_log: DecisionLog | None = None,
 ) -> Folded:
     """A run after its first event; `body`, if given, replaces that event's body.
 
-    `course`, if given, records the run's decisions. Raises JournalError (JRN020) if the event is no start.
+    `decision_log`, if given, records the run's decisions. Raises JournalError (JRN020) if the event is no
+    start.
     """
     try:
         folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
     folded.clock.tick(first)
-    if course is not None:
-        folded.machine.take_course(course)
+    if decision_log is not None:
+        folded.machine.use_decision_log(decision_log)
     if first.guide is not None:
         folded.machine.follow(first.guide.decisions(first.seq))
     folded.feed(Started(folded.start.inputs))

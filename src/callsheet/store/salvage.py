@@ -183,7 +183,7 @@ def _filled_up(place: JournalPaths, copy: Path) -> Path:
     """A copy of a journal's files with zeros for what is missing at the end of its database."""
     shutil.copyfile(place.database, copy)
     with copy.open("r+b") as file:
-        file.truncate(_length_told(file.read(_HEADER)))
+        file.truncate(_length_in_header(file.read(_HEADER)))
     log = place.database.with_name(f"{place.database.name}-wal")
     if log.exists():
         shutil.copyfile(log, copy.with_name(f"{copy.name}-wal"))
@@ -201,12 +201,12 @@ def _is_cut_off(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_HEADER)
-        return len(head) == _HEADER and path.stat().st_size < _length_told(head)
+        return len(head) == _HEADER and path.stat().st_size < _length_in_header(head)
     except OSError:
         return False
 
 
-def _length_told(head: bytes) -> int:
+def _length_in_header(head: bytes) -> int:
     """The size of a database in bytes by its header: page size times number of pages."""
     page = int.from_bytes(head[16:18], "big")
     return (65_536 if page == 1 else page) * int.from_bytes(head[28:32], "big")

@@ -34,8 +34,8 @@ class UnusableSnapshot(Exception):
     """A snapshot that cannot be used; the run can still be folded from its start."""
 
 
-class Policy(NamedTuple):
-    """The intervals of snapshots: the first at event `first`, then after `every` or more events.
+class SnapshotIntervals(NamedTuple):
+    """When snapshots are taken: the first at event `first`, then after `every` or more events.
 
     The interval grows with the size of the last snapshot, so that all snapshots together stay a fraction
     of the journal.
@@ -302,7 +302,7 @@ def _decision(word: str) -> Decision | TookPlace:
 
 
 class Given:
-    """Decodes the values of a body; `give` is for `state_from_json`.
+    """Decodes the values of a body; `decode` is the `give` of `state_from_json`.
 
     Raises UnusableSnapshot if the events that the body refers to are not those at the time of the snapshot.
     """

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
-from callsheet.machine.keys import place_of_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import Path
 from callsheet.store.errors import Fenced, JournalError
@@ -121,22 +120,20 @@ class RunWriter:
         type: EventType,  # noqa: A002 - the event's own word
         *,
         key: str | None = None,
-        step: str | None = None,
-        index: int | None = None,
-        attempt: int | None = None,
         body: Mapping[str, Any] | None = None,
         secret: Mapping[Path, str] | None = None,
     ) -> int:
         """Add an event to the next commit; returns its sequence number.
 
-        `secret` are the parts of the body that are secret as a whole, by path, each with the reason. Raises
-        NotStorable if the body is not JSON data, JournalError (SEC003) if something is secret and no key is
-        available; nothing is appended then.
+        `key` is the key of a command, whose step, item and attempt are stored with it. `secret` are the parts
+        of the body that are secret as a whole, by path, each with the reason. Raises NotStorable if the body
+        is not JSON data, JournalError (SEC003) if something is secret and no key is available; nothing is
+        appended then.
         """
         if not self._lock.is_held:
             self._refuse()
         ts, mono = self._clock(), self._monotonic()
-        return self._pending.append(type, key, step, index, attempt, ts, mono, body, secret)
+        return self._pending.append(type, key, ts, mono, body, secret)
 
     def intend(self, key: str, tool: str | None) -> int:
         """Add the intent of a call, about to be issued, to the next commit; returns its sequence number.
@@ -149,9 +146,7 @@ class RunWriter:
         seq = self._pending.intend(key, tool)
         if seq:
             return seq
-        step, index, attempt = place_of_key(key)
-        body = None if tool is None else {"tool": tool}
-        return self.append(EventType.INTENT, key=key, step=step, index=index, attempt=attempt, body=body)
+        return self.append(EventType.INTENT, key=key, body=None if tool is None else {"tool": tool})
 
     def date(self, moment: float) -> None:
         """Give all events appended from now on this time, because they happened then, elsewhere."""

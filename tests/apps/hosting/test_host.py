@@ -23,6 +23,7 @@ from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.revising import NeedsConsent
+from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Source
@@ -98,7 +99,7 @@ async def test_run_is_journaled_before_request_is_answered(folder):
 
 
 async def test_runs_beyond_limit_are_queued_and_none_is_lost(folder):
-    async with open_host(folder, most_running=2) as host:
+    async with open_host(folder, capacity=Capacity(2)) as host:
         runs = [
             (await host.start(request('S1: @HOLD (name="go") > $x', run_id=f"r{n}"))).run_id for n in range(6)
         ]
@@ -111,7 +112,7 @@ async def test_runs_beyond_limit_are_queued_and_none_is_lost(folder):
 
 
 async def test_full_queue_refuses_run(folder):
-    async with open_host(folder, most_running=1, most_queued=1) as host:
+    async with open_host(folder, capacity=Capacity(1, 1)) as host:
         for _ in range(2):
             await host.start(request('S1: @HOLD (name="never") > $x'))
         with pytest.raises(CallsheetError) as caught:
@@ -121,7 +122,7 @@ async def test_full_queue_refuses_run(folder):
 
 
 async def test_concurrent_requests_count_together(folder):
-    async with open_host(folder, most_running=1, most_queued=1) as host:
+    async with open_host(folder, capacity=Capacity(1, 1)) as host:
         starts = [host.start(request('S1: @HOLD (name="never") > $x', run_id=f"r{n}")) for n in range(5)]
         came = await asyncio.gather(*starts, return_exceptions=True)
         refused = [each for each in came if isinstance(each, CallsheetError)]
@@ -141,7 +142,7 @@ async def test_of_two_concurrent_resumes_one_succeeds(folder):
 
 
 async def test_queued_and_running_runs_continue_in_next_host(folder):
-    async with open_host(folder, most_running=1) as host:
+    async with open_host(folder, capacity=Capacity(1)) as host:
         first = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
         second = (await host.start(request("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")'))).run_id
         await began("go")
@@ -224,7 +225,7 @@ async def test_watcher_sees_events_of_another_process(folder):
 
 @pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])
 async def test_run_is_cancelled_in_any_state(folder, stage):
-    async with open_host(folder, most_running=1) as host:
+    async with open_host(folder, capacity=Capacity(1)) as host:
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="a"))
         await began("never")
         await host.start(request('S1: @HOLD (name="never") > $x', run_id="b"))
@@ -255,7 +256,7 @@ async def test_decided_run_continues(folder):
 
 
 async def test_waiting_run_frees_its_slot_and_continues_after_answer(folder):
-    async with open_host(folder, most_running=1) as host:
+    async with open_host(folder, capacity=Capacity(1)) as host:
         await host.start(
             request('S1: @NOTE (line="hi") > $x', 'S2: @RESPOND ("$x")', run_id="r", approve=("note",))
         )

@@ -23,7 +23,7 @@ from tests.runtime import crashing
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Decision, Result
 from callsheet.machine.notes import Note
-from callsheet.runtime import carrying, recording, runs
+from callsheet.runtime import driving, recording, runs
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.launch import Watch
 from callsheet.store import Durability, Journal
@@ -46,7 +46,7 @@ class Sweep:
         recording._PAUSE = 0.001  # pyright: ignore[reportPrivateUsage] - a broken disk is tried often, and
         patience = 0.0 if most > 1 else 5.0  # given up at once where it stays broken
         hasty = partial(recording.JournalRecorder, patience=patience)
-        runs.JournalRecorder = carrying.JournalRecorder = hasty  # type: ignore[misc]
+        runs.JournalRecorder = driving.JournalRecorder = hasty  # type: ignore[misc]
         whole = crashing.start((self._world("whole")).journal, self._log("whole"), _never, durability)
         assert whole.result is not None
         self._expected: Result = whole.result

@@ -16,7 +16,7 @@ from callsheet.machine import Compile, PlanCompiled, ToolFacts
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
-from callsheet.store.snapshots import Policy
+from callsheet.store.snapshots import SnapshotIntervals
 from callsheet.trace import comparing
 from callsheet.trace.alignment import Pair, RunDiff, diff_runs
 from callsheet.trace.comparing import compare_runs
@@ -24,7 +24,7 @@ from callsheet.trace.lineage import windows
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
 from callsheet.trace.lineage.reach import reached_by
 from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, value_at
+from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, value_at
 from callsheet.trace.lineage.windows import lineages_in
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -33,7 +33,7 @@ _QUIET = (HealthCheck.function_scoped_fixture, HealthCheck.too_slow)
 
 @pytest.fixture(autouse=True)
 def frequent_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "POLICY", Policy(first=1, every=3, event_bytes=1 << 60))
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=1, every=3, event_bytes=1 << 60))
     monkeypatch.setattr(comparing, "_FIRST_PART", 1)
     monkeypatch.setattr(comparing, "_GROWTH", 2)
     monkeypatch.setattr(comparing, "_LEAST_SKIPPED", 1)
@@ -107,7 +107,7 @@ def test_slice_of_last_part_equals_slice_of_run(journal: Journal, text: str, wor
                 continue
             for way in (backward, forward):
                 graph = way(part, start)
-                if is_told(part, graph, start, is_forward=way is forward):
+                if is_complete_slice(part, graph, start, is_forward=way is forward):
                     again = way(full, Node(full.write_named(name), ()))
                     assert said(part, graph) == said(full, again)
 
@@ -122,7 +122,7 @@ def test_slice_up_to_last_write_equals_slice_of_run(journal: Journal, text: str,
         for part in lineages_in(journal, info, name):
             start = Node(part.write_named(name), ())
             graph = backward(part, start)
-            if is_told(part, graph, start, is_forward=False):
+            if is_complete_slice(part, graph, start, is_forward=False):
                 assert said(part, graph) == again
 
 
@@ -138,7 +138,7 @@ def test_forward_lineage_in_last_part_equals_that_of_run(journal: Journal, text:
             if start.write == NONE:
                 continue
             graph = forward(part, start)
-            if is_told(part, graph, start, is_forward=True):
+            if is_complete_slice(part, graph, start, is_forward=True):
                 assert said(part, graph) == again
 
 
@@ -173,7 +173,7 @@ def early_slices(journal: Journal, info: RunInfo, name: str, depth: int | None) 
     for part in lineages_in(journal, info, name, is_forward=True, ends_early=True):
         start = Node(part.write_named(name), ())
         graph = {} if start.write == NONE else forward(part, start, None, depth)
-        is_all = start.write != NONE and is_told(part, graph, start, is_forward=True)
+        is_all = start.write != NONE and is_complete_slice(part, graph, start, is_forward=True)
         found.append((said(part, graph), calls(part, graph)) if is_all else None)
     return found
 

@@ -1,4 +1,4 @@
-"""`_queue`: starts, resumes, ends and watches many runs in one process.
+"""`Host`: starts, resumes, ends and watches many runs in one process.
 
 In: requests. Out: run ids; everything else is in the journal. A run is in the journal before its request is
 answered, so that none is lost if the process dies.
@@ -22,7 +22,7 @@ from callsheet.apps.hosting.preparing import HostConfig, prepare
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import check_policy, consented, revised
-from callsheet.apps.hosting.run_queue import RunQueue
+from callsheet.apps.hosting.run_queue import Capacity, RunQueue
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
 from callsheet.apps.masking import Masker
@@ -48,6 +48,7 @@ from callsheet.store.runs import RunInfo
 _T = TypeVar("_T")
 _log = logging.getLogger("callsheet.hosting")
 _READERS = 8
+_CAPACITY = Capacity()
 
 
 class Started(NamedTuple):
@@ -60,22 +61,20 @@ class Started(NamedTuple):
 class Host:
     """Runs plans with one journal and the tools of one setup; an async context manager.
 
-    At most `most_running` runs are in progress at once and `most_queued` wait; more are refused (API011). All
-    are subject to `policy` and `limits`. Leaving the context interrupts the runs in progress, which can be
-    resumed here or elsewhere. `say` is called with log messages. `more_tools` are available besides those of
-    the setup. A host with a `name` records it with its runs, and a later host of that name can `revive`
-    them.
+    Runs beyond its `capacity` are refused (API011). All are subject to `policy` and `limits`. Leaving the
+    context interrupts the runs in progress, which can be resumed here or elsewhere. `say` is called with log
+    messages. `more_tools` are available besides those of the setup. A host with a `name` records it with its
+    runs, and a later host of that name can `revive` them.
     """
 
-    def __init__(  # noqa: PLR0913 - a name for each wish of an operator
+    def __init__(
         self,
         setup: Setup,
         journal: Journal,
         *,
         limits: Limits | None = None,
         policy: Policy | None = None,
-        most_running: int = 16,
-        most_queued: int = 1_000,
+        capacity: Capacity = _CAPACITY,
         say: Callable[[str], None] = _log.info,
         more_tools: Iterable[Tool] = (),
         name: str = "",
@@ -86,9 +85,7 @@ class Host:
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
-        self._queue = RunQueue(
-            journal, self.config, self.masker, self.asks, most_running=most_running, most_queued=most_queued
-        )
+        self._queue = RunQueue(journal, self.config, self.masker, self.asks, capacity)
 
     async def __aenter__(self) -> Host:
         return self

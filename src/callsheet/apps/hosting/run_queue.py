@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from callsheet.apps.hosting.attempts import FORGIVEN_AFTER, MAX_ATTEMPTS, Attempts, given_up
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
@@ -32,8 +33,15 @@ _log = logging.getLogger("callsheet.hosting")
 _MOST_PROBLEMS = 1_000
 
 
+class Capacity(NamedTuple):
+    """How many runs of a host are in progress at once, and how many more may wait."""
+
+    running: int = 16
+    queued: int = 1_000
+
+
 class RunQueue:
-    """Carries at most `most_running` runs at once, while at most `most_queued` wait.
+    """Carries as many runs at once as its capacity allows, while others wait.
 
     `asks` returns the open questions of a run.
     """
@@ -44,15 +52,13 @@ class RunQueue:
         config: HostConfig,
         masker: Masker,
         asks: Callable[[str], Awaitable[list[PendingAsk]]],
-        *,
-        most_running: int,
-        most_queued: int,
+        capacity: Capacity,
     ) -> None:
         self._journal = journal
         self._config = config
         self._masker = masker
-        self._most = most_running + most_queued
-        self._slots = asyncio.Semaphore(most_running)
+        self._most = capacity.running + capacity.queued
+        self._slots = asyncio.Semaphore(capacity.running)
         self._runs: dict[str, HostedRun] = {}
         self._problems: dict[str, CallsheetError] = {}
         self._wakeups = Wakeups(asks, self.go_on)

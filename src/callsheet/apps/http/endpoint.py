@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from callsheet.apps.http.problems import json_bytes
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.operations.json_schema import Schema
 from callsheet.apps.rendering.help_text import HTTP
 
 JSON_TYPE = "application/json"

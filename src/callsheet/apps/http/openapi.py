@@ -16,7 +16,7 @@ from callsheet import __version__
 from callsheet.apps.http.endpoint import JSON_TYPE, Empty, Endpoint
 from callsheet.apps.http.problems import MEDIA_TYPE
 from callsheet.apps.http.responses import PROBLEM
-from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.operations.json_schema import Schema
 
 _REF = "#/components/schemas/{model}"
 _PARAMETER = re.compile(r"\{([a-z_]+)\}")

@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from callsheet.apps.operations.schemas import (
-    ASK,
-    DIAGNOSTICS,
-    DOUBT,
-    LISTED,
-    RUN_DETAILS,
-    Schema,
-    any_object,
-    count,
-    flag,
-    optional,
-    rows,
-    table,
-    text,
-)
+from callsheet.apps.operations.json_schema import Schema, any_object, count, flag, optional, rows, table, text
+from callsheet.apps.operations.schemas import ASK, DIAGNOSTICS, DOUBT, LISTED, RUN_DETAILS
 
 _TIME = text("a time in UTC, ISO 8601")
 _TEXTS = rows(text())

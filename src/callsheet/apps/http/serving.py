@@ -25,6 +25,7 @@ from uvicorn.config import WSProtocolType
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.attempts import MAX_ATTEMPTS
 from callsheet.apps.hosting.left_runs import LeftRuns
+from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.http.app import make_app
 from callsheet.apps.http.keys import Keys, new_token
 from callsheet.apps.http.protocol import MOST_UNREAD, ApiProtocol
@@ -162,7 +163,7 @@ def listening(options: ServeOptions) -> socket.socket:
 
 
 def served_hosts(options: ServeOptions, port: int) -> frozenset[str]:
-    """The accepted `masker` values: those of this machine or of the address, and the allowed ones."""
+    """The accepted `Host` values: those of this machine or of the address, and the allowed ones."""
     own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(options.address) else []
     if not is_private(options.address) and options.address not in _EVERYWHERE:
         own.append(f"[{options.address}]" if ":" in options.address else options.address)
@@ -198,7 +199,7 @@ async def serve(
 ) -> None:
     """Serve until the server is stopped; `on_ready` is called when it listens, `say` with log messages.
 
-    Raises CallsheetError: API012, API018, and what a `masker` raises.
+    Raises CallsheetError: API012, API018, and what a `Host` raises.
     """
     options.check()
     listener = listening(options)
@@ -210,8 +211,7 @@ async def serve(
             journal,
             limits=limits,
             policy=policy,
-            most_running=options.running,
-            most_queued=options.queued,
+            capacity=Capacity(options.running, options.queued),
             say=say,
             name=_NAME,
         ) as host:
@@ -224,33 +224,40 @@ async def serve(
                 library=lambda: open_library(options.plans),
                 request_limits=options.request_limits,
             )
-            config = uvicorn.Config(
-                make_app(state),
-                http=ApiProtocol,
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws=_NO_WEBSOCKETS,
-                h11_max_incomplete_event_size=MOST_UNREAD,
-                timeout_keep_alive=15,
-                timeout_graceful_shutdown=1,
-            )
-            server = _Server(config)
+            server = _Server(_server_config(state))
             server.stopping = state.stopping
-            shown = options.address if options.address not in _EVERYWHERE else "127.0.0.1"
-            host_name = f"[{shown}]" if ":" in shown else shown
             code = None if keys.is_open else keys.new_code()
             if options.revives:
                 _report_left(await host.revive(), say)
-            server.on_started = lambda: on_ready(
-                Serving(f"http://{host_name}:{port}", code, server, host.masker)
-            )
+            url = _url(options.address, port)
+            server.on_started = lambda: on_ready(Serving(url, code, server, host.masker))
             try:
                 await server.serve(sockets=[listener])
             finally:
                 await host.close(options.drain)
+
+
+def _server_config(state: State) -> uvicorn.Config:
+    """The configuration of a server that logs nothing by itself and believes no header of a proxy."""
+    return uvicorn.Config(
+        make_app(state),
+        http=ApiProtocol,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws=_NO_WEBSOCKETS,
+        h11_max_incomplete_event_size=MOST_UNREAD,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _url(address: str, port: int) -> str:
+    """The URL under which a server that listens at this address is reached from this machine."""
+    host = address if address not in _EVERYWHERE else "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _report_left(left: LeftRuns, say: Callable[[str], None]) -> None:

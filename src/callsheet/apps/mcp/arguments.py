@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from callsheet.apps.operations.schemas import ANY_JSON
+from callsheet.apps.operations.json_schema import ANY_JSON
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 
 MOST_CHARACTERS = 2_000_000

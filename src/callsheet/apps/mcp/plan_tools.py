@@ -14,7 +14,7 @@ from callsheet.apps.mcp.replies import Reply, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.text_tools import plan_text_of
 from callsheet.apps.mcp.tool import ADDS, READ_ONLY, READ_ONLY_OPEN_WORLD, ToolDefinition
-from callsheet.apps.operations import schemas
+from callsheet.apps.operations import json_schema, schemas
 from callsheet.apps.operations.compiling import compile_text
 from callsheet.apps.operations.creating import plan_on
 from callsheet.apps.operations.plans import listed_json, stored_json
@@ -139,7 +139,7 @@ PLAN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "List the plans",
         "List the plans of the library: id, steps, title or goal, parameters.",
         given.NoneArguments,
-        schemas.table({"plans": schemas.rows(schemas.LISTED)}),
+        json_schema.table({"plans": json_schema.rows(schemas.LISTED)}),
         READ_ONLY,
         _list,
     ),

@@ -9,7 +9,8 @@ from typing import Any
 from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from mcp_types.version import is_version_at_least
 
-from callsheet.apps.operations.schemas import DIAGNOSTICS, Schema, flag
+from callsheet.apps.operations.json_schema import Schema, flag
+from callsheet.apps.operations.schemas import DIAGNOSTICS
 from callsheet.apps.rendering.help_text import MCP
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
 

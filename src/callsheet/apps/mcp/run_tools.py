@@ -13,7 +13,7 @@ from callsheet.apps.mcp.elicitation import pending_lines
 from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, DESTRUCTIVE_IDEMPOTENT, READ_ONLY, ToolDefinition
-from callsheet.apps.operations import schemas
+from callsheet.apps.operations import json_schema, schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
@@ -121,7 +121,7 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "List the runs",
         "List the runs of the journal, the newest first, with their status.",
         given.ListRunsArguments,
-        schemas.table({"runs": schemas.rows(schemas.RUN_ROW)}),
+        json_schema.table({"runs": json_schema.rows(schemas.RUN_ROW)}),
         READ_ONLY,
         _list,
     ),
@@ -139,7 +139,9 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Delete runs",
         "Delete runs that have ended, with all their events. This cannot be undone.",
         given.DeleteRunsArguments,
-        schemas.table({"deleted": schemas.rows(schemas.text()), "diagnostics": schemas.DIAGNOSTICS}),
+        json_schema.table(
+            {"deleted": json_schema.rows(json_schema.text()), "diagnostics": schemas.DIAGNOSTICS}
+        ),
         DESTRUCTIVE_IDEMPOTENT,
         _delete,
     ),

@@ -12,7 +12,7 @@ from callsheet.apps.mcp.arguments import Arguments, read_arguments, schema_of
 from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.apps.mcp.replies import Reply, or_error
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.operations.json_schema import Schema
 
 Answer: TypeAlias = "Reply | InputRequiredResult"
 

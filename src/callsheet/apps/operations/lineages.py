@@ -9,7 +9,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineage_of
-from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_told, missing_at
+from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
 from callsheet.trace.lineage.windows import lineages_in
 from callsheet.views.lineage import place
 
@@ -43,7 +43,7 @@ def sliced(
                 raise
             continue
         graph = (forward if is_forward else backward)(lineage, start, *bounds)
-        if is_told(lineage, graph, start, is_forward=is_forward):
+        if is_complete_slice(lineage, graph, start, is_forward=is_forward):
             return lineage, start, graph
     raise AssertionError("the last lineage is complete")
 

@@ -5,58 +5,18 @@ Each describes the data that `to_json` of a result returns, with all possible ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from callsheet.apps.operations.json_schema import (
+    ANY_JSON,
+    any_object,
+    count,
+    described,
+    flag,
+    optional,
+    rows,
+    table,
+    text,
+)
 
-Schema: TypeAlias = "dict[str, Any]"
-
-
-def text(description: str = "") -> Schema:
-    """A string."""
-    return _described({"type": "string"}, description)
-
-
-def optional(schema: Schema) -> Schema:
-    """The schema, or null."""
-    bare = {key: value for key, value in schema.items() if key != "description"}
-    return _described({"anyOf": [bare, {"type": "null"}]}, schema.get("description", ""))
-
-
-def flag(description: str = "") -> Schema:
-    """A boolean."""
-    return _described({"type": "boolean"}, description)
-
-
-def count(description: str = "") -> Schema:
-    """An integer from 0."""
-    return _described({"type": "integer", "minimum": 0}, description)
-
-
-def rows(items: Schema, description: str = "") -> Schema:
-    """An array."""
-    return _described({"type": "array", "items": items}, description)
-
-
-def any_object(description: str = "") -> Schema:
-    """An object with any content."""
-    return _described({"type": "object"}, description)
-
-
-def table(properties: Mapping[str, Schema], optional: tuple[str, ...] = (), description: str = "") -> Schema:
-    """An object with these keys; those in `optional` may be missing."""
-    required = [name for name in properties if name not in optional]
-    return _described({"type": "object", "properties": dict(properties), "required": required}, description)
-
-
-def _described(schema: Schema, description: str) -> Schema:
-    return {**schema, "description": description} if description else schema
-
-
-ANY_JSON: Schema = {
-    "anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")],
-    "description": "any JSON value",
-}
-"""Any value; some clients refuse an empty schema."""
 _TEXTS = rows(text())
 
 DIAGNOSTIC = table(
@@ -307,7 +267,7 @@ ASK = table(
         "plan_hash": text(),
         "why": _TEXTS,
         "labels": any_object(),
-        "answer": _described(ANY_JSON, "the answer of an agent that needs review"),
+        "answer": described(ANY_JSON, "the answer of an agent that needs review"),
         "prompt": text(),
         "options": {"type": "array"},
         "schema": optional(any_object()),

@@ -131,7 +131,7 @@ def _called_again(calls: Sequence[Call], goal: str, parts: Parts) -> Iterator[st
         if len(parts) < 2 or len(same) <= near:
             continue
         is_new = [
-            call not in same[:number] and _plain("\n".join(_said_by(call))) in _plain(goal)
+            call not in same[:number] and _plain("\n".join(_literal_texts(call))) in _plain(goal)
             for number, call in enumerate(same)
         ]
         if not all(is_new):
@@ -225,7 +225,7 @@ def _made_up(calls: Sequence[Call], goal_text: str, lines: Mapping[str, str]) ->
                 yield f'the goal does not say "{word[:_LONGEST]}": give @{call.tool.lower()} its words'
 
 
-def _said_by(call: Call) -> Iterator[str]:
+def _literal_texts(call: Call) -> Iterator[str]:
     for value in (*call.positional, *(value for _, value in call.named)):
         yield from _in_value(value)
 

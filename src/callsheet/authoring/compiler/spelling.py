@@ -49,7 +49,7 @@ def _step(step: Step, goal: str, spelled: Mapping[str, str]) -> Step:
 
 def _value(value: Value, goal: str, spelled: Mapping[str, str]) -> Value:
     match value:
-        case Literal(value=str(text)) if not _is_said(text, goal) and _bare(text) in spelled:
+        case Literal(value=str(text)) if not _occurs_in(text, goal) and _bare(text) in spelled:
             return replace(value, value=spelled[_bare(text)])
         case ListExpr(items=items):
             return replace(value, items=tuple(_value(item, goal, spelled) for item in items))
@@ -62,8 +62,8 @@ def _named(argument: str, value: Value, goal: str) -> Value:
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         return value
     text = value.value
-    if not _is_said(text, goal):
-        whole = _whole_of(text, goal) or _said_otherwise(argument, text, goal)
+    if not _occurs_in(text, goal):
+        whole = _whole_of(text, goal) or _respelled(argument, text, goal)
         return value if whole is None else replace(value, value=whole)
     if "name" in argument.casefold() and _WORD.fullmatch(text) and text[:1].isupper():
         longer = re.search(rf"(?<=\w ){re.escape(text)}(?: [A-Z][\w'-]+)+", goal)
@@ -87,7 +87,7 @@ def _whole_of(text: str, goal: str) -> str | None:
 _SHORTEST = 2
 
 
-def _said_otherwise(argument: str, text: str, goal: str) -> str | None:
+def _respelled(argument: str, text: str, goal: str) -> str | None:
     """The goal's spelling with other capitals, or without `the` and the argument's name before it.
 
     A lower-case word stays if the goal capitalises it only at the beginning of a sentence.
@@ -114,7 +114,7 @@ def _only_begins(spelling: str, text: str, goal: str) -> bool:
 _LONGEST = 60
 
 
-def _is_said(text: str, goal: str) -> bool:
+def _occurs_in(text: str, goal: str) -> bool:
     """Whether the text occurs in the goal as separate words."""
     return re.search(rf"(?<![\w#*./@-]){re.escape(text)}(?![\w*/@-])", goal) is not None
 

@@ -69,13 +69,13 @@ def line_of(spec: ToolSpec) -> str:
     >>> line_of(ToolSpec("READ_FILE", "read_file", "Read a file. Slowly. Gives lines.", schema))
     '@read_file (path, n?: int) Read a file. Gives lines'
     """
-    about = _told_of(spec.description)
+    about = _summary_of(spec.description)
     call = f"@{spec.name.lower()} ({', '.join(_arguments(spec.parameters))})"
     line = one_line(f"{call} {about}" if about else call)
     return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 1] + "…"
 
 
-def _told_of(description: str) -> str:
+def _summary_of(description: str) -> str:
     """The first sentence of a description and the one about the result, without the last full stop."""
     sentences = _SENTENCE.split(" ".join(description[:2_000].split()))
     gives = [sentence for sentence in sentences[1:] if _GIVES.match(sentence)][:1]

@@ -22,7 +22,7 @@ _STRUCTURE = re.compile(r"^[ \t]*(?:PLAN_END|\})[ \t\r]*$", re.MULTILINE)
 def recover(reader: Reader, start: int, known_errors: int) -> None:
     """Moves the reader to where parsing resumes after an error in the step that begins at `start`.
 
-    `said` is the number of diagnostics before that step.
+    `known_errors` is the number of diagnostics before that step.
     """
     text = reader.text
     error = reader.diagnostics[-1]

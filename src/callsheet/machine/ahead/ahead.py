@@ -233,7 +233,7 @@ class Ahead:
         code, links = self._codes[number], self._links
         patches: Patches = []
         if code.condition is not None and code.source is None:
-            if self._waits(number, self._read(links.asks[number], turn.slots, patches)):
+            if self._waits(number, self._read(links.asks[number], patches)):
                 return
             with_values = PatchedVariables(turn.slots, patches)
             if not code.condition(with_values.slots):
@@ -243,7 +243,7 @@ class Ahead:
                 return
             with_values.restore()
         nature = links.natures[number]
-        if not nature.may_lead or self._waits(number, self._read(links.takes[number], turn.slots, patches)):
+        if not nature.may_lead or self._waits(number, self._read(links.takes[number], patches)):
             return
         if nature.looks and self._waits(number, self._writer_before(number)):
             return
@@ -260,7 +260,7 @@ class Ahead:
         self.state.waiters.setdefault(blocker, []).append(number)
         return True
 
-    def _read(self, reads: tuple[Read, ...], slots: list[Any], patches: Patches) -> int:
+    def _read(self, reads: tuple[Read, ...], patches: Patches) -> int:
         """Add to `patches` what variables will hold at its turn; returns a step to wait for, or _SETTLED."""
         before = self._links.setter_before
         for _, slot, nearest in reads:

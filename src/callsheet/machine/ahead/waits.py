@@ -127,7 +127,7 @@ def _schedule_of(number: int, program: Program, links: Dependencies, group: int 
         return StepSchedule(name, (), "" if is_first else nature.why, is_member=group is not None)
     causes: dict[int, tuple[Cause, list[str]]] = {}
     for read in (*links.asks[number], *links.takes[number]):
-        for setter in _chain(read.setter, links.setter_before, program, links):
+        for setter in _chain(read.setter, links.setter_before, program):
             _, variables = causes.setdefault(setter, (Cause.DATA, []))
             if read.name not in variables:
                 variables.append(read.name)
@@ -138,7 +138,7 @@ def _schedule_of(number: int, program: Program, links: Dependencies, group: int 
     if nature.looks:
         waits += [
             (writer, Wait(program.steps[writer].id, Cause.WORLD, _may_write(links.natures[writer].why)))
-            for writer in _chain(links.writer_before[number], links.writer_link, program, links)
+            for writer in _chain(links.writer_before[number], links.writer_link, program)
         ]
     control = links.control_before[number]
     if control != NOWHERE:
@@ -148,7 +148,7 @@ def _schedule_of(number: int, program: Program, links: Dependencies, group: int 
     return StepSchedule(name, tuple(wait for _, wait in sorted(waits, key=lambda item: item[0])))
 
 
-def _chain(nearest: int, before: list[int], program: Program, links: Dependencies) -> list[int]:
+def _chain(nearest: int, before: list[int], program: Program) -> list[int]:
     """A step and the earlier ones that count if it is skipped, up to one that is never skipped."""
     chain: list[int] = []
     while nearest != NOWHERE and len(chain) < _MOST_SETTERS:

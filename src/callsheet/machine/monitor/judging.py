@@ -19,7 +19,7 @@ from callsheet.policy.judge import Judge
 
 
 class Judging:
-    """Judges calls by one set of rules; `standing` knows where variables come from."""
+    """Judges calls by one set of rules; `variables` knows where variables come from."""
 
     __slots__ = ("_variables", "extended", "judge")
 

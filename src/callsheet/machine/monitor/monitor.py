@@ -49,7 +49,7 @@ class Monitor:
 
     __slots__ = (
         "_base",
-        "_course",
+        "_decision_log",
         "_exact",
         "_judging",
         "_reading",
@@ -67,7 +67,7 @@ class Monitor:
     def __init__(self, enforcement: Enforcement) -> None:
         self.enforcement = enforcement
         self.literal = enforcement.policy.planner
-        self._course: DecisionLog | None = None
+        self._decision_log: DecisionLog | None = None
         self.is_anew = False
         """Whether the program comes from a plan that was made during the run."""
         self._base: Label = LITERAL
@@ -81,10 +81,10 @@ class Monitor:
         self._take_program(program)
         self.variable_labels.load(program, self.literal)
 
-    def take_course(self, course: DecisionLog) -> None:
-        """Record the policy's judgements in `course`, or take them from it."""
-        self._course = course
-        self._judging.judge = course.judging(self._judging.judge)
+    def use_decision_log(self, decision_log: DecisionLog) -> None:
+        """Record the policy's judgements in a log, or take them from it."""
+        self._decision_log = decision_log
+        self._judging.judge = decision_log.judging(self._judging.judge)
         self._pass_by(None)
 
     def resume_plan(self, base: Label, noted: dict[int, Label], *, is_anew: bool) -> None:
@@ -98,9 +98,9 @@ class Monitor:
         self._exact = program.graph is not None
         self._reading = ReadsCache.of(program, self.literal)
         rules = self.enforcement.of_new_plans() if self.is_anew else self.enforcement
-        course = self._course
+        decision_log = self._decision_log
         self._judging = Judging(
-            rules.judge if course is None else course.judging(rules.judge), self.variable_labels
+            rules.judge if decision_log is None else decision_log.judging(rules.judge), self.variable_labels
         )
         self.implicit_flows = ImplicitFlows(
             program, self._base.join(self.literal), counts_bits=rules.policy.implicit is Implicit.STRICT
@@ -114,7 +114,7 @@ class Monitor:
             self.variable_labels,
             self.open_calls,
         )
-        self._pass_by(None if course is not None else rules.rules)
+        self._pass_by(None if decision_log is not None else rules.rules)
 
     def _pass_by(self, rules: Judge | None) -> None:
         self.judgement_cache = JudgementCache(

@@ -70,9 +70,7 @@ class Guards(NamedTuple):
     source: tuple[int, ...]
 
 
-def reads_of(
-    step: Step, code: StepCode, written: Written, slot_of: SlotOf, literal: Label, *, exact: bool
-) -> Reads:
+def reads_of(step: Step, written: Written, slot_of: SlotOf, literal: Label, *, exact: bool) -> Reads:
     """What a step reads.
 
     `written` are its arguments by name, `literal` is the label of the plan's literals; `exact` says that

@@ -41,7 +41,7 @@ class ReadsCache:
         if reads is None:
             step = self._plan.steps[code.number]
             written = written_of(step, code)
-            reads = reads_of(step, code, written, self._slot_of, self._literal, exact=self._exact)
+            reads = reads_of(step, written, self._slot_of, self._literal, exact=self._exact)
             self._reads[code.number] = reads
         return reads
 

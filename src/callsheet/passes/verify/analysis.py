@@ -18,9 +18,9 @@ from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
 from callsheet.passes.verify.call_views import failure_view
 from callsheet.passes.verify.flow_paths import FlowPaths
-from callsheet.passes.verify.image_flows import told_by_images
+from callsheet.passes.verify.image_flows import image_objections
 from callsheet.passes.verify.labels import labels_of
-from callsheet.passes.verify.one_bit_flows import MOST_BITS, told_bits
+from callsheet.passes.verify.one_bit_flows import MOST_BITS, leaked_bits
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.position import AT_THE_START, RunPosition
@@ -106,7 +106,7 @@ def verify(
     `inputs` are the labels of the variables that the run is given, in addition to those that the plan sets
     itself. `parameters` are the names of positional arguments, for tools that the policy does not describe.
     With `can_ask`, a required approval becomes an obligation `approve`; without it, it is a violation. With
-    `standing`, only the part of the plan that a run in progress may still execute is proved. `left` are the
+    `position`, only the part of the plan that a run in progress may still execute is proved. `left` are the
     labels that earlier runs have left on files, facts and notes. Raises ValueError if the policy has an
     invalid pattern or host.
 
@@ -122,7 +122,7 @@ def verify(
     with gc_paused(len(plan.steps) >= _LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, position, left)
         labels = labels_of(subject)
-        bits = told_bits(labels)
+        bits = leaked_bits(labels)
         if bits > MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
@@ -132,7 +132,7 @@ def verify(
             _judge(labels, some, collected)
         findings, last = collected.found, last_values(subject)
         findings += [_Found(n, objection) for n, objection in untrusted_scripts(labels, _left(subject))]
-        findings += [_Found(n, objection) for n, objection in told_by_images(labels, _left(subject), last)]
+        findings += [_Found(n, objection) for n, objection in image_objections(labels, _left(subject), last)]
         findings += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _violations(
             labels, findings if bits <= MOST_BITS else [_of_bits(one, bits) for one in findings]

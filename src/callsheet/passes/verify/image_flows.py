@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from callsheet.ir import Call
 from callsheet.ir.labels import Label, join
 from callsheet.passes.verify.outcome import Labels
-from callsheet.passes.verify.reachability import reached, texts_in, texts_said
+from callsheet.passes.verify.reachability import literal_texts, reached, texts_in
 from callsheet.policy.builtins import ANSWERS
 from callsheet.policy.calls import Objection, Part, Rule
 from callsheet.policy.links import images
@@ -26,7 +26,7 @@ _LOADS = re.compile(r"\bsrc(?:set)?\s*=", re.IGNORECASE)
 _HINT = "show it unconditionally, or answer with text"
 
 
-def told_by_images(
+def image_objections(
     labels: Labels, numbers: Iterable[int], last: Iterable[int]
 ) -> Iterator[tuple[int, Objection]]:
     """An ANSWER objection for each of these steps that shows a value whose private presence decides about an
@@ -62,7 +62,7 @@ def _may_say_images(labels: Labels) -> list[int]:
     texts = (text for value in subject.constants.values() for text in texts_in(value))
     if any(_is_sign(text) for text in texts):
         return list(range(len(steps)))
-    return [number for number, step in enumerate(steps) if any(map(_is_sign, texts_said(step)))]
+    return [number for number, step in enumerate(steps) if any(map(_is_sign, literal_texts(step)))]
 
 
 def _is_sign(text: str) -> bool:
@@ -119,6 +119,6 @@ def _names_image(labels: Labels, number: int, revealed: Label) -> bool:
         return False
     judge = labels.subject.judge
     return any(
-        answers.tells_by_image(judge.setting, call.behind(revealed, repeats=False))
+        answers.leaks_through_image(judge.setting, call.behind(revealed, repeats=False))
         for call in labels.calls(number)
     )

@@ -16,7 +16,7 @@ MOST_BITS = 16
 """The number of bits that may leak to an observer of the plan's actions."""
 
 
-def told_bits(labels: Labels) -> int:
+def leaked_bits(labels: Labels) -> int:
     """The number of steps that leak a bit of private data which their own label does not cover."""
     subject = labels.subject
     if subject.judge.policy.implicit is Implicit.STRICT:
@@ -45,13 +45,13 @@ def _reveals_bit(labels: Labels, number: int) -> bool:
         return _is_more(labels, number, reading.arguments)
     can_jump = isinstance(step.action, Call) and subject.leads_by_failure(number)
     computes = can_jump and not labels.seen(number, reading.arguments).is_public
-    return computes and not _is_all_told(labels.results[number], labels.present[number])
+    return computes and not _is_fully_shown(labels.results[number], labels.present[number])
 
 
 def _is_more(labels: Labels, number: int, names: tuple[str, ...]) -> bool:
-    return not _is_all_told(labels.seen(number, names), labels.shown(number, names))
+    return not _is_fully_shown(labels.seen(number, names), labels.shown(number, names))
 
 
-def _is_all_told(data: Label, shown: Label) -> bool:
+def _is_fully_shown(data: Label, shown: Label) -> bool:
     """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
     return data.is_public or data.as_told().readers == shown.as_told().readers

@@ -65,11 +65,11 @@ def _names_stranger(subject: Subject, number: int, step: Step) -> bool:
     is_here = traits is not None and traits.reach in (Reach.NOBODY, Reach.MODEL, Reach.MEMORY)
     if not isinstance(step.action, Call) or tool in ANSWERS or not is_here:
         return False
-    hosts = (host for text in texts_said(step) for host in hosts_spoken(text))
+    hosts = (host for text in literal_texts(step) for host in hosts_spoken(text))
     return any(host is None or not subject.judge.setting.audiences.of_host(host) for host in hosts)
 
 
-def texts_said(step: Step) -> Iterator[str]:
+def literal_texts(step: Step) -> Iterator[str]:
     """The literal texts in a step's arguments and in the source of its loop."""
     for value in step.values():
         yield from texts_in(value)

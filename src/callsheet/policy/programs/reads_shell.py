@@ -111,7 +111,7 @@ def opened_by_shell(program: str, opened: Opened, depth: int) -> Iterator[str]:
     for command in commands:
         written.begin(command, before)
         folders.begin(before)
-        is_fed = before in ("|", "|&") or bool(command.reads or command.output_texts)
+        is_fed = before in ("|", "|&") or bool(command.reads or command.here_texts)
         for path in _by_command(command, opened, depth, is_fed=is_fed):
             if path not in written:
                 yield from (join(folder, path) for folder in folders.now)
@@ -186,7 +186,7 @@ class _Folders:
 def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -> Iterator[str]:
     yield from command.reads
     words = command.words
-    for word in (*words, *command.output_texts):
+    for word in (*words, *command.here_texts):
         for inner in put_in(word):
             yield from opened(inner, None, depth)
     for at, starter in places(words)[:MOST_PLACES]:
@@ -213,7 +213,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
         elif verb in _SHOWS_UNNAMED and not _SHOWS_UNNAMED[verb].isdisjoint(operands[:1]):
             yield NOT_KNOWN
         elif is_interpreter(verb):
-            yield from _by_interpreter(verb, behind, (*command.output_texts,), opened, depth)
+            yield from _by_interpreter(verb, behind, (*command.here_texts,), opened, depth)
         elif not _only_names(verb, operands):
             yield from _named(behind)
 

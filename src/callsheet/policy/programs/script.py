@@ -28,13 +28,13 @@ _NEXT_NEST = re.compile(r"[$<>]\(")
 class Command:
     """A simple command.
 
-    `reads` are the paths redirected to its standard input, `said` here-documents and here-strings, `writes`
-    the paths its output is redirected to, `joint` the operator before the next command.
+    `reads` are the paths redirected to its standard input, `here_texts` here-documents and here-strings,
+    `writes` the paths its output is redirected to, `joint` the operator before the next command.
     """
 
     words: list[str] = field(default_factory=list[str])
     reads: list[str] = field(default_factory=list[str])
-    output_texts: list[str] = field(default_factory=list[str])
+    here_texts: list[str] = field(default_factory=list[str])
     writes: list[str] = field(default_factory=list[str])
     joint: str = ""
 
@@ -154,7 +154,7 @@ class _Reader:
             return
         word = self._word()
         into = (
-            command.output_texts
+            command.here_texts
             if leads == "<<<"
             else command.reads
             if leads.startswith("<")
@@ -202,6 +202,6 @@ class _Reader:
         for command, end in self._awaited:
             match = re.compile(rf"^\t*{re.escape(end)}$", re.MULTILINE).search(self._text, self._at)
             stop = match.start() if match else len(self._text)
-            command.output_texts.append(self._text[self._at : stop])
+            command.here_texts.append(self._text[self._at : stop])
             self._at = match.end() if match else stop
         self._awaited.clear()

@@ -104,7 +104,7 @@ def shell_runs(program: str, file: Named, runs: Runs, depth: int = 0) -> bool:
 def _is_led_in(command: Command, file: Named) -> bool:
     """Whether the file is redirected into a whole loop, or into the rest of the script."""
     is_all = not command.words or command.words[0] in _ENDS_COMPOUND or command.words == ["exec"]
-    return is_all and any(file.is_in(word) for word in (*command.reads, *command.output_texts))
+    return is_all and any(file.is_in(word) for word in (*command.reads, *command.here_texts))
 
 
 def _any_runs(commands: Sequence[Command], start: _Around) -> bool:
@@ -130,11 +130,11 @@ def _output_texts(command: Command, around: _Around) -> tuple[str, ...]:
     spoken = (
         (" ".join(command.words[1:]),) if command.words[:1] in (["echo"], ["printf"]) else around.received
     )
-    return (*command.output_texts, *spoken)
+    return (*command.here_texts, *spoken)
 
 
 def _is_about(command: Command, around: _Around) -> bool:
-    return any(around.file.is_in(word) for word in (*command.words, *command.output_texts))
+    return any(around.file.is_in(word) for word in (*command.words, *command.here_texts))
 
 
 def _mentions(word: str, around: _Around) -> bool:
@@ -145,7 +145,7 @@ def _mentions(word: str, around: _Around) -> bool:
 def _command_runs(command: Command, around: _Around) -> bool:
     """Whether a command, or a substitution in it, runs the file."""
     words, file = command.words, around.file
-    for word in (*words, *command.reads, *command.output_texts, *command.writes):
+    for word in (*words, *command.reads, *command.here_texts, *command.writes):
         if any(around.runs(inner, None, file, around.depth + 1) for inner in put_in(word)):
             return True
     if any(_is_obeyed(word, file) for word in words) or _sets_what_runs(words, file):
@@ -157,8 +157,8 @@ def _command_runs(command: Command, around: _Around) -> bool:
         return around.is_anywhere or around.is_fed
     if not starts:
         return around.is_fed and any(word in _ONE_BY_ONE for word in words)
-    if command.output_texts:
-        around = replace(around, received=(*command.output_texts, *around.received))
+    if command.here_texts:
+        around = replace(around, received=(*command.here_texts, *around.received))
     if any(_runs_by_name(words[place.at :], place, around) for place in starts):
         return True
     return _takes_as_program(words, starts[-1], around)

@@ -88,7 +88,7 @@ def _by_words(command: Command, depth: int) -> Iterator[str]:
         elif verb in ("tee", "sponge"):
             yield from operands
         elif is_interpreter(verb):
-            for code in (*_code_in(verb, words[at + 1 :]), *command.output_texts):
+            for code in (*_code_in(verb, words[at + 1 :]), *command.here_texts):
                 yield from files_written(code, language_of(verb), depth)
 
 

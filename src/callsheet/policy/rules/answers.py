@@ -34,7 +34,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
             notes.oblige(Duty.VERIFY_AGAIN, call, "adjacent fields must not form an address")
         if any(argument.label.is_retold for argument in call.arguments):
             notes.oblige(Duty.VERIFY_AGAIN, call, "links that may come from untrusted content are defanged")
-        if not call.pc.is_public and tells_by_image(setting, call):
+        if not call.pc.is_public and leaks_through_image(setting, call):
             notes.object(
                 Rule.ANSWER,
                 f"{tool} would show an external image depending on private data",
@@ -83,7 +83,7 @@ def _reads_what_is_shown(setting: Setting, call: CallView) -> bool:
     return is_active(" ".join(text for argument in call.arguments for text in own_texts(argument)))
 
 
-def tells_by_image(setting: Setting, call: CallView) -> bool:
+def leaks_through_image(setting: Setting, call: CallView) -> bool:
     """Whether the call's text loads an image from a host that may not learn what controls the call."""
     text = " ".join(text for argument in call.arguments for text in texts(argument))
     return images(text) and leads_outside(setting, text, call.pc)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from callsheet.policy.builtins import Traits
 from callsheet.policy.calls import CallView, Rule
 from callsheet.policy.links import images
-from callsheet.policy.rules.answers import tells_by_image
+from callsheet.policy.rules.answers import leaks_through_image
 from callsheet.policy.rules.base import Notes, OfTexts, Setting
 from callsheet.policy.rules.messages import is_message
 from callsheet.policy.rules.receivers import in_bodies
@@ -18,7 +18,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
     known_traits = traits
 
     def check(call: CallView, notes: Notes) -> None:
-        if not call.pc.is_public and not in_bodies(known_traits, call) and tells_by_image(setting, call):
+        if not call.pc.is_public and not in_bodies(known_traits, call) and leaks_through_image(setting, call):
             notes.object(
                 Rule.FLOW,
                 f"@{tool} would show an external image depending on private data",

@@ -114,7 +114,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
     raise ToolFailed(why, in_doubt=True)
 
 
-def untold_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:
+def unrepeated_texts(result: CallToolResult, output_schema: Mapping[str, Any] | None) -> int:
     """How many texts beside structured content do not repeat it and so are missing from the value."""
     structured = result.structured_content
     if structured is None:

@@ -24,7 +24,7 @@ from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
     lost_numbers,
-    untold_texts,
+    unrepeated_texts,
     value_of,
 )
 from callsheet.ports.mcp.declarations import is_plain, qualified_name, spec_of
@@ -260,7 +260,7 @@ class ManagedServer:
         except ToolFailed as error:
             name = f"the MCP server {self.config.name!r}"
             raise ToolFailed(f"{name} answered with an invalid result: {error}", in_doubt=True) from None
-        untold = 0 if result.is_error else untold_texts(result, schema)
+        untold = 0 if result.is_error else unrepeated_texts(result, schema)
         if untold:
             context.remark(Fact("left out", f"texts beside the structured content: {untold}"))
         lost = lost_numbers(result)

@@ -21,7 +21,7 @@ _TAKEN: dict[Kind, tuple[Syntax, ...]] = {
 _LLGUIDANCE = "%llguidance"
 
 
-def taken_by(kind: Kind, *, llguidance: bool = False) -> tuple[Syntax, ...]:
+def supported_syntaxes(kind: Kind, *, llguidance: bool = False) -> tuple[Syntax, ...]:
     """The constraint syntaxes that a kind of server supports, the best first.
 
     A llama.cpp server supports Lark only if it was built with llguidance; otherwise it would crash.

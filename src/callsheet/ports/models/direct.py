@@ -1,7 +1,7 @@
 """Models of the providers that pydantic-ai supports, by its direct model requests.
 
 In: a conversation. Out: a Completion, or ModelFailed. pydantic-ai comes with the extra `callsheet[models]`
-and is imported when a model is called. Its retries are switched off, because `patience` retries for all
+and is imported when a model is called. Its retries are switched off, because `retrying` retries for all
 models alike.
 """
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from callsheet.ports.models.bounded import TooLarge, bounded_client, bytes_for
 from callsheet.ports.models.chat import read_completion
-from callsheet.ports.models.constraints import fields_for, taken_by
+from callsheet.ports.models.constraints import fields_for, supported_syntaxes
 from callsheet.ports.models.failures import refusal, seconds_in, words
 from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
@@ -49,7 +49,7 @@ class EndpointModel:
     @property
     def accepts(self) -> Sequence[Syntax]:
         """The constraint syntaxes that this kind of server supports."""
-        return taken_by(self._settings.kind, llguidance=self._settings.llguidance)
+        return supported_syntaxes(self._settings.kind, llguidance=self._settings.llguidance)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

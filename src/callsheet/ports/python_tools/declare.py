@@ -204,7 +204,7 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _failure(error: BaseException) -> ToolFailed:
     """The failure that a plan sees for an exception: its class and text."""
-    return ToolFailed(told_of(error))
+    return ToolFailed(described(error))
 
 
 def _closes_caller(error: BaseException) -> bool:
@@ -216,10 +216,10 @@ def _closes_caller(error: BaseException) -> bool:
     return isinstance(error, GeneratorExit) and (traceback is None or traceback.tb_next is None)
 
 
-def told_of(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """The class and text of an exception from user code, whose `__str__` may itself fail.
 
-    >>> told_of(ValueError("no")), told_of(ValueError())
+    >>> described(ValueError("no")), described(ValueError())
     ('ValueError: no', 'ValueError')
     """
     try:

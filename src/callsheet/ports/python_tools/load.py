@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
-from callsheet.ports.python_tools.declare import is_tool, told_of, tool_of
+from callsheet.ports.python_tools.declare import described, is_tool, tool_of
 from callsheet.ports.tools import Tool
 
 
@@ -119,7 +119,7 @@ def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
         raise
     except BaseException as error:  # SystemExit, and whatever else a file may raise
         sys.modules.pop(name, None)
-        text = told_of(error)
+        text = described(error)
         raise CallsheetError(
             [Diagnostic("CFG102", Severity.ERROR, f"the tools file fails: {text}", _line_of(source, error))],
             source,

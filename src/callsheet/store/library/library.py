@@ -144,8 +144,10 @@ class PlanLibrary:
         for plan_id in self.ids():
             try:
                 record = self._versions.newest(plan_id)
-                goal = None if record is None else record.goal or goal_of(record.parsed())
-                goal = goal if record is not None else self._plans.read(plan_id).goal
+                if record is None:
+                    goal = self._plans.read(plan_id).goal
+                else:
+                    goal = record.goal or goal_of(record.parsed())
             except (CallsheetError, OSError):
                 continue
             if goal:

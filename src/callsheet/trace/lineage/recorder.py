@@ -182,7 +182,7 @@ class Recorder:
         other.rules = rules = self.rules
         stands = Machine.at(copy, None, rules.approve, rules.approval_timeout)
         stands.observer = other.note  # set late, so that past notes are not repeated
-        stands.share_course(machine)
+        stands.share_decision_log(machine)
         other.lineage = lineage.copied(stands)
         return other
 

@@ -74,7 +74,7 @@ def _closure(start: Node, neighbours: _Neighbours, most: int | None, depth: int 
     return graph
 
 
-def is_told(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
+def is_complete_slice(lineage: Lineage, graph: Graph, start: Node, *, is_forward: bool) -> bool:
     """Whether a slice of a partial lineage equals that of the whole run."""
     if lineage.uses is not None and not (is_forward and _is_settled(lineage, graph, start, lineage.uses)):
         return False

@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key, visit_of
 from callsheet.store.events import EventType
 from callsheet.views.otel.names import ErrorType
+
+
+class Failure(NamedTuple):
+    """Why something failed: the type of the error and its text."""
+
+    type: ErrorType
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -32,6 +39,12 @@ class CallRecord:
     spent: Spent | None = None
     model: str = ""
     prompt: str = ""
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed, None if it succeeded; a call that is open when it is exported was interrupted."""
+        error_type = self.error_type if self.ended else ErrorType.INTERRUPTED
+        return None if error_type is None else Failure(error_type, self.error_text)
 
     def is_within(self, key: str) -> bool:
         """Whether it was made within the operation with this key."""

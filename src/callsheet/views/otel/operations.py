@@ -13,7 +13,7 @@ from callsheet.ir import JSON, CallKind, call_kind
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent, Spent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.trace_ids import span_id, trace_id
-from callsheet.views.otel.calls import CallRecord
+from callsheet.views.otel.calls import CallRecord, Failure
 from callsheet.views.otel.model import Attributes, Span, SpanKind
 from callsheet.views.otel.names import CallsheetKey, ErrorType, Gen, Kind, Op, OpenInference, Rpc
 from callsheet.views.otel.run_info import RunDescription
@@ -118,9 +118,6 @@ class SpanBuilder:
         end = max(called.ended or now for called in calls)
         name, attributes = self.operation(tool, key, kind)
         command = self.commands.get(key)
-        error_type, error_text = (None, "") if own is None else (own.error_type, own.error_text)
-        if own is not None and not own.ended:
-            error_type = ErrorType.INTERRUPTED
         own_id = self.id_of(own or CallRecord(key, start, 0 if is_interrupted else end))
         attributes |= extra
         if own is not None:
@@ -138,7 +135,8 @@ class SpanBuilder:
         elif own is not None and kind is CallKind.AGENT and not within:
             attributes |= self._answered_by(own)
         below += [span for called in within for span in self._inner(called, own_id, now)]
-        return [self.span(own_id, parent, name, (start, end), attributes, error_type, error_text), *below]
+        failure = None if own is None else own.failure
+        return [self.span(own_id, parent, name, (start, end), attributes, failure), *below]
 
     def planning(
         self, called: CallRecord, parent: str, now: int, extra: Attributes, own_id: str = ""
@@ -152,12 +150,9 @@ class SpanBuilder:
             OpenInference.AGENT: COMPILER,
             **extra,
         }
-        error_type = called.error_type if called.ended else ErrorType.INTERRUPTED
-        own_id = own_id or self.id_of(called)
-        times = called.issued, end
-        own = self.span(
-            own_id, parent, self.named(Op.PLAN, COMPILER), times, attributes, error_type, called.error_text
-        )
+        own_id, times = own_id or self.id_of(called), (called.issued, end)
+        name = self.named(Op.PLAN, COMPILER)
+        own = self.span(own_id, parent, name, times, attributes, called.failure)
         if called.spent is None and not called.model:
             return [own]  # no model request is known
         return [own, self._chat(called, own_id, self.id_of(called, "chat"), end)]
@@ -186,12 +181,8 @@ class SpanBuilder:
         arguments_text = arguments_of(self.commands.get(called.key))
         is_answered = called.error_type is None and bool(called.ended)
         attributes |= self.content(arguments_text, called.value, of_tool=False, has_result=is_answered)
-        error_type = called.error_type if called.ended else ErrorType.INTERRUPTED
-        name = self.named(Op.CHAT, self.about.model.name or called.model)
-        times = called.issued, end
-        return self.span(
-            own_id, parent, name, times, attributes, error_type, called.error_text, SpanKind.CLIENT
-        )
+        name, times = self.named(Op.CHAT, self.about.model.name or called.model), (called.issued, end)
+        return self.span(own_id, parent, name, times, attributes, called.failure, SpanKind.CLIENT)
 
     def _answered_by(self, called: CallRecord) -> Attributes:
         values: Attributes = {}
@@ -211,17 +202,16 @@ class SpanBuilder:
         name: str,
         times: tuple[int, int],
         attributes: Attributes,
-        error_type: ErrorType | None = None,
-        error_text: str = "",
+        failure: Failure | None = None,
         kind: SpanKind = SpanKind.INTERNAL,
     ) -> Span:
-        """Returns a span of the run; with `error_type` it has failed."""
+        """Returns a span of the run; with a `failure` it has failed."""
         run = self.about.run_id
         values: Attributes = {**attributes, CallsheetKey.RUN: run, OpenInference.SESSION: run}
-        if error_type is not None:
-            values[Rpc.ERROR] = error_type
+        if failure is not None:
+            values[Rpc.ERROR] = failure.type
         start, end = times
-        error = None if error_type is None else self.error(error_text)
+        error = None if failure is None else self.error(failure.text)
         return Span(trace_id(run), own_id, parent, name, kind, start, max(start, end), values, error=error)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from callsheet.ir import JSON
 from callsheet.machine import Result, Status
 from callsheet.machine.trace_ids import span_id, trace_id
+from callsheet.views.otel.calls import Failure
 from callsheet.views.otel.model import Attributes, Link, Span
 from callsheet.views.otel.names import CallsheetKey, ErrorType, Gen, Kind, LinkType, Op, OpenInference
 from callsheet.views.otel.operations import SpanBuilder, as_text
@@ -49,21 +50,21 @@ def root_span(
         CallsheetKey.PLAN_HASH: about.plan_hash,
         **({CallsheetKey.PLAN: about.plan_id} if about.plan_id else {}),
     }
-    error_type, error_text = None, ""
+    failure: Failure | None = None
     if result is None:
         attributes[CallsheetKey.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
     else:
         attributes[CallsheetKey.RUN_STATUS] = str(result.status)
         if result.status is not Status.DONE:
             error_type = _error_type_of_end(result.status, has_budget=result.refusal is not None)
-            error_text = result.error or ""
+            failure = Failure(error_type, result.error or "")
     if about.includes_content:
         attributes |= {OpenInference.INPUT: as_text(inputs), OpenInference.INPUT_TYPE: "application/json"}
         if result is not None and result.status is Status.DONE:
             attributes[OpenInference.OUTPUT] = result.response
     name = builder.named(Op.WORKFLOW, about.plan_name)
     own, times = span_id(about.run_id, segment.number), (segment.start, segment.last)
-    root = builder.span(own, "", name, times, attributes, error_type, error_text)
+    root = builder.span(own, "", name, times, attributes, failure)
     return replace(root, links=_links_back(about, segment.number))
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from callsheet.ir import Call, Goto, Replan, Respond, Step, Terminate
 from callsheet.machine.trace_ids import span_id
-from callsheet.views.otel.calls import CallRecord, attempts_in
+from callsheet.views.otel.calls import CallRecord, Failure, attempts_in
 from callsheet.views.otel.model import Attributes, Link, Span, SpanEvent
 from callsheet.views.otel.names import CallsheetKey, ErrorType, Kind, OpenInference
 from callsheet.views.otel.operations import SpanBuilder
@@ -54,6 +54,11 @@ class OpenVisit:
     def is_interrupted(self) -> bool:
         """Whether its process ended while it was running."""
         return self.status in INTERRUPTED_STATUSES
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed, None if it did not."""
+        return None if self.error_type is None else Failure(self.error_type, self.error_text)
 
     def add_event(self, event: SpanEvent) -> None:
         """Record an event; over the limit it is only counted."""
@@ -191,7 +196,7 @@ def _own_span(
     context: VisitContext,
     times: tuple[int, int],
 ) -> Span:
-    return builder.span(own_id, context.root, name, times, attributes, visit.error_type, visit.error_text)
+    return builder.span(own_id, context.root, name, times, attributes, visit.failure)
 
 
 def _as_visited(builder: SpanBuilder, visit: OpenVisit, span: Span, times: tuple[int, int]) -> Span:

@@ -82,10 +82,14 @@ class World:
         await client.start(self.reached, self.journal, order)
         return run_id
 
+    def temporal_run(self, run_id: str) -> client.TemporalRun:
+        """A run of this world."""
+        return client.TemporalRun(self.reached, self.journal, run_id)
+
     async def wait(self, run_id: str, *, waits: bool = False) -> RunOutcome:
         """Wait until the run has ended or is idle."""
         async with asyncio.timeout(60):
-            return await client.wait_for(self.reached, self.journal, run_id, waits=waits)
+            return await client.wait_for(self.temporal_run(run_id), waits=waits)
 
     async def run(self, plan: Plan | str, *args: Any, **more: Any) -> RunOutcome:
         """Start a run and wait for it."""

@@ -37,7 +37,7 @@ async def _run(world: World, provider: Provider, text: str, folder: Path) -> Run
             run_id = await world.start(plan, {"t": "a long text"}, facts)
             outcome = await world.wait(run_id)
             if outcome.result is None:
-                outcome = await client.resume_and_wait(world.reached, world.journal, run_id, None)
+                outcome = await client.resume_and_wait(world.temporal_run(run_id), None)
             return outcome
 
 

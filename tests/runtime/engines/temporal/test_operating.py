@@ -20,7 +20,7 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.connecting import reach
-from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.payloads import conversion
 from callsheet.runtime.engines.temporal.versions import make_current
 from callsheet.store.shared.blobs import FolderBlobs
@@ -39,7 +39,7 @@ async def test_run_stays_with_worker_version_that_started_it(world: World, tmp_p
         other = World(await reach(world.reached.settings), world.journal)  # as another process has
         async with other.worker(Tools().ports(), deployment=name, build="new"):
             await make_current(there, name, "new")
-            await client.answer(world.reached, world.journal, asked.run_id, Answer.of("yes"), None)
+            await client.answer(world.temporal_run(asked.run_id), Answer.of("yes"), None)
             ended = await world.wait(asked.run_id)
             later = await world.run("S1: @RESPOND ('new')")
     assert ended.result is not None
@@ -50,7 +50,7 @@ async def test_run_stays_with_worker_version_that_started_it(world: World, tmp_p
 
 async def _builds(world: World, run_id: str) -> set[str]:
     """The versions of the workers that have executed a run."""
-    history = await client.handle_of(world.reached, run_id).fetch_history()
+    history = await world.temporal_run(run_id).handle.fetch_history()
     told = [event.workflow_task_completed_event_attributes for event in history.events]
     return {each.deployment_version.build_id for each in told if each.deployment_version.build_id}
 
@@ -66,7 +66,7 @@ async def test_encrypted_run_is_unreadable_on_server_and_in_blobs(
         ended = await closed.run(text, {"size": 40_000}, FACTS)
     assert ended.result is not None
     assert ended.result.response == "the word is swordfish"
-    history = await client.handle_of(closed.reached, ended.run_id).fetch_history()
+    history = await closed.temporal_run(ended.run_id).handle.fetch_history()
     kept = [event.SerializeToString() for event in history.events]
     kept += [path.read_bytes() for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
     assert len(kept) > len(history.events)
@@ -115,7 +115,7 @@ def test_history_of_earlier_version_replays(place: Path, tmp_path: Path) -> None
     kept = json.loads(gzip.decompress(place.read_bytes()))
     claims = ClaimCheck(FolderBlobs(tmp_path))
     stored = WorkflowHistory.from_json(kept["id"], kept["history"])
-    told = asyncio.run(told_by(stored, conversion(claims), claims))
+    told = asyncio.run(run_history(stored, conversion(claims), claims))
     assert [[row["type"], row["key"]] for row in told.happened] == kept["happened"]
     end = told.happened[-1]["body"]
     assert (end["status"], end["response"]) == (kept["status"], kept["response"])

@@ -47,7 +47,7 @@ async def test_secret_file_keeps_label_in_copy_and_leaves_by_no_call(world: Worl
     here = (await office.run(text, "here", present=Respondents(lambda ask: True))).result
     async with world.worker(office.ports(), labels=lambda: LabelStore.beside(world.journal.path)):
         asked = await world.run(text, {}, FACTS, LIMITS, policy=office.policy)
-        await client.answer(world.reached, world.journal, asked.run_id, Answer.approve(), None)
+        await client.answer(world.temporal_run(asked.run_id), Answer.approve(), None)
         there = (await world.wait(asked.run_id)).result
     assert there is not None
     assert here is not None
@@ -64,7 +64,7 @@ async def test_approval_required_by_policy_is_given_by_signal(world: World, offi
         asked = await world.run(text, {}, FACTS, LIMITS, policy=office.policy)
         (ask,) = asked.waiting
         assert (ask.tool, office.paid) == ("PAY", [])
-        await client.answer(world.reached, world.journal, asked.run_id, Answer.approve(), "S1", ask.digest)
+        await client.answer(world.temporal_run(asked.run_id), Answer.approve(), "S1", ask.digest)
         ended = await world.wait(asked.run_id)
     assert ended.result is not None
     assert (ended.result.response, office.paid) == ("paid", [{"to": "Ada", "amount": 7}])
@@ -103,7 +103,7 @@ async def test_secret_is_inserted_by_worker_and_absent_from_history(
     async with world.worker(ports, secrets=("PORTAL_TOKEN",)):
         run = await world.run(text, {"token": "[secret token 1f]"}, facts, **order)
     assert heard == ["s3cr3t-99-tok", "again you said s3cr3t-99-tok, I have [secret]"]
-    history = await client.handle_of(world.reached, run.run_id).fetch_history()
+    history = await world.temporal_run(run.run_id).handle.fetch_history()
     told = b"".join(event.SerializeToString() for event in history.events)
     assert (b"s3cr3t" in told, KEY.encode() in told) == (False, False)
 

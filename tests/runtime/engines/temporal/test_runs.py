@@ -20,7 +20,7 @@ from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.engines.temporal.history import told_by
+from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.run_order import workflow_id
 from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.launch import Launch, Watch
@@ -106,7 +106,7 @@ async def test_journal_and_notes_equal_those_of_local_engine(world: World) -> No
     text, heard_there, heard_here = PLANS["a chain"], list[Note](), list[Note]()
     async with world.worker(Tools().ports()), asyncio.timeout(60):
         there = await world.start(text, INPUTS, FACTS)
-        await client.wait_for(world.reached, world.journal, there, observer=heard_there.append)
+        await client.wait_for(world.temporal_run(there), observer=heard_there.append)
     start, *_ = world.journal.events(there)
     launch, watch = Launch(facts=FACTS, inputs=INPUTS), Watch(heard_here.append)
     here = (await start_run(read(text), Tools().ports(), launch, world.journal, "here", watch)).run_id
@@ -129,7 +129,7 @@ async def test_large_result_is_made_once_and_stored_outside_history(world: World
     assert tools.calls == ["S1.0.1"]
     (blob,) = (path for path in (tmp_path / "blobs").glob("??/*") if path.is_file())
     assert blob.stat().st_size > 3_000_000
-    history = await client.handle_of(world.reached, outcome.run_id).fetch_history()
+    history = await world.temporal_run(outcome.run_id).handle.fetch_history()
     assert sum(event.ByteSize() for event in history.events) < 20_000
 
 
@@ -141,7 +141,7 @@ async def test_question_is_answered_by_signal_even_in_advance(world: World) -> N
         assert (ask.key, ask.prompt, str(world.journal.find_run(ask.run_id).status)) == (
             "S2.0.1", "which?", "waiting",
         )  # fmt: skip
-        await client.answer(world.reached, world.journal, ask.run_id, Answer.of("b", by="Ada"), None)
+        await client.answer(world.temporal_run(ask.run_id), Answer.of("b", by="Ada"), None)
         outcome = await world.wait(ask.run_id)
         assert outcome.result is not None
         assert outcome.result.response == "b"
@@ -152,10 +152,10 @@ async def test_call_needing_approval_waits_and_denial_fails_it(world: World) -> 
     async with world.worker(tools.ports()):
         outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
         assert [ask.tool for ask in outcome.waiting] == ["ADD"]
-        await client.answer(world.reached, world.journal, outcome.run_id, Answer.approve(), "S1")
+        await client.answer(world.temporal_run(outcome.run_id), Answer.approve(), "S1")
         outcome = await world.wait(outcome.run_id)
         assert tools.calls == ["S1.0.1"]
-        await client.answer(world.reached, world.journal, outcome.run_id, Answer.deny(note="no"), None)
+        await client.answer(world.temporal_run(outcome.run_id), Answer.deny(note="no"), None)
         outcome = await world.wait(outcome.run_id)
     assert outcome.result is not None
     assert outcome.result.status is Status.DONE
@@ -169,9 +169,9 @@ async def test_second_answer_without_worker_is_reported_as_late(
     async with world.worker(tools.ports()):
         outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
     run_id = outcome.run_id
-    await client.answer(world.reached, world.journal, run_id, Answer.deny(by="Ada"), "S1")
+    await client.answer(world.temporal_run(run_id), Answer.deny(by="Ada"), "S1")
     with pytest.raises(CallsheetError, match=r"RUN030.*answered"):
-        await client.answer(world.reached, world.journal, run_id, Answer.approve(by="Bob"), "S1")
+        await client.answer(world.temporal_run(run_id), Answer.approve(by="Bob"), "S1")
     async with world.worker(tools.ports()):
         await world.wait(run_id)
     assert tools.calls == []
@@ -203,10 +203,7 @@ async def test_late_answers_of_same_moment_are_reported(
     async with world.worker(tools.ports()):
         run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
         outcomes = await asyncio.gather(
-            *(
-                client.answer(world.reached, world.journal, run_id, Answer.approve(by=who), "S1")
-                for who in people
-            ),
+            *(client.answer(world.temporal_run(run_id), Answer.approve(by=who), "S1") for who in people),
             return_exceptions=True,
         )
         await world.wait(run_id)
@@ -226,8 +223,8 @@ def _signals(world: World, run_id: str) -> list[Any]:
 async def test_signal_for_no_question_is_not_first_answer(world: World) -> None:
     async with world.worker(Tools().ports()):
         run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
-    await client.handle_of(world.reached, run_id).signal("answer", args=["S1.0.1", "x", {"digest": "y"}])
-    await client.answer(world.reached, world.journal, run_id, Answer.approve(by="Ada"), "S1")
+    await world.temporal_run(run_id).handle.signal("answer", args=["S1.0.1", "x", {"digest": "y"}])
+    await client.answer(world.temporal_run(run_id), Answer.approve(by="Ada"), "S1")
     async with world.worker(Tools().ports()):
         await world.wait(run_id)
     assert [signal["by"] for signal in _signals(world, run_id)] == ["Ada"]
@@ -251,7 +248,7 @@ async def test_run_is_cancelled_during_call(world: World) -> None:
     async with world.worker(Ports({"HANG": Route(hang)}.get)):
         run_id = await world.start('S1: @HANG () > $x\nS2: @RESPOND ("$x")')
         await asyncio.wait_for(began.wait(), 60)
-        await client.cancel(world.reached, world.journal, run_id, "enough")
+        await client.cancel(world.temporal_run(run_id), "enough")
         outcome = await world.wait(run_id)
     assert outcome.result is not None
     assert (outcome.result.status, outcome.result.error) == (Status.CANCELLED, "enough")
@@ -278,7 +275,7 @@ async def test_unsafe_call_of_lost_worker_is_in_doubt_until_decided(world: World
         assert calls == ["S1.0.1"]
         (call,) = outcome.in_doubt
         assert (call.key, str(world.journal.find_run(run_id).status)) == ("S1.0.1", "in_doubt")
-        await client.decide(world.reached, world.journal, run_id, ["S1"], Decision.RETRY)
+        await client.decide(world.temporal_run(run_id), ["S1"], Decision.RETRY)
         outcome = await world.wait(run_id)
     assert outcome.result is not None
     assert outcome.result.response == "done"
@@ -318,7 +315,7 @@ async def test_long_run_continues_as_new_with_complete_journal(world: World) -> 
     async with world.worker(tools.ports()):
         run_id = await world.start(text, {"items": list(range(40))}, FACTS, turn_over=40)
         assert [ask.key for ask in (await world.wait(run_id)).waiting] == ["S2.0.1"]
-        await client.answer(world.reached, world.journal, run_id, Answer.of("yes"), None)
+        await client.answer(world.temporal_run(run_id), Answer.of("yes"), None)
         outcome = await world.wait(run_id)
     assert outcome.result is not None
     assert outcome.result.variables["more"] == list(range(2, 42))
@@ -332,7 +329,7 @@ async def test_long_run_continues_as_new_with_complete_journal(world: World) -> 
 async def _histories(world: World, run_id: str) -> int:
     """The number of successive histories of a run."""
     count = 1
-    history = await client.handle_of(world.reached, run_id).fetch_history()
+    history = await world.temporal_run(run_id).handle.fetch_history()
     while before := history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
         handle = world.reached.client.get_workflow_handle(workflow_id(run_id), run_id=before)
         history, count = await handle.fetch_history(), count + 1
@@ -342,9 +339,9 @@ async def _histories(world: World, run_id: str) -> int:
 async def test_stored_history_replays_to_same_result(world: World) -> None:
     async with world.worker(Tools().ports()):
         outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
-    history = await client.handle_of(world.reached, outcome.run_id).fetch_history()
+    history = await world.temporal_run(outcome.run_id).handle.fetch_history()
     stored = WorkflowHistory.from_json(history.workflow_id, history.to_json())
-    told = await told_by(stored, world.reached.client.data_converter, world.reached.claims)
+    told = await run_history(stored, world.reached.client.data_converter, world.reached.claims)
     assert told.happened[-1]["body"]["response"] == "[11,12,13,14,15]"
     assert [row["key"] for row in told.happened] == [e.key for e in world.journal.events(outcome.run_id)][1:]
 
@@ -366,7 +363,7 @@ async def test_different_decisions_of_same_moment_are_reported(
         assert (await world.wait(run_id)).in_doubt
         verdicts = [TookPlace("done"), TookPlace("not done"), Decision.FAIL, TookPlace("done")]
         outcomes = await asyncio.gather(
-            *(client.decide(world.reached, world.journal, run_id, ["S1"], verdict) for verdict in verdicts),
+            *(client.decide(world.temporal_run(run_id), ["S1"], verdict) for verdict in verdicts),
             return_exceptions=True,
         )
         await world.wait(run_id)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from callsheet.machine.machine import Observer
     from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import Resolution, RunOutcome
+    from callsheet.runtime.engines.temporal.client import TemporalRun
     from callsheet.runtime.engines.temporal.connecting import TemporalConnection
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.launch import Launch
@@ -111,7 +112,8 @@ async def run_on_temporal(
     if observer is None:
         return None
     idle = no_worker_warning(connection, to_stderr)
-    return await client.wait_for(connection, journal, run_id, waits=waits, on_idle=idle, observer=observer)
+    run = client.TemporalRun(connection, journal, run_id)
+    return await client.wait_for(run, waits=waits, on_idle=idle, observer=observer)
 
 
 def report_detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
@@ -160,11 +162,12 @@ def runs_on_temporal(journal: Path | None, run: str) -> bool:
 def with_connection(
     journal: Path | None,
     run: str,
-    work: Callable[[TemporalConnection, Journal, str], Coroutine[Any, Any, _T]],
+    work: Callable[[TemporalRun], Coroutine[Any, Any, _T]],
 ) -> _T:
-    """The result of `work` on a run on Temporal, with the connection to its server and its journal."""
+    """The result of `work` on a run on Temporal."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - imports Temporal
+    from callsheet.runtime.engines.temporal.client import TemporalRun  # noqa: PLC0415 - imports Temporal
+    from callsheet.runtime.engines.temporal.connecting import reach  # noqa: PLC0415 - as above
 
     with journals.open_journal(journal) as opened:
         run_id = opened.find_run(run).run_id
@@ -172,7 +175,7 @@ def with_connection(
         assert settings is not None
 
         async def whole() -> _T:
-            return await work(await reach(settings), opened, run_id)
+            return await work(TemporalRun(await reach(settings), opened, run_id))
 
         return run_async(whole())
 
@@ -199,10 +202,10 @@ def refresh_copies(journal: Path | None, run: str | None = None) -> None:
             return
 
 
-async def _bring_up_to_date(connection: TemporalConnection, journal: Journal, run_id: str) -> None:
+async def _bring_up_to_date(run: TemporalRun) -> None:
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    await client.bring_up_to_date(connection, journal, run_id)
+    await client.bring_up_to_date(run)
 
 
 def approve_on_temporal(
@@ -215,8 +218,8 @@ def approve_on_temporal(
     """Answer a request of a run on Temporal."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> PendingAsk:
-        return await client.answer(connection, opened, run_id, answer_of, which, digest)
+    async def work(on_server: TemporalRun) -> PendingAsk:
+        return await client.answer(on_server, answer_of, which, digest)
 
     return with_connection(journal, run, work)
 
@@ -227,9 +230,9 @@ def decide_on_temporal(
     """Decide about calls in doubt of a run on Temporal; returns the outcome of the run so far."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(connection: TemporalConnection, opened: Journal, run_id: str) -> RunOutcome:
-        await client.decide(connection, opened, run_id, calls, verdict, every=all_calls)
-        return await client.settled(connection, opened, run_id)
+    async def work(on_server: TemporalRun) -> RunOutcome:
+        await client.decide(on_server, calls, verdict, every=all_calls)
+        return await client.settled(on_server)
 
     return with_connection(journal, run, work)
 
@@ -240,11 +243,9 @@ def cancel_on_temporal(
     """Cancel a run on Temporal; returns its outcome, None if it has not ended in time, and the run id."""
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
 
-    async def work(
-        connection: TemporalConnection, opened: Journal, run_id: str
-    ) -> tuple[RunOutcome | None, str]:
-        await client.cancel(connection, opened, run_id, reason)
-        return await client.ended(connection, opened, run_id, patience), run_id
+    async def work(on_server: TemporalRun) -> tuple[RunOutcome | None, str]:
+        await client.cancel(on_server, reason)
+        return await client.ended(on_server, patience), on_server.run_id
 
     return with_connection(journal, run, work)
 
@@ -274,6 +275,7 @@ async def resume_on_temporal(
 
     connection = await reach(settings)
     idle = no_worker_warning(connection, to_stderr)
+    run = client.TemporalRun(connection, journal, run_id)
     return await client.resume_and_wait(
-        connection, journal, run_id, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
+        run, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
     )

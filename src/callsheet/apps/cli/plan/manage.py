@@ -68,21 +68,11 @@ def save(  # noqa: PLR0913 - an argument for each option
     params_known = new_params if new_params is not None else _known_params(library, name or plan_id)
     text = plan.read([param.name for param in params_known])
     plan_found = _plan_in(text)
-    chosen_id = name or plan_id
-    if (
-        chosen_id is None
-        and plan_found.id is None
-        and text.path is not None
-        and not (plan_found.title or plan_found.goal)
-    ):
-        from callsheet.store.library import new_plan_id  # noqa: PLC0415 - not for --help
-
-        chosen_id = new_plan_id(text.path.stem)
     is_text = text.plan is not None and not text.is_json
     tools, tool_findings = _tools_of(plan_found, setup)
     stored = library.save(
         plan_found,
-        chosen_id,
+        name or plan_id or _id_from_path(text, plan_found),
         text=text.source.text if is_text else None,
         syntax=text.syntax,
         replaces=replaces or name is not None,
@@ -100,6 +90,15 @@ def save(  # noqa: PLR0913 - an argument for each option
     click.echo(f"{stored.name}  {stored.place}{params_of}")
     _print_missing(stored, tools, free_variables(plan_found))
     return Exit.OK
+
+
+def _id_from_path(text: PlanText, plan: Plan) -> str | None:
+    """An id from the name of a plan's file, for a plan that has no name of its own; None otherwise."""
+    if text.path is None or plan.id is not None or plan.title or plan.goal:
+        return None
+    from callsheet.store.library import new_plan_id  # noqa: PLC0415 - not for --help
+
+    return new_plan_id(text.path.stem)
 
 
 def _known_params(library: PlanLibrary, name: str | None) -> tuple[Param, ...]:

@@ -53,7 +53,7 @@ def resume(plan_id: str, plans_folder: Path | None, accept_changed_plan: bool, *
         from callsheet.store.runs import RunStatus  # noqa: PLC0415 - imports the journal
 
         if not accept_changed_plan and info.status is not RunStatus.DONE:
-            from callsheet.api.kept_plans import check_unchanged  # noqa: PLC0415 - only for runs that continue
+            from callsheet.api.plan_changes import check_unchanged  # noqa: PLC0415 - only for runs that continue
 
             check_unchanged(open_library(plans_folder), name, journal.plan_of(info.plan_hash))
         return info

@@ -18,6 +18,7 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.runtime.telemetry.sending import Sent
+    from callsheet.runtime.telemetry.target import Target
     from callsheet.views.otel.model import Telemetry
 
 _RUNNING = "running"
@@ -109,17 +110,8 @@ def export(
         provenance = None if prov is None else provenance_of(opened, info.run_id, content=content)
     if file is not None:
         _write(file, _lines(telemetry, info.run_id))
-    relations = 0
-    if prov is not None and provenance is not None:
-        _write(prov, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
-        relations = sum(len(rows) for kind, rows in provenance.items() if kind.startswith(("was", "used")))
-    sent = None
-    if target is not None:
-        from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - only where it is sent
-
-        with Sender(target, info.run_id) as sender:
-            sender.send(telemetry)
-            sent = sender.sent
+    relations = 0 if prov is None or provenance is None else _write_provenance(prov, provenance)
+    sent = None if target is None else _send(target, info.run_id, telemetry)
     outcome = ExportOutcome(
         info.run_id,
         trace_id(info.run_id),
@@ -139,6 +131,21 @@ def export(
     return Exit.OK
 
 
+def _send(target: Target, run_id: str, telemetry: Telemetry) -> Sent:
+    """Send the telemetry of a run to a collector, and return what the collector accepted."""
+    from callsheet.runtime.telemetry.sending import Sender  # noqa: PLC0415 - only where it is sent
+
+    with Sender(target, run_id) as sender:
+        sender.send(telemetry)
+        return sender.sent
+
+
+def _write_provenance(path: Path, provenance: dict[str, Any]) -> int:
+    """Write PROV-JSON, and return the number of its relations."""
+    _write(path, json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+    return sum(len(rows) for kind, rows in provenance.items() if kind.startswith(("was", "used")))
+
+
 def _lines(telemetry: Telemetry, run_id: str) -> str:
     from callsheet import __version__  # noqa: PLC0415 - not for --help
     from callsheet.views.otel.otlp import documents  # noqa: PLC0415 - as above
@@ -155,8 +162,9 @@ def _write(path: Path, text: str) -> None:
         raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
-def _describe_counts(sent: Telemetry) -> str:
-    counts = ("span", len(sent.spans)), ("log event", len(sent.logs)), ("histogram", len(sent.metrics))
+def _describe_counts(telemetry: Telemetry) -> str:
+    spans, logs, metrics = len(telemetry.spans), len(telemetry.logs), len(telemetry.metrics)
+    counts = ("span", spans), ("log event", logs), ("histogram", metrics)
     return ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for noun, count in counts)
 
 

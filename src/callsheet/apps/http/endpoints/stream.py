@@ -13,7 +13,7 @@ from callsheet.apps.http import bodies
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.schemas import Schema
+from callsheet.apps.operations.json_schema import Schema
 from callsheet.apps.rendering.events import event_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event

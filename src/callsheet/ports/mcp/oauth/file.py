@@ -80,13 +80,13 @@ class LoginFile:
             raise bad_file(self.path, f"the login with {server!r} cannot be opened") from None
 
     def put(self, login: Login) -> None:
-        """Store a login, replacing any other with its server; to be called within `held`."""
+        """Store a login, replacing any other with its server; to be called within `locked`."""
         key = self._keys.sealing().sealing
         box = key.seal(json.dumps(login.to_json()).encode())
         self._write({**self._boxes(), login.server: {"key": key.name, "box": box}})
 
     def remove(self, server: str) -> bool:
-        """Remove the login with a server; False if there was none. To be called within `held`."""
+        """Remove the login with a server; False if there was none. To be called within `locked`."""
         boxes = self._boxes()
         if server not in boxes:
             return False

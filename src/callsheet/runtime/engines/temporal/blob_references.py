@@ -34,16 +34,16 @@ class BlobReferences(NamedTuple):
     histories: Mapping[str, int]
 
 
-async def needs(reached: TemporalConnection, gone: Collection[str] = ()) -> BlobReferences:
+async def needs(connection: TemporalConnection, gone: Collection[str] = ()) -> BlobReferences:
     """The blobs needed by the runs of all users of the store.
 
     `gone` are the names of signs of users that no longer exist. Raises OSError, and CallsheetError: TMP030
     for a history that cannot be read, TMP031 for a user of the store that cannot be asked from here, TMP004
     if the server refuses.
     """
-    own = await user_of(reached.client)
+    own = await user_of(connection.client)
     users = {own.name: own}
-    for name, signed in (await asyncio.to_thread(reached.claims.blobs.signs)).items():
+    for name, signed in (await asyncio.to_thread(connection.claims.blobs.signs)).items():
         if name not in gone:
             users[name] = WorkerSign(**json.loads(signed))
     away = {name: user for name, user in users.items() if user.server != own.server}
@@ -52,12 +52,12 @@ async def needs(reached: TemporalConnection, gone: Collection[str] = ()) -> Blob
     digests, histories = set[str](), dict[str, int]()
     for user in users.values():
         client = Client(
-            reached.client.service_client,
+            connection.client.service_client,
             namespace=user.namespace,
-            data_converter=reached.client.data_converter,
+            data_converter=connection.client.data_converter,
         )
         try:
-            histories[user.namespace] = await _add_all(client, reached.claims, digests)
+            histories[user.namespace] = await _add_all(client, connection.claims, digests)
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND and user != own:
                 raise _not_asked({user.name: user}, own) from error

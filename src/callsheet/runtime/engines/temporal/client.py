@@ -1,6 +1,6 @@
 """Client operations on Temporal runs: start, wait, answer, decide, cancel, resume.
 
-In: a server connection, and an order or a run's id. Out: the run in the local journal, up to date.
+In: an order or a run. Out: the run in the local journal, up to date.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from temporalio.client import WorkflowHandle
@@ -28,7 +28,7 @@ from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
 from callsheet.runtime.engines.temporal.arrival_order import first_answer, first_decision, is_same_decision
 from callsheet.runtime.engines.temporal.connecting import TemporalConnection
-from callsheet.runtime.engines.temporal.history import RunHistory, told_by
+from callsheet.runtime.engines.temporal.history import RunHistory, run_history
 from callsheet.runtime.engines.temporal.journaling import (
     journaled_outcome,
     machine_of,
@@ -65,15 +65,28 @@ _T = TypeVar("_T")
 Handle = WorkflowHandle[Any, Any]
 
 
-async def start(reached: TemporalConnection, journal: Journal, order: RunOrder) -> None:
+class TemporalRun(NamedTuple):
+    """A run on a server, and the journal that has a copy of its events."""
+
+    connection: TemporalConnection
+    journal: Journal
+    run_id: str
+
+    @property
+    def handle(self) -> Handle:
+        """The handle of the run's workflow."""
+        return self.connection.client.get_workflow_handle(workflow_id(self.run_id))
+
+
+async def start(connection: TemporalConnection, journal: Journal, order: RunOrder) -> None:
     """Record a run in the journal and start it; does nothing if it was started before.
 
     Raises JournalError if the journal cannot take it, CallsheetError (TMP004) if the server refuses it.
     """
     note_order(journal, order)
-    order = await _with_rules(reached, order)
+    order = await _with_rules(connection, order)
     try:
-        await reached.client.start_workflow(
+        await connection.client.start_workflow(
             WORKFLOW,
             order.to_json(),
             id=order.workflow_id,
@@ -88,46 +101,44 @@ async def start(reached: TemporalConnection, journal: Journal, order: RunOrder) 
         raise refused(f"run {order.run_id} cannot be started", error) from error
 
 
-async def _with_rules(reached: TemporalConnection, order: RunOrder) -> RunOrder:
+async def _with_rules(connection: TemporalConnection, order: RunOrder) -> RunOrder:
     """The order with the digest of its policy, which is stored for the workers."""
     if order.start.policy is None:
         return order
     data = canonical_bytes(policy_to_json(order.start.policy))
-    return order._replace(rules=await reached.claims.store_bytes(data))
+    return order._replace(rules=await connection.claims.store_bytes(data))
 
 
-async def bring_up_to_date(reached: TemporalConnection, journal: Journal, run_id: str) -> RunOutcome:
+async def bring_up_to_date(run: TemporalRun) -> RunOutcome:
     """Update the journal of a run from the server, and return the state of the run.
 
     Raises CallsheetError: TMP005 for a run that the server does not know, TMP006 for a history that cannot be
     replayed; JournalError.
     """
-    await _brought(reached, journal, run_id)
-    return journaled_outcome(journal, run_id)
+    await _synchronized(run)
+    return journaled_outcome(run.journal, run.run_id)
 
 
-async def _brought(reached: TemporalConnection, journal: Journal, run_id: str) -> RunHistory:
+async def _synchronized(run: TemporalRun) -> RunHistory:
     """Fetch a run's history, update the journal from it, and return it."""
-    history, began = await _history_of(reached, run_id)
-    note_order(journal, history.order, at=began)
-    note_happenings(journal, history.order, history.happened)
+    history, began = await _history_of(run)
+    note_order(run.journal, history.order, at=began)
+    note_happenings(run.journal, history.order, history.happened)
     return history
 
 
-async def _history_of(reached: TemporalConnection, run_id: str) -> tuple[RunHistory, float]:
+async def _history_of(run: TemporalRun) -> tuple[RunHistory, float]:
     """What a run's history contains, and the wall time at which it begins."""
     try:
-        history = await handle_of(reached, run_id).fetch_history()
+        history = await run.handle.fetch_history()
     except RPCError as error:
-        raise not_there(reached, run_id, error) from error
-    replayed = await told_by(history, reached.client.data_converter, reached.claims)
+        raise _not_there(run, error) from error
+    replayed = await run_history(history, run.connection.client.data_converter, run.connection.claims)
     return replayed, history.events[0].event_time.ToDatetime().timestamp()
 
 
 async def wait_for(
-    reached: TemporalConnection,
-    journal: Journal,
-    run_id: str,
+    run: TemporalRun,
     *,
     waits: bool = False,
     on_idle: Callable[[], Awaitable[None]] | None = None,
@@ -138,20 +149,20 @@ async def wait_for(
     `on_idle` is called if no worker has picked the run up for a while. `observer` hears of events, less often
     for longer histories.
     """
-    handle, pause, look_at = handle_of(reached, run_id), _PAUSE, 0.0
+    handle, pause, look_at = run.handle, _PAUSE, 0.0
     watching = None if observer is None else Watching(observer)
     while True:
         status, unheard = await _status_of(handle)
         if status == _ENDED or (status == RESTING and not waits):
-            history = await _brought(reached, journal, run_id)
+            history = await _synchronized(run)
             if watching is not None:
                 watching.notify(history)
-            return journaled_outcome(journal, run_id)
+            return journaled_outcome(run.journal, run.run_id)
         if unheard is not None and unheard > _LONG and on_idle is not None:
             await on_idle()
         began = time.monotonic()
         if watching is not None and unheard is None and began >= look_at:
-            watching.notify((await _history_of(reached, run_id))[0])
+            watching.notify((await _history_of(run))[0])
             now = time.monotonic()
             look_at = now + _LOOKS * (now - began)
         await asyncio.sleep(pause)
@@ -159,9 +170,7 @@ async def wait_for(
 
 
 async def answer(
-    reached: TemporalConnection,
-    journal: Journal,
-    run_id: str,
+    run: TemporalRun,
     given_answer: Answer | Callable[[PendingAsk], Answer],
     which: str | None,
     digest: str | None = None,
@@ -171,22 +180,20 @@ async def answer(
     Raises CallsheetError: RUN030 if no such question is open or another answer arrives before this one,
     RUN031 for an answer that does not fit, and what `bring_up_to_date` raises.
     """
-    await bring_up_to_date(reached, journal, run_id)
-    ask, fits = fitting(journal, run_id, given_answer, which, digest)
+    await bring_up_to_date(run)
+    ask, fits = fitting(run.journal, run.run_id, given_answer, which, digest)
     key, msg_id = ask.key, f"{ask.key}:{ask.digest[:32]}#{uuid4().hex}"
-    await _signal(reached, run_id, "answer", key, msg_id, message_payload(ask.digest, fits))
-    taken = await _first_recorded(reached, journal, run_id, lambda: first_answer(journal, ask))
+    await _signal(run, "answer", key, msg_id, message_payload(ask.digest, fits))
+    taken = await _first_recorded(run, lambda: first_answer(run.journal, ask))
     if taken is not None and taken != msg_id:
-        raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} is over")
-    if taken is None and journal.find_run(run_id).status.is_final:
-        raise not_asked(f"run {run_id} has ended")
+        raise answered_already(run.run_id, key) if taken else not_asked(f"the time to answer {key} is over")
+    if taken is None and run.journal.find_run(run.run_id).status.is_final:
+        raise not_asked(f"run {run.run_id} has ended")
     return ask
 
 
 async def decide(
-    reached: TemporalConnection,
-    journal: Journal,
-    run_id: str,
+    run: TemporalRun,
     calls: Sequence[str],
     verdict: Resolution,
     *,
@@ -197,46 +204,42 @@ async def decide(
     Raises CallsheetError: JRN030, also if a different decision arrives before this one, JRN031, and what
     `bring_up_to_date` raises.
     """
-    await bring_up_to_date(reached, journal, run_id)
+    await bring_up_to_date(run)
     sent: list[tuple[str, int, Any]] = []
-    for key in named_doubts(journal, run_id, calls, every=every):
+    for key in named_doubts(run.journal, run.run_id, calls, every=every):
         _, _, body = event_record(Decided(key, verdict))
-        doubts = sum(e.type is EventType.IN_DOUBT and e.key == key for e in journal.events(run_id))
-        await _signal(reached, run_id, "decide", key, doubts, body)
+        doubts = sum(e.type is EventType.IN_DOUBT and e.key == key for e in run.journal.events(run.run_id))
+        await _signal(run, "decide", key, doubts, body)
         sent.append((key, doubts, body))
     for key, doubt, body in sent:
-        first = partial(first_decision, journal, run_id, key, doubt)
-        taken = await _first_recorded(reached, journal, run_id, first)
+        first = partial(first_decision, run.journal, run.run_id, key, doubt)
+        taken = await _first_recorded(run, first)
         if taken is not None and not is_same_decision(taken, body):
-            raise decided_already(run_id, key, str(taken["decision"]))
+            raise decided_already(run.run_id, key, str(taken["decision"]))
 
 
-async def _first_recorded(
-    reached: TemporalConnection, journal: Journal, run_id: str, first: Callable[[], _T | None]
-) -> _T | None:
+async def _first_recorded(run: TemporalRun, first: Callable[[], _T | None]) -> _T | None:
     """What the run took first about one matter; None if that is not known within some seconds."""
     deadline = time.monotonic() + _PATIENCE
     while True:
-        await bring_up_to_date(reached, journal, run_id)
+        await bring_up_to_date(run)
         taken = first()
-        is_over = journal.find_run(run_id).status.is_final or time.monotonic() >= deadline
+        is_over = run.journal.find_run(run.run_id).status.is_final or time.monotonic() >= deadline
         if taken is not None or is_over:
             return taken
         await asyncio.sleep(_PAUSE)
 
 
-async def cancel(reached: TemporalConnection, journal: Journal, run_id: str, reason: str) -> None:
+async def cancel(run: TemporalRun, reason: str) -> None:
     """End a run for good; raises CallsheetError: JRN032 for one that has ended, TMP005 if unknown."""
-    outcome = await bring_up_to_date(reached, journal, run_id)
+    outcome = await bring_up_to_date(run)
     if outcome.result is not None:
-        raise has_ended(run_id, str(outcome.result.status))
-    await _signal(reached, run_id, "cancel", reason)
+        raise has_ended(run.run_id, str(outcome.result.status))
+    await _signal(run, "cancel", reason)
 
 
 async def resume_and_wait(
-    reached: TemporalConnection,
-    journal: Journal,
-    run_id: str,
+    run: TemporalRun,
     verdict: Resolution | None,
     *,
     waits: bool = False,
@@ -250,29 +253,29 @@ async def resume_and_wait(
     it. Unanswered model calls are repeated. `limits` maps the run's limits to those that apply from now on;
     `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
     """
-    await _start_again(reached, journal, run_id)
-    history = await _brought(reached, journal, run_id)
-    outcome, machine = journaled_outcome(journal, run_id), machine_of(journal, run_id)
+    await _start_again(run)
+    history = await _synchronized(run)
+    outcome, machine = journaled_outcome(run.journal, run.run_id), machine_of(run.journal, run.run_id)
     bounds = bounded(limits(machine.limits), history.order.start.policy)
     if outcome.result is not None:
         if not machine.may_reopen:
             return outcome
-        await _reopen(reached, history, bounds)
-        return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
+        await _reopen(run.connection, history, bounds)
+        return await wait_for(run, waits=waits, on_idle=on_idle, observer=observer)
     if bounds != machine.limits:
-        await _signal(reached, run_id, "bound", bounds.to_json())
+        await _signal(run, "bound", bounds.to_json())
     if verdict is not None and outcome.in_doubt:
-        await decide(reached, journal, run_id, [call.key for call in outcome.in_doubt], verdict)
+        await decide(run, [call.key for call in outcome.in_doubt], verdict)
     if outcome.unanswered:
-        await _signal(reached, run_id, "resume")
-    return await wait_for(reached, journal, run_id, waits=waits, on_idle=on_idle, observer=observer)
+        await _signal(run, "resume")
+    return await wait_for(run, waits=waits, on_idle=on_idle, observer=observer)
 
 
-async def _reopen(reached: TemporalConnection, history: RunHistory, limits: Limits) -> None:
+async def _reopen(connection: TemporalConnection, history: RunHistory, limits: Limits) -> None:
     """Continue a failed graph in a new history."""
     order = history.order
     try:
-        await reached.client.start_workflow(
+        await connection.client.start_workflow(
             WORKFLOW,
             args=[order.to_json(), None, Reopening(history.happened, limits).to_json()],
             id=order.workflow_id,
@@ -285,43 +288,40 @@ async def _reopen(reached: TemporalConnection, history: RunHistory, limits: Limi
         raise refused(f"run {order.run_id} cannot go on", error) from error
 
 
-async def _start_again(reached: TemporalConnection, journal: Journal, run_id: str) -> None:
+async def _start_again(run: TemporalRun) -> None:
     """Start a run whose journal has only its start, as after a crash before it reached the server."""
-    info = journal.find_run(run_id)
+    info = run.journal.find_run(run.run_id)
     if info.events == 1:
-        plan, source = journal.plan(info.plan_hash)
-        begin = start_from(EventType.START, next(iter(journal.events(run_id))).body)
-        settings = reached.settings
-        await start(
-            reached, journal, RunOrder(run_id, plan, source, begin, settings.queue, settings.heartbeat)
-        )
+        plan, source = run.journal.plan(info.plan_hash)
+        begin = start_from(EventType.START, next(iter(run.journal.events(run.run_id))).body)
+        settings = run.connection.settings
+        order = RunOrder(run.run_id, plan, source, begin, settings.queue, settings.heartbeat)
+        await start(run.connection, run.journal, order)
 
 
-async def settled(reached: TemporalConnection, journal: Journal, run_id: str) -> RunOutcome:
+async def settled(run: TemporalRun) -> RunOutcome:
     """The state of a run after a worker has processed pending signals; without a worker, as before."""
-    deadline, handle = time.monotonic() + _LONG, handle_of(reached, run_id)
+    deadline, handle = time.monotonic() + _LONG, run.handle
     while (await _status_of(handle))[1] is not None and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE)
-    return await bring_up_to_date(reached, journal, run_id)
+    return await bring_up_to_date(run)
 
 
-async def ended(
-    reached: TemporalConnection, journal: Journal, run_id: str, patience: float
-) -> RunOutcome | None:
+async def ended(run: TemporalRun, patience: float) -> RunOutcome | None:
     """How a run has ended; None if it has not within `patience` seconds."""
     try:
         async with asyncio.timeout(patience):
-            outcome = await wait_for(reached, journal, run_id, waits=True)
+            outcome = await wait_for(run, waits=True)
     except TimeoutError:
         return None
     return None if outcome.result is None else outcome
 
 
-async def _signal(reached: TemporalConnection, run_id: str, name: str, *arguments: Any) -> None:
+async def _signal(run: TemporalRun, name: str, *arguments: Any) -> None:
     try:
-        await handle_of(reached, run_id).signal(name, args=arguments)
+        await run.handle.signal(name, args=arguments)
     except RPCError as error:
-        raise not_there(reached, run_id, error) from error
+        raise _not_there(run, error) from error
 
 
 async def _status_of(handle: Handle) -> tuple[str, float | None]:
@@ -336,19 +336,14 @@ async def _status_of(handle: Handle) -> tuple[str, float | None]:
     return RUNNING, (datetime.now(UTC) - since).total_seconds()
 
 
-def handle_of(reached: TemporalConnection, run_id: str) -> Handle:
-    """The handle of a run on the server."""
-    return reached.client.get_workflow_handle(workflow_id(run_id))
-
-
-def not_there(reached: TemporalConnection, run_id: str, error: RPCError) -> CallsheetError:
+def _not_there(run: TemporalRun, error: RPCError) -> CallsheetError:
     """The error for a run that the server does not return."""
     if error.status is not RPCStatusCode.NOT_FOUND:
-        return refused(f"run {run_id} cannot be read", error)
-    client = reached.client
+        return refused(f"run {run.run_id} cannot be read", error)
+    client = run.connection.client
     return CallsheetError.single(
         "TMP005",
-        f"the Temporal server {client.service_client.config.target_host} has no run {run_id} in its"
+        f"the Temporal server {client.service_client.config.target_host} has no run {run.run_id} in its"
         f" namespace {client.namespace}",
         help="the server may have deleted its history, or the run is on another server",
     )

@@ -153,8 +153,8 @@ class PlanRun:
     def decide(self, key: str, time: int, decision: dict[str, Any]) -> None:
         """Decide about a call in doubt, for its `time`-th doubt, which may be yet to come.
 
-        `said` is the body of the journal's `decided` event. It applies once, and not to another doubt of the
-        call.
+        `decision` is the body of the journal's `decided` event. It applies once, and not to another doubt of
+        the call.
         """
         if time > self._doubts[key]:
             self._words[key, time] = decision

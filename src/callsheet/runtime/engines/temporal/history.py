@@ -63,7 +63,7 @@ class _Witness(Interceptor):
         return _Inbound
 
 
-async def told_by(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> RunHistory:
+async def run_history(history: WorkflowHistory, converter: DataConverter, claims: ClaimCheck) -> RunHistory:
     """The events in a history and in those before it.
 
     Raises CallsheetError (TMP006) if it cannot be replayed.

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from callsheet.ir import plan_from_json
 from callsheet.machine import Machine
-from callsheet.machine.keys import place_of_key
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.engines.temporal.event_rows import Row
 from callsheet.runtime.engines.temporal.run_order import RunOrder
@@ -60,8 +59,7 @@ def _write(writer: RunWriter, row: Row, secret: Mapping[Path, str] | None) -> No
     if kind is EventType.INTENT:
         writer.intend(key, None if body is None else body["tool"])
         return
-    step, index, attempt = (None, None, None) if key is None else place_of_key(key)
-    writer.append(kind, key=key, step=step, index=index, attempt=attempt, body=body, secret=secret)
+    writer.append(kind, key=key, body=body, secret=secret)
     if kind is EventType.END:
         writer.set_status(RunStatus(body["status"]))
     elif kind is EventType.REOPEN:

@@ -42,14 +42,14 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
 
         ports = with_blocks(ports, journal)
     machine, enforcement = folded.machine, folded.enforcement
-    facts, at_once = folded.facts, machine.limits.max_concurrency_by_tool
+    facts, most_at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
-        yield Gateway(ports, run_id, facts, at_once)
+        yield Gateway(ports, run_id, facts, most_at_once)
         return
     with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
-        yield GuardedGateway(ports, run_id, guard, facts, at_once)
+        yield GuardedGateway(ports, run_id, guard, facts, most_at_once)
 
 
 class JournalOptions(NamedTuple):
@@ -71,7 +71,7 @@ def people_of(
 ) -> People:
     """Who answers the questions of a run: those `present`, and the inbox of its journal.
 
-    Questions that its `book` has recorded stay open.
+    Questions that its `side_record` has as posed stay open.
     """
     if side_record is None:
         return People(run_id, Opening(journal, run_id), present)

@@ -1,0 +1,222 @@
+"""Reads the values of a policy file: tables by key, single values by kind, each with its errors.
+
+In: parsed TOML, its path in the file. Out: values of the model, or what is expected at that path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias, cast
+
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.ir.labels import Label, read_label
+from callsheet.ir.operations import canonical_tool_name
+from callsheet.policy.toml_spans import Path, key_spans, place_of
+
+Table: TypeAlias = "dict[str, Any]"
+
+
+class Faults:
+    """Collects the errors of a policy file.
+
+    `readers` are the audiences that labels refer to, with the place of each label.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._spans = key_spans(source.text)
+        self._found: list[Diagnostic] = []
+        self.readers: list[tuple[Path, frozenset[str]]] = []
+
+    def add(self, code: str, message: str, path: Path, hint: str | None = None) -> None:
+        """Record an error at a path."""
+        span = place_of(self._source.text, self._spans, path)
+        self._found.append(Diagnostic(code, Severity.ERROR, message, span, hint))
+
+    def raise_if_any(self) -> None:
+        """Raise CallsheetError with the recorded errors in text order, if there are any."""
+        if self._found:
+            in_order = sorted(self._found, key=lambda d: d.span.start if d.span is not None else -1)
+            raise CallsheetError(in_order, self._source)
+
+
+Reader: TypeAlias = "Callable[[object, Path, Faults], Any]"
+"""Reads and returns one value, or raises ValueError saying what is expected."""
+
+
+def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Faults) -> Table:
+    """The values of a table by key; errors are recorded and the values left out. Raises ValueError if `data`
+    is not a table.
+    """
+    if not isinstance(data, Mapping):
+        raise ValueError("a table")
+    values: Table = {}
+    for key, value in cast("Mapping[str, object]", data).items():
+        key_path = (*path, key)
+        reader = keys.get(key)
+        if reader is None:
+            suggestions = did_you_mean(key, keys)
+            hint = (
+                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known are {', '.join(keys)}"
+            )
+            faults.add("POL002", f"a policy has no key {dotted(key_path)}", key_path, hint)
+            continue
+        try:
+            values[key] = reader(value, key_path, faults)
+        except ValueError as error:
+            faults.add("POL003", f"{dotted(key_path)} must be {error}", key_path)
+    return values
+
+
+def dotted(path: Path) -> str:
+    """A path as it is shown in a message."""
+    if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):  # people count from one
+        return ": ".join((f"rule {path[1] + 1}", *filter(None, [dotted(path[2:])])))
+    return ".".join(f'"{part}"' if set(str(part)) - _PLAIN else str(part) for part in path)
+
+
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def text_value(value: object, path: Path, faults: Faults) -> str:
+    """A text that is not blank."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text")
+    return value
+
+
+def flag_value(value: object, path: Path, faults: Faults) -> bool:
+    """A boolean."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def count_value(value: object, path: Path, faults: Faults) -> int:
+    """A whole number of at least 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("a whole number of at least 0")
+    return value
+
+
+def seconds_value(value: object, path: Path, faults: Faults) -> float:
+    """A number of seconds above 0."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e9:
+        raise ValueError("a number of seconds above 0")
+    return float(value)
+
+
+def text_values(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of texts."""
+    if not isinstance(value, list) or not all(isinstance(v, str) and v for v in cast("list[object]", value)):
+        raise ValueError("a list of strings")
+    return tuple(cast("list[str]", value))
+
+
+def host_values(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of hosts, or `*.HOST` for those below one, in lower case."""
+    hosts = text_values(value, path, faults)
+    for host in hosts:
+        name = host.removeprefix("*.")
+        is_bare_number = ":" in name and not name.startswith("[")
+        if not name or "/" in name or "*" in name or is_bare_number:
+            raise ValueError(f"a list of hosts such as api.internal or *.corp.example; {host!r} is not one")
+    return tuple(host.lower().removesuffix(".") for host in hosts)
+
+
+def address_values(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of mail addresses, or `*@HOST` for all of a host, in lower case."""
+    addresses = text_values(value, path, faults)
+    for address in addresses:
+        if address.count("@") != 1 or "*" in address.replace("*@", "", 1):
+            raise ValueError(f"a list of mail addresses such as *@corp.example; {address!r} is not one")
+    return tuple(address.lower() for address in addresses)
+
+
+def tool_values(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of tools, as policies hold them."""
+    return tuple(tool_named(name) for name in text_values(value, path, faults))
+
+
+def tool_set(value: object, path: Path, faults: Faults) -> frozenset[str]:
+    """A set of tools, given as a list."""
+    return frozenset(tool_values(value, path, faults))
+
+
+def label_value(value: object, path: Path, faults: Faults) -> Label:
+    """A label; its audiences are recorded, to be checked when all are known."""
+    try:
+        label = read_label(text_value(value, path, faults))
+    except ValueError:
+        raise ValueError("a label: T/ or U/ and who may read it, such as U/priv") from None
+    faults.readers.append((path, label.readers or frozenset()))
+    return label
+
+
+def pattern_values(value: object, path: Path, faults: Faults) -> tuple[str, ...]:
+    """A list of RE2 patterns."""
+    from callsheet.policy.patterns import Patterns  # noqa: PLC0415 - loads RE2 only if needed
+
+    patterns = text_values(value, path, faults)
+    try:
+        Patterns(patterns)
+    except ValueError as error:
+        raise ValueError(f"a list of RE2 patterns; {error}") from None
+    return patterns
+
+
+def one_of(kind: type[StrEnum]) -> Reader:
+    """A reader of a member of an enumeration."""
+
+    def read(value: object, path: Path, faults: Faults) -> StrEnum:
+        words = [str(member) for member in kind]
+        if value not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return kind(cast("str", value))
+
+    return read
+
+
+def word(words: Mapping[str, Any]) -> Reader:
+    """A reader of one of these words, which stands for a value."""
+
+    def read(value: object, path: Path, faults: Faults) -> object:
+        if not isinstance(value, str) or value not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return words[value]
+
+    return read
+
+
+def tool_named(name: str) -> str:
+    """The name of a tool as policies hold it; raises ValueError for one that no tool can have."""
+    own = name.partition("/")[2] if name.startswith("mcp:") else name.removeprefix("@")
+    if not own or not own.isascii() or not own.isprintable() or own != own.strip():
+        raise ValueError(
+            f"a tool's name, of ASCII characters and without blanks around it; {name!a} is not one"
+        )
+    return tool_key(name)
+
+
+def tool_key(name: str) -> str:
+    """A tool's name as policies hold it: canonical, or `mcp:SERVER/TOOL` verbatim.
+
+    >>> tool_key("@send_email"), tool_key("mcp:fs/delete")
+    ('SEND_EMAIL', 'mcp:fs/delete')
+    """
+    return name if name.startswith("mcp:") else canonical_tool_name(name)
+
+
+def made_by(make: Callable[..., Any], keys: Mapping[str, Reader]) -> Reader:
+    """A reader that passes a table's values to `make`."""
+
+    def read(value: object, path: Path, faults: Faults) -> object:
+        return make(**read_table(value, keys, path, faults))
+
+    return read
+
+
+def section(keys: Mapping[str, Reader]) -> Reader:
+    """A reader of a table with these keys."""
+    return lambda value, path, faults: read_table(value, keys, path, faults)
