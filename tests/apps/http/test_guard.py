@@ -115,6 +115,10 @@ def test_invalid_body_is_refused_with_reason(api, body):
     assert said.json["diagnostics"]
 
 
+def test_body_that_is_no_object_is_refused_in_terms_of_json(api):
+    assert api("POST", "/v1/parse", raw=b"[]").json["detail"] == "the body: it must be a JSON object"
+
+
 def test_oversized_body_is_refused_with_or_without_length(folder):
     with running(folder, request_limits=RequestLimits(most_body=2_000)) as api:
         said = api("POST", "/v1/parse", {"plan": "x" * 3_000})
@@ -230,14 +234,22 @@ def test_number_of_open_streams_is_limited(folder):
 def test_unknown_method_or_route_is_reported(api):
     for path in {endpoint.path for endpoint in ENDPOINTS}:
         methods = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path}
+        opened = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path and endpoint.is_open}
+        methods |= {"HEAD"} if "GET" in opened else set()
         there = path_of(next(endpoint for endpoint in ENDPOINTS if endpoint.path == path))
-        for method in ("PATCH", "TRACE", "HEAD", "OPTIONS"):
+        for method in {"PATCH", "TRACE", "HEAD", "OPTIONS"} - methods:
             said = api(method, there)
             assert said.status == 405, (method, there)
             assert methods == set(said.headers["allow"].split(", "))
     said = api("GET", "/v1/run")
     assert (said.status, said.code) == (404, "API009")
     assert api("GET", "/v1/runs/").status == 404
+
+
+def test_monitor_reads_the_health_with_head_and_without_token(api):
+    said = api("HEAD", "/v1/health", authorization=None)
+    assert (said.status, said.body) == (200, b"")
+    assert api("HEAD", "/v1/runs", authorization=None).status == 401
 
 
 def test_every_response_has_security_headers(api):
