@@ -93,6 +93,9 @@ async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder:
         lines = (await web.page.inner_text(".waits section")).splitlines()
         assert "line comes from S1: untrusted, public (U/pub)" in lines
         assert "line has letters that look like Latin ones: p\\u0430y" in lines
+        await web.page.click(".steps .step:has-text('S2')")
+        assert "waits for a person" in await web.text(".pane header")
+        assert "was not sent" in await web.text("#call-panel")
         await web.page.context.close()
 
 
@@ -104,6 +107,8 @@ async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
         web = await browse(browser, api)
         await web.sign_in(f"run={run}")
         await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
+        assert "in doubt" in await web.text(".pane header")
+        assert "sent and never answered" in await web.text("#call-panel")
         await web.page.fill(".waits input", "seven")
         await web.page.click("text=Use this result")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
