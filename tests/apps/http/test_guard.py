@@ -116,7 +116,9 @@ def test_invalid_body_is_refused_with_reason(api, body):
 
 
 def test_body_that_is_no_object_is_refused_in_terms_of_json(api):
-    assert api("POST", "/v1/parse", raw=b"[]").json["detail"] == "the body: it must be a JSON object"
+    assert api("POST", "/v1/parse", raw=b"[]").json["detail"] == "the body: input should be a JSON object"
+    inputs = api("POST", "/v1/runs", {"plan": "S1: @RESPOND (1)", "inputs": []})
+    assert inputs.json["detail"] == "inputs: input should be a JSON object"
 
 
 def test_oversized_body_is_refused_with_or_without_length(folder):
