@@ -160,6 +160,19 @@ def test_doctor_reports_everything_in_order(machine):
     assert f" ({form}), click " in found["packages"]["found"]
 
 
+@pytest.mark.parametrize(("number", "said"), [(1, "has format 1"), (None, "is not a journal of callsheet")])
+def test_doctor_reports_a_journal_that_no_run_could_use(machine, number, said):
+    machine.write("plan.ltp", "S1: @RESPOND (1)")
+    assert machine("run", "plan.ltp", "--journal", "journal.db").exit_code == 0
+    assert machine("doctor", "--journal", "journal.db").exit_code == 0
+    with closing(sqlite3.connect(machine.folder / "journal.db")) as database:
+        database.execute("PRAGMA application_id = 7" if number is None else f"PRAGMA user_version = {number}")
+    result = machine("doctor", "--journal", "journal.db")
+    assert result.exit_code == 1
+    assert "✗ journal" in result.stdout
+    assert said in result.stdout
+
+
 def test_doctor_reports_failures(machine):
     machine.write("file", "x")
     assert machine("doctor", "--journal", "file/journal.db").exit_code == 1
