@@ -361,9 +361,24 @@ def test_loopback_addresses_are_private(address):
 
 
 def test_hosts_of_public_address_are_set_by_operator():
-    assert served_hosts(ServeOptions(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {
-        "plans.example"
+    assert served_hosts(ServeOptions(address="192.0.2.7", allow_hosts=("Plans.example",)), 8420) == {
+        "192.0.2.7:8420",
+        "plans.example",
     }
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", ""])
+def test_printed_address_is_served_when_listening_everywhere(address):
+    options = ServeOptions(address=address, allow_hosts=("plans.example",))
+    assert served_hosts(options, 8420) == {
+        "localhost:8420",
+        "127.0.0.1:8420",
+        "[::1]:8420",
+        "plans.example",
+    }
+
+
+def test_hosts_of_this_machine_are_served():
     assert "127.0.0.1:8420" in served_hosts(ServeOptions(), 8420)
     assert "127.0.0.1" in served_hosts(ServeOptions(), 80)
 
