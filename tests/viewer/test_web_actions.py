@@ -56,6 +56,20 @@ async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
     await web.page.context.close()
 
 
+async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+        await web.page.context.clear_cookies()  # as after a restart of the server
+        (folder / "gate").touch()
+        await web.page.fill("input[type='password']", api.token)
+        await web.page.keyboard.press("Enter")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        await web.page.context.close()
+
+
 def _wait_for(path: Path) -> None:
     deadline = time.monotonic() + 60
     while not path.exists():
