@@ -9,7 +9,7 @@ from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2 as metrics
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces
@@ -19,14 +19,23 @@ REQUESTS = {
     "/v1/logs": logs.ExportLogsServiceRequest,
     "/v1/metrics": metrics.ExportMetricsServiceRequest,
 }
+RESPONSES = {
+    "/v1/traces": traces.ExportTraceServiceResponse,
+    "/v1/logs": logs.ExportLogsServiceResponse,
+    "/v1/metrics": metrics.ExportMetricsServiceResponse,
+}
 
 
 class Collector:
-    """Stores spans by their ids, like a trace backend. `answers` are the first statuses to answer with."""
+    """Stores spans by their ids, like a trace backend. `answers` are the first statuses to answer with.
+
+    `rejects` are the partial successes that it tells of, by path.
+    """
 
     def __init__(self) -> None:
         self.answers: list[int] = []
         self.takes = set(REQUESTS)
+        self.rejects: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[str, dict[str, str]]] = []
         self.spans: dict[str, Any] = {}
         self.logs: list[Any] = []
@@ -42,9 +51,12 @@ class Collector:
                 collector.arrived.set()
                 collector.hold.wait(30)
                 status = collector.take(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+                answer = collector.answer(self.path, self.headers["content-type"]) if status == 200 else b""
                 self.send_response(status)
-                self.send_header("content-length", "0")
+                self.send_header("content-type", self.headers["content-type"])
+                self.send_header("content-length", str(len(answer)))
                 self.end_headers()
+                self.wfile.write(answer)
 
             def log_message(self, *args: object) -> None: ...
 
@@ -79,6 +91,13 @@ class Collector:
             data = MessageToDict(message)
         self._keep(data)
         return 200
+
+    def answer(self, path: str, content_type: str) -> bytes:
+        """The body of the response to an accepted request."""
+        said = {"partialSuccess": self.rejects[path]} if path in self.rejects else {}
+        if content_type == "application/json":
+            return json.dumps(said).encode()
+        return ParseDict(said, RESPONSES[path]()).SerializeToString()
 
     def _keep(self, data: dict[str, Any]) -> None:
         for resource in data.get("resourceSpans", ()):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import sqlite3
 from contextlib import closing
 
 import pytest
 from tests.compiled import IS_COMPILED
+
+from callsheet import Runtime
+from callsheet.store import Journal
 
 
 def done_run(machine, run_id="r1"):
@@ -21,6 +25,27 @@ def done_run(machine, run_id="r1"):
     )
     result = machine("run", plan, "--tools", machine.tools, "--run-id", run_id, "--retry-delay", "0")
     assert result.exit_code == 0, result.stderr
+
+
+def _clock_set_back(at):
+    """A clock that is an hour slow from its `at`-th reading on."""
+    readings = (1_790_000_000.0 + n - (3600 if n >= at else 0) for n in range(10_000))
+    return lambda: next(readings)
+
+
+@pytest.mark.parametrize("at", range(2, 8))
+def test_no_step_takes_less_than_no_time_if_the_clock_was_set_back(machine, at):
+    plan = 'S1: @CALC ("1") > $a\nS2: @CALC ("$a") > $b\nS3: @RESPOND ($b)'
+    with Journal.open(machine.journal, clock=_clock_set_back(at)) as journal:
+        Runtime(journal=journal).run_sync(plan, run_id="r1")
+    assert re.search(r"\s-\d", machine("show", "r1").stdout.replace("(", " ")) is None
+    assert re.search(r"\s-\d", machine("show", "r1", "--timeline").stdout) is None
+    played = machine("playback", "r1")
+    assert played.exit_code == 0
+    assert "+-" not in played.stdout
+    assert machine("report", "r1", "-o", "r1.html").exit_code == 0
+    steps = machine.json("show", "r1")["steps"]
+    assert all(step["seconds"] >= 0 for step in steps if step.get("seconds") is not None)
 
 
 def test_runs_are_listed_newest_first(machine):
@@ -158,6 +183,19 @@ def test_doctor_reports_everything_in_order(machine):
     assert not machine.journal.exists()
     form = "inner loop as machine code" if IS_COMPILED else "Python"
     assert f" ({form}), click " in found["packages"]["found"]
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "has format 1"), (None, "is not a journal of callsheet")])
+def test_doctor_reports_a_journal_that_no_run_could_use(machine, number, said):
+    machine.write("plan.ltp", "S1: @RESPOND (1)")
+    assert machine("run", "plan.ltp", "--journal", "journal.db").exit_code == 0
+    assert machine("doctor", "--journal", "journal.db").exit_code == 0
+    with closing(sqlite3.connect(machine.folder / "journal.db")) as database:
+        database.execute("PRAGMA application_id = 7" if number is None else f"PRAGMA user_version = {number}")
+    result = machine("doctor", "--journal", "journal.db")
+    assert result.exit_code == 1
+    assert "✗ journal" in result.stdout
+    assert said in result.stdout
 
 
 def test_doctor_reports_failures(machine):

@@ -72,6 +72,19 @@ def test_unreachable_collector_is_reported_and_no_span_is_lost(machine, collecto
     assert machine("trace", "export", "r1").exit_code == 0
 
 
+def test_spans_that_the_collector_rejects_are_reported(machine, collector):
+    collector.rejects = {"/v1/traces": {"rejectedSpans": 3, "errorMessage": "too old"}}
+    plan = machine.plan(*PLAN)
+    said = machine("run", plan, "--tools", machine.tools, "--run-id", "r1", "--otlp", collector.url)
+    assert said.exit_code == 0
+    assert "it rejected" in said.stderr
+    exported = machine("trace", "export", "r1", "--otlp", collector.url)
+    assert exported.exit_code == 0
+    assert "traces: 3 rejected by the collector ('too old')" in exported.stdout
+    sent = machine.json("trace", "export", "r1", "--otlp", collector.url)["sent"]
+    assert (sent["spans"], sent["rejected"]) == (1, {"traces": {"items": 3, "why": "too old"}})
+
+
 def test_invalid_collectors_and_headers_are_refused(machine):
     machine.run(*PLAN)
     assert "TRC003" in machine("trace", "export", "r1", "--otlp", "localhost:4318").stderr

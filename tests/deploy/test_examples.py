@@ -6,6 +6,7 @@ Whether a cluster accepts them is not tested here.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def test_worker_options_are_valid(line: list[str]) -> None:
     assert command is not None
     made = command.make_context(line[0], line[1:], parent=context, resilient_parsing=False)
     assert made.params["serves"]
+
+
+def test_user_of_the_image_may_write_to_what_compose_mounts() -> None:
+    steps = (DEPLOY / "Dockerfile").read_text("utf-8")
+    user = re.search(r"^USER (\d+)$", steps, re.MULTILINE)
+    assert user is not None
+    assert f"--uid {user[1]} callsheet" in steps
+    for name in ("plans", "tools"):
+        service = COMPOSE["services"][name]
+        options = dict(mount.partition(":")[::2] for mount in service["tmpfs"])
+        # a file system in memory belongs to root otherwise, and so does a new volume
+        assert f"uid={user[1]}" in options["/home/callsheet"].split(",")
+        for mount in service["volumes"]:
+            volume, _, folder = mount.partition(":")
+            if volume in COMPOSE["volumes"]:
+                assert re.search(rf"install --directory --owner=callsheet .*{folder}$", steps, re.MULTILINE)
 
 
 def test_secrets_and_config_maps_of_pods_exist() -> None:

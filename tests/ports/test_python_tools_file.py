@@ -1,5 +1,8 @@
 """The tools of a Python file: in its order, or a diagnostic with a position in it."""
 
+import os
+import sys
+
 import pytest
 
 from callsheet.diagnostics import CallsheetError, render_all
@@ -103,3 +106,12 @@ def test_search_path_and_modules_are_restored(file):
     _error(file("raise ValueError\n"))
     assert sys.path == before
     assert not {m for m in set(sys.modules) - modules if m.startswith("_callsheet")}
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file names are UTF-8")
+def test_file_in_a_folder_whose_name_is_not_utf_8_provides_its_tools(tmp_path):
+    folder = tmp_path / os.fsdecode(b"gr\xf6sse")
+    folder.mkdir()
+    path = folder / "tools.py"
+    path.write_text(HEAD + "@tool(inline=True)\ndef one() -> int:\n    return 1\n")
+    assert [t.spec.name for t in load_tools(path)] == ["ONE"]

@@ -54,13 +54,17 @@ def test_durability_sets_sqlite_synchronous(journal: Journal, durability: str, l
         connection.close()
 
 
-def test_newer_format_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(("difference", "way"), [(1, "or a newer one"), (-1, "name another file")])
+def test_other_format_is_refused_with_a_way_that_fits(path: Path, difference: int, way: str) -> None:
     Journal.open(path).close()
     connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + difference}")
     connection.close()
-    with pytest.raises(JournalError, match=r"JRN009.*format 2"):
+    with pytest.raises(JournalError, match=r"JRN009.*format 2") as refused:
         Journal.open(path)
+    (diagnostic,) = refused.value.diagnostics
+    assert diagnostic.help is not None
+    assert way in diagnostic.help
 
 
 def test_database_of_other_program_is_refused_and_unchanged(tmp_path: Path) -> None:

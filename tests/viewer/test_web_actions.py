@@ -56,6 +56,20 @@ async def test_page_reports_unreachable_server(browser: Browser, folder: Path):
     await web.page.context.close()
 
 
+async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(browser: Browser, folder: Path):
+    with running(folder) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+        await web.page.context.clear_cookies()  # as after a restart of the server
+        (folder / "gate").touch()
+        await web.page.fill("input[type='password']", api.token)
+        await web.page.keyboard.press("Enter")
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        await web.page.context.close()
+
+
 def _wait_for(path: Path) -> None:
     deadline = time.monotonic() + 60
     while not path.exists():
@@ -93,6 +107,9 @@ async def test_approval_page_shows_labels_of_arguments(browser: Browser, folder:
         lines = (await web.page.inner_text(".waits section")).splitlines()
         assert "line comes from S1: untrusted, public (U/pub)" in lines
         assert "line has letters that look like Latin ones: p\\u0430y" in lines
+        await web.page.click(".steps .step:has-text('S2')")
+        assert "waits for a person" in await web.text(".pane header")
+        assert "was not sent" in await web.text("#call-panel")
         await web.page.context.close()
 
 
@@ -104,6 +121,8 @@ async def test_call_in_doubt_is_decided(browser: Browser, folder: Path):
         web = await browse(browser, api)
         await web.sign_in(f"run={run}")
         await web.page.locator(".waits", has_text="@WRITE may have taken place").wait_for()
+        assert "in doubt" in await web.text(".pane header")
+        assert "sent and never answered" in await web.text("#call-panel")
         await web.page.fill(".waits input", "seven")
         await web.page.click("text=Use this result")
         await web.page.locator("h1 .words", has_text="Done").wait_for()

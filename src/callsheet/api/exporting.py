@@ -19,7 +19,8 @@ class TraceExport:
     """How much of a run was sent to a collector.
 
     `trace_id` identifies the trace there. `not_taken` maps each signal that the collector does not accept
-    (`metrics`, `logs`) to its answer.
+    (`metrics`, `logs`) to its answer, `rejected` each signal of which it rejected a part to the number of
+    those spans, log events or histograms.
     """
 
     run_id: str
@@ -28,6 +29,7 @@ class TraceExport:
     logs: int
     metrics: int
     not_taken: Mapping[str, str] = field(default_factory=dict[str, str])
+    rejected: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class Exporting(Reporting):
@@ -70,7 +72,8 @@ class Exporting(Reporting):
             await asyncio.to_thread(sender.send, exported)
         sent = sender.sent
         not_taken = {str(signal): why for signal, why in sent.not_taken.items()}
-        return TraceExport(name, trace_id(name), sent.spans, sent.logs, sent.metrics, not_taken)
+        rejected = {str(signal): found.items for signal, found in sent.rejected.items()}
+        return TraceExport(name, trace_id(name), sent.spans, sent.logs, sent.metrics, not_taken, rejected)
 
     async def provenance(self, run_id: str, *, content: bool = False) -> dict[str, Any]:
         """Where each value of a run came from, as PROV-JSON data; with `content` also the values.

@@ -101,7 +101,8 @@ def has_wal_fix(number: tuple[int, int, int]) -> bool:
 
 
 def _journal(given: Path | None) -> CheckResult:
-    from callsheet.store.journal_paths import default_journal_path, refuse_network_file_system  # noqa: PLC0415
+    from callsheet.store.journal_paths import default_journal_path, place_of, refuse_network_file_system  # noqa: PLC0415
+    from callsheet.store.read_only import connect_to_look  # noqa: PLC0415
 
     path = given or default_journal_path()
     folder = next(p for p in (path.absolute().parent, *path.absolute().parents) if os.path.exists(p))
@@ -111,6 +112,9 @@ def _journal(given: Path | None) -> CheckResult:
             file.write(bytes(1 << 20))
             file.flush()
             os.fsync(file.fileno())
+        is_there = os.path.exists(path)
+        if is_there and os.path.getsize(path):
+            connect_to_look(place_of(path)).close()
     except CallsheetError as error:
         return _result_of(error.diagnostics[0], "journal")
     except OSError as error:
@@ -120,9 +124,7 @@ def _journal(given: Path | None) -> CheckResult:
             f"{path}: {folder} cannot be written: {error.strerror}",
             "set CALLSHEET_JOURNAL to a file in a folder that you can write",
         )
-    return CheckResult(
-        "journal", "ok", f"{path} ({'there' if os.path.exists(path) else 'made with the first run'})"
-    )
+    return CheckResult("journal", "ok", f"{path} ({'there' if is_there else 'made with the first run'})")
 
 
 def _store() -> list[CheckResult]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.inserts import insert_left
 from callsheet.store.journal_paths import JournalPaths, refuse_special
-from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked
+from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked, other_format
 from callsheet.store.tail import left_tails
 
 
@@ -43,11 +43,7 @@ def connect_to_look(place: JournalPaths) -> sqlite3.Connection:
         connection.close()
     if application != APPLICATION_ID:
         raise JournalError("JRN008", f"{path} is not a journal of callsheet", "name another file")
-    raise JournalError(
-        "JRN009",
-        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-        "use the version of callsheet that wrote it, or a newer one",
-    )
+    raise other_format(path, version)
 
 
 def _with_left(connection: sqlite3.Connection, place: JournalPaths) -> sqlite3.Connection:

@@ -231,11 +231,17 @@ def _check(path: Path) -> None:
     if application != APPLICATION_ID:
         raise _foreign(path)
     if version != SCHEMA_VERSION:
-        raise JournalError(
-            "JRN009",
-            f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
-            hint="use the version of callsheet that wrote it, or a newer one",
-        )
+        raise other_format(path, version)
+
+
+def other_format(path: Path, version: int) -> JournalError:
+    """The error for a journal of another format."""
+    newer = ", or a newer one" if version > SCHEMA_VERSION else "; for new runs, name another file"
+    return JournalError(
+        "JRN009",
+        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+        hint=f"use the version of callsheet that wrote it{newer}",
+    )
 
 
 def _foreign(path: Path) -> JournalError:

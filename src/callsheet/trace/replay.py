@@ -13,6 +13,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
+from callsheet.trace.steady_time import SteadyTime
 
 
 class PlayedNote(NamedTuple):
@@ -51,6 +52,7 @@ class _Clock:
 
     def __init__(self) -> None:
         self.now = 0.0
+        self._time = SteadyTime()
         self._epoch = 0
         self._since: dict[str, float] = {}
         self._waits: dict[str, int] = {}
@@ -59,11 +61,11 @@ class _Clock:
 
     def sees(self, event: Event) -> None:
         """Take the next event; a step whose first call leaves in a later process counts as begun then."""
-        self.now, self._epoch = event.ts, event.epoch
+        self.now, self._epoch = self._time.of(event), event.epoch
         if event.type is not EventType.INTENT or event.step not in self._waits:
             return
         if event.epoch > self._waits.pop(event.step):
-            self._since[event.step] = event.ts
+            self._since[event.step] = self.now
 
     def note(self, note: Note) -> None:
         took: float | None = None

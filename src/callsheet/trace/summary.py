@@ -15,6 +15,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
+from callsheet.trace.steady_time import SteadyTime
 
 
 @dataclass(slots=True)
@@ -103,6 +104,7 @@ class _Scribe:
     plan: str = ""
     """The hash of the last plan."""
     now: float = 0.0
+    time: SteadyTime = field(default_factory=SteadyTime)
     epoch: int = 0
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
     warnings: list[str] = field(default_factory=list[str])
@@ -114,11 +116,11 @@ class _Scribe:
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """Pass the events on, recording each before the machine takes it."""
         for row in rows:
-            self.now, self.epoch = row.ts, row.epoch
+            self.now, self.epoch = self.time.of(row), row.epoch
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
             if row.type is EventType.INTENT and visit is not None:
                 if not visit.calls and row.epoch > visit.epoch:
-                    visit.started = row.ts  # no process carried it on in between
+                    visit.started = self.now  # no process carried it on in between
                 visit.calls += 1
             elif row.type is EventType.PLAN and row.body is not None:
                 self.plan = row.body["plan"]

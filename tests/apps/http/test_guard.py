@@ -115,6 +115,12 @@ def test_invalid_body_is_refused_with_reason(api, body):
     assert said.json["diagnostics"]
 
 
+def test_body_that_is_no_object_is_refused_in_terms_of_json(api):
+    assert api("POST", "/v1/parse", raw=b"[]").json["detail"] == "the body: input should be a JSON object"
+    inputs = api("POST", "/v1/runs", {"plan": "S1: @RESPOND (1)", "inputs": []})
+    assert inputs.json["detail"] == "inputs: input should be a JSON object"
+
+
 def test_oversized_body_is_refused_with_or_without_length(folder):
     with running(folder, request_limits=RequestLimits(most_body=2_000)) as api:
         said = api("POST", "/v1/parse", {"plan": "x" * 3_000})
@@ -230,14 +236,22 @@ def test_number_of_open_streams_is_limited(folder):
 def test_unknown_method_or_route_is_reported(api):
     for path in {endpoint.path for endpoint in ENDPOINTS}:
         methods = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path}
+        opened = {endpoint.method for endpoint in ENDPOINTS if endpoint.path == path and endpoint.is_open}
+        methods |= {"HEAD"} if "GET" in opened else set()
         there = path_of(next(endpoint for endpoint in ENDPOINTS if endpoint.path == path))
-        for method in ("PATCH", "TRACE", "HEAD", "OPTIONS"):
+        for method in {"PATCH", "TRACE", "HEAD", "OPTIONS"} - methods:
             said = api(method, there)
             assert said.status == 405, (method, there)
             assert methods == set(said.headers["allow"].split(", "))
     said = api("GET", "/v1/run")
     assert (said.status, said.code) == (404, "API009")
     assert api("GET", "/v1/runs/").status == 404
+
+
+def test_monitor_reads_the_health_with_head_and_without_token(api):
+    said = api("HEAD", "/v1/health", authorization=None)
+    assert (said.status, said.body) == (200, b"")
+    assert api("HEAD", "/v1/runs", authorization=None).status == 401
 
 
 def test_every_response_has_security_headers(api):
@@ -347,9 +361,24 @@ def test_loopback_addresses_are_private(address):
 
 
 def test_hosts_of_public_address_are_set_by_operator():
-    assert served_hosts(ServeOptions(address="0.0.0.0", allow_hosts=("Plans.example",)), 80) == {
-        "plans.example"
+    assert served_hosts(ServeOptions(address="192.0.2.7", allow_hosts=("Plans.example",)), 8420) == {
+        "192.0.2.7:8420",
+        "plans.example",
     }
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", ""])
+def test_printed_address_is_served_when_listening_everywhere(address):
+    options = ServeOptions(address=address, allow_hosts=("plans.example",))
+    assert served_hosts(options, 8420) == {
+        "localhost:8420",
+        "127.0.0.1:8420",
+        "[::1]:8420",
+        "plans.example",
+    }
+
+
+def test_hosts_of_this_machine_are_served():
     assert "127.0.0.1:8420" in served_hosts(ServeOptions(), 8420)
     assert "127.0.0.1" in served_hosts(ServeOptions(), 80)
 

@@ -81,6 +81,12 @@ async def test_all_tools_are_declared_with_schemas_and_hints(room: Room, mode: s
         ("parse_plan", {"text": GOOD}, True, "did you mean ltp_text?"),
         ("parse_plan", {"ltp_text": 7}, True, "MCP001"),
         ("lctl_check", {"blocks": "no list"}, True, "blocks: input should be a list"),
+        (
+            "plan_execute",
+            {"ltp_text": GOOD, "variables": []},
+            True,
+            "variables: input should be a JSON object",
+        ),
         ("plan_execute", {}, True, "either plan_id or ltp_text"),
         ("show_plan", {"plan_id": "../../etc/passwd"}, True, "PLN001"),
         ("show_plan", {"plan_id": "no-such-plan"}, True, "PLN002"),

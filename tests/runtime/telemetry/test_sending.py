@@ -10,9 +10,9 @@ from tests.collector import Collector, attribute
 
 from callsheet import CallsheetError
 from callsheet.runtime.telemetry import sending
-from callsheet.runtime.telemetry.encoding import JSON, PROTOBUF, best_encoding
+from callsheet.runtime.telemetry.encoding import JSON, PROTOBUF, best_encoding, rejected
 from callsheet.runtime.telemetry.sending import Sender
-from callsheet.runtime.telemetry.target import target_of
+from callsheet.runtime.telemetry.target import Signal, target_of
 from callsheet.views.otel.model import Histogram, Link, LogRecord, Span, SpanEvent, SpanKind, Telemetry
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -98,6 +98,42 @@ def test_unsupported_signals_are_reported_and_no_failure(collector: Collector) -
     assert [str(signal) for signal in opened.sent.not_taken] == ["logs", "metrics"]
     assert (opened.sent.spans, opened.sent.logs, opened.sent.metrics) == (4, 0, 0)
     assert [path for path, _ in collector.requests].count("/v1/logs") == 1
+
+
+@pytest.mark.parametrize("encoding", [PROTOBUF, JSON])
+def test_items_that_the_collector_rejects_are_counted_with_its_reason(
+    collector: Collector, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "best_encoding", lambda: encoding)
+    collector.rejects = {
+        "/v1/traces": {"rejectedSpans": "1", "errorMessage": "too\nlong"},
+        "/v1/logs": {"errorMessage": "a warning"},
+        "/v1/metrics": {"rejectedDataPoints": 1},
+    }
+    with sender(collector) as opened:
+        opened.send(TOLD)
+    sent = opened.sent
+    assert {str(signal): tuple(found) for signal, found in sent.rejected.items()} == {
+        "traces": (1, "too long"),
+        "metrics": (1, ""),
+    }
+    assert (sent.spans, sent.logs, sent.metrics) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (JSON, b"{"),
+        (JSON, b"[]"),
+        (JSON, b'{"partialSuccess": 3}'),
+        (JSON, b'{"partialSuccess": {"rejectedSpans": "many"}}'),
+        (PROTOBUF, b"ok"),
+        ("text/html", b"<p>ok</p>"),
+        ("", b""),
+    ],
+)
+def test_response_that_is_not_otlp_rejects_nothing(kind: str, body: bytes) -> None:
+    assert rejected(body, kind, Signal.TRACES).items == 0
 
 
 def test_refusal_is_reported_with_status(collector: Collector) -> None:

@@ -43,6 +43,10 @@ def test_new_line_completes_next_step_or_group() -> None:
         ("S3: @ADD (b=1, ‸", ["a=", "$kinds", "$page"]),
         ("S3: @ADD (\n  b=1,\n  ‸", ["a=", "$kinds", "$page"]),
         ("S3: @SEND (to=‸", ['"team"', '"me"', "$kinds", "$page"]),
+        ('S3: @SEND (to="‸', ["team", "me"]),
+        ("S3: @SEND (to='te‸')", ["team", "me"]),
+        ('S3: @SEND (to="$k‸', ["$kinds", "$page"]),
+        ('S3: @SEND (text="‸', []),
         ("S3: @SEND (now=‸", ["true", "false", "$kinds", "$page"]),
         ("S3: @ADD (a=[1, ‸", ["$kinds", "$page"]),
         ('S3: @SEND (text="so $‸', ["$kinds", "$page"]),
@@ -61,6 +65,21 @@ def test_new_line_completes_next_step_or_group() -> None:
 )
 def test_completions_fit_position(line: str, expected: list[str]) -> None:
     assert labels(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ('S3: @SEND (to="‸', 'S3: @SEND (to="team"'),
+        ('S3: @SEND (to="t‸")', 'S3: @SEND (to="team")'),
+        ("S3: @SEND (to='no such ‸", "S3: @SEND (to='team'"),
+    ],
+)
+def test_value_of_an_opened_string_replaces_its_text_and_closes_it_once(line: str, completed: str) -> None:
+    document, offset = opened(HEAD + line)
+    proposal = proposals_at(document, offset, KNOWN)[0]
+    text = document.text
+    assert text[: proposal.span.start] + proposal.insert + text[proposal.span.end :] == HEAD + completed
 
 
 def test_condition_completes_variables_tests_and_operators() -> None:

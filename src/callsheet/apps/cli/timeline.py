@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from callsheet.machine.keys import parse_key
 from callsheet.store.events import Event, EventType
+from callsheet.trace.steady_time import SteadyTime
 from callsheet.views.timeline import Span
 
 _ANSWERS = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
@@ -28,20 +29,18 @@ def spans_of(
     the epoch. A call without an answer ends with the last event of the run.
     """
     visits: dict[tuple[int, str, int], _Visit] = {}
-    last = 0.0
+    last, time = 0.0, SteadyTime()
     open_calls: dict[str, _Visit] = {}
     for event in events:
-        last = event.ts
+        last = time.of(event)
         if event.key is None:
             continue
         if event.type is EventType.INTENT:
             key = parse_key(event.key)
-            visit = visits.setdefault(
-                (key.generation, key.step, key.visit), _Visit(key.step, event.ts, event.ts)
-            )
+            visit = visits.setdefault((key.generation, key.step, key.visit), _Visit(key.step, last, last))
             open_calls[event.key] = visit
         elif event.type in _ANSWERS and event.key in open_calls:
-            open_calls.pop(event.key).end = event.ts
+            open_calls.pop(event.key).end = last
     for visit in open_calls.values():
         visit.end = last
     spans: list[Span] = []

@@ -51,15 +51,22 @@ _OPEN_PATTERNS = tuple((method, re.compile(re.sub(r"\{[a-z_]+\}", "[^/]+", path)
 
 
 def _is_open(method: str, path: str) -> bool:
-    return any(method == known and pattern.fullmatch(path) for known, pattern in _OPEN_PATTERNS)
+    asked = _endpoint_method(method)
+    return any(asked == known and pattern.fullmatch(path) for known, pattern in _OPEN_PATTERNS)
+
+
+def _endpoint_method(method: str) -> str:
+    """The method of the endpoint for a request: HEAD asks for the response of GET without its body."""
+    return "GET" if method == "HEAD" else method
 
 
 def _route(path: str, endpoints: dict[str, Endpoint], state: State) -> Route:
     async def endpoint(request: Request) -> Response:
-        return await _answer(endpoints[request.method], request, state)
+        return await _answer(endpoints[_endpoint_method(request.method)], request, state)
 
     route = Route(path, endpoint, methods=list(endpoints))
-    if route.methods is not None:
+    is_open = "GET" in endpoints and endpoints["GET"].is_open
+    if route.methods is not None and not is_open:  # monitors send HEAD; the other endpoints are for programs
         route.methods.discard("HEAD")
     return route
 

@@ -147,6 +147,8 @@ def _diagnostic(model: type[BaseModel], row: Any, where: str) -> Diagnostic:
             message, hint = "there is no such field", _near(model, parts)
         case "missing":
             message = "it is missing"
+        case "model_type" | "model_attributes_type" | "dict_type":
+            message = "input should be a JSON object"
         case "string_pattern_mismatch":
             message = SPELLINGS.get(row["ctx"]["pattern"], message)
         case _:

@@ -163,10 +163,15 @@ def listening(options: ServeOptions) -> socket.socket:
 
 
 def served_hosts(options: ServeOptions, port: int) -> frozenset[str]:
-    """The accepted `Host` values: those of this machine or of the address, and the allowed ones."""
-    own: list[str] = ["localhost", "127.0.0.1", "[::1]"] if is_private(options.address) else []
-    if not is_private(options.address) and options.address not in _EVERYWHERE:
-        own.append(f"[{options.address}]" if ":" in options.address else options.address)
+    """The accepted `Host` values: those of this machine or of the address, and the allowed ones.
+
+    A server that listens on every address is reached from this machine too, where nobody else can give these
+    names another meaning. Its names elsewhere are known only to the operator.
+    """
+    if is_private(options.address) or options.address in _EVERYWHERE:
+        own = ["localhost", "127.0.0.1", "[::1]"]
+    else:
+        own = [f"[{options.address}]" if ":" in options.address else options.address]
     named = [f"{name}:{port}" for name in own] + (own if port == 80 else [])
     return frozenset([*named, *(name.lower() for name in options.allow_hosts)])
 

@@ -336,6 +336,8 @@ def _wrong(tool: str, error: Mapping[str, Any], known: list[str]) -> Diagnostic:
             hint = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(known)}"
         case "tuple_type":
             message, hint = f"{tool}: {place}: input should be a list", None
+        case "dict_type":
+            message, hint = f"{tool}: {place}: input should be a JSON object", None
         case _:
             detail = str(error["msg"])
             message, hint = f"{tool}: {place}: {detail[:1].lower()}{detail[1:]}", None

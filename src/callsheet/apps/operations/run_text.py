@@ -31,8 +31,9 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield f"run      {info.run_id}"
     yield f"status   {details.status}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    duration = format_seconds(info.updated - info.created)
-    yield f"time     {iso(info.created)} to {iso(info.updated)} ({duration})"
+    duration = info.updated - info.created
+    took = f" ({format_seconds(duration)})" if duration >= 0 else ""  # the clock was set back
+    yield f"time     {iso(info.created)} to {iso(info.updated)}{took}"
     yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"

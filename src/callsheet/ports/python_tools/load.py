@@ -7,6 +7,7 @@ CFG105). The file is the user's code and is executed once.
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -102,7 +103,7 @@ def _offset(source: Source, line: int) -> int:
 
 def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
     """Execute the file as a module with a private name, which its dataclasses and types refer to."""
-    name = f"_callsheet_tools_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    name = f"_callsheet_tools_{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]}"
     module = ModuleType(name)
     module.__file__ = str(path)
     sys.modules[name] = module

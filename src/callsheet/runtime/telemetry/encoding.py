@@ -1,7 +1,7 @@
-"""Encodes OTLP requests: as protobuf if its messages are installed, else as JSON.
+"""Encodes OTLP requests: as protobuf if its messages are installed, else as JSON; decodes the responses.
 
 In: a request as JSON data, as made by `views.otel.otlp`. Out: bytes; the content type is chosen by
-`best_encoding`.
+`best_encoding`. In: a response. Out: how much of the request was rejected.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from callsheet.runtime.telemetry.target import Signal
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
+_COUNTS = {
+    Signal.TRACES: "rejectedSpans",
+    Signal.LOGS: "rejectedLogRecords",
+    Signal.METRICS: "rejectedDataPoints",
+}
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
@@ -40,6 +45,51 @@ def encoded(document: dict[str, Any], signal: Signal, content_type: str) -> byte
     return ParseDict(_with_bytes(document), _message(signal)).SerializeToString(deterministic=True)
 
 
+class Rejected(NamedTuple):
+    """How many items of accepted requests a collector has rejected, and its reason."""
+
+    items: int
+    why: str
+
+
+NOTHING_REJECTED = Rejected(0, "")
+
+
+def rejected(body: bytes, content_type: str, signal: Signal) -> Rejected:
+    """The partial success that a response with status 200 tells of.
+
+    A body that is no OTLP response means that everything was accepted: some collectors answer with a text.
+
+    >>> rejected(b'{"partialSuccess": {"rejectedSpans": "2", "errorMessage": "old"}}', JSON, Signal.TRACES)
+    Rejected(items=2, why='old')
+    >>> rejected(b"ok", "text/plain", Signal.TRACES)
+    Rejected(items=0, why='')
+    """
+    kind = content_type.partition(";")[0].strip().lower()
+    try:
+        if kind == JSON:
+            partial = json.loads(body)["partialSuccess"]
+        elif kind == PROTOBUF:
+            partial = _partial_success(body, signal)
+        else:
+            return NOTHING_REJECTED
+        return Rejected(int(partial.get(_COUNTS[signal], 0)), str(partial.get("errorMessage", "")))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return NOTHING_REJECTED
+
+
+def _partial_success(body: bytes, signal: Signal) -> dict[str, Any]:
+    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - only where something is sent
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - as above
+
+    message = _response(signal)
+    try:
+        message.ParseFromString(body)
+    except DecodeError:
+        return {}
+    return MessageToDict(message).get("partialSuccess", {})
+
+
 def _message(signal: Signal) -> Any:
     """An empty request for a signal."""
     match signal:
@@ -57,6 +107,25 @@ def _message(signal: Signal) -> Any:
             from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs  # noqa: PLC0415
 
             return logs.ExportLogsServiceRequest()
+
+
+def _response(signal: Signal) -> Any:
+    """An empty response for a signal."""
+    match signal:
+        case Signal.TRACES:
+            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces  # noqa: PLC0415
+
+            return traces.ExportTraceServiceResponse()
+        case Signal.METRICS:
+            from opentelemetry.proto.collector.metrics.v1 import (  # noqa: PLC0415
+                metrics_service_pb2 as metrics,
+            )
+
+            return metrics.ExportMetricsServiceResponse()
+        case Signal.LOGS:
+            from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs  # noqa: PLC0415
+
+            return logs.ExportLogsServiceResponse()
 
 
 def _with_bytes(value: Any) -> Any:

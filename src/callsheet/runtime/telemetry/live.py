@@ -13,8 +13,9 @@ from pathlib import Path
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.telemetry.conversion import Follower
+from callsheet.runtime.telemetry.encoding import NOTHING_REJECTED
 from callsheet.runtime.telemetry.sending import Sender
-from callsheet.runtime.telemetry.target import Target
+from callsheet.runtime.telemetry.target import Signal, Target
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
 from callsheet.views.otel.model import Telemetry
@@ -32,11 +33,15 @@ _MOST_HELD = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """How much of a run has arrived; `failure` says why the rest has not, None if everything has."""
+    """How much of a run has arrived; `failure` says why the rest has not, None if everything has.
+
+    `rejected` is the number of spans that the collector has received and rejected.
+    """
 
     url: str
     spans: int
     failure: str | None = None
+    rejected: int = 0
 
 
 class LiveExport:
@@ -55,6 +60,7 @@ class LiveExport:
         self._left_out = False
         self._failure: str | None = None
         self._sent = 0
+        self._rejected = 0
         self._thread = threading.Thread(target=self._work, name=f"telemetry of {run_id}", daemon=True)
 
     def start(self) -> None:
@@ -73,7 +79,7 @@ class LiveExport:
             failure = failure or f"it has not answered within {patience:g} s"
         elif failure is None and self._left_out:
             failure = "it did not respond for too long, so data was dropped"
-        return Exported(self._target.url, self._sent, failure)
+        return Exported(self._target.url, self._sent, failure, self._rejected)
 
     # ------------------------------------------------------------ the thread
 
@@ -118,11 +124,14 @@ class LiveExport:
         """Send what is held, and keep it if that fails; return whether all was sent."""
         if not self._backlog:
             return True
+        before = sender.sent.rejected.get(Signal.TRACES, NOTHING_REJECTED).items
         try:
             sender.send(self._backlog)
         except CallsheetError as error:
             self._failure = error.diagnostics[0].message
             return False
-        self._sent += len(self._backlog.spans)
+        rejected = sender.sent.rejected.get(Signal.TRACES, NOTHING_REJECTED).items - before
+        self._sent += len(self._backlog.spans) - rejected
+        self._rejected += rejected
         self._backlog, self._failure = Telemetry(), None
         return True

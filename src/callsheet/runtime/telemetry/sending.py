@@ -15,7 +15,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.runtime.telemetry.encoding import JSON, best_encoding, encoded
+from callsheet.runtime.telemetry.encoding import (
+    JSON,
+    NOTHING_REJECTED,
+    Rejected,
+    best_encoding,
+    encoded,
+    rejected,
+)
 from callsheet.runtime.telemetry.target import Signal, Target
 from callsheet.version import VERSION
 from callsheet.views.otel import otlp
@@ -37,12 +44,19 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class Sent:
-    """How much has been sent, and which signals the collector does not support."""
+    """How much has been accepted, what was rejected, and which signals the collector does not support."""
 
     spans: int = 0
     logs: int = 0
     metrics: int = 0
     not_taken: dict[Signal, str] = field(default_factory=dict[Signal, str])
+    rejected: dict[Signal, Rejected] = field(default_factory=dict[Signal, Rejected])
+
+    def reject(self, signal: Signal, found: Rejected) -> None:
+        """Count what a response rejects; the last reason is kept."""
+        if found.items > 0:
+            before = self.rejected.get(signal, NOTHING_REJECTED)
+            self.rejected[signal] = Rejected(before.items + found.items, _shortened(found.why) or before.why)
 
 
 class Sender:
@@ -90,20 +104,20 @@ class Sender:
         """
         version = VERSION
         for spans in _portions(telemetry.spans):
-            if self._post(Signal.TRACES, otlp.traces(spans, version)):
-                self.sent.spans += len(spans)
+            self.sent.spans += self._post(Signal.TRACES, otlp.traces(spans, version), len(spans))
         for records in _portions(telemetry.logs):
-            if self._post(Signal.LOGS, otlp.logs(records, version)):
-                self.sent.logs += len(records)
-        if telemetry.metrics and self._post(
-            Signal.METRICS, otlp.metrics(telemetry.metrics, version, self._run_id)
-        ):
-            self.sent.metrics += len(telemetry.metrics)
+            self.sent.logs += self._post(Signal.LOGS, otlp.logs(records, version), len(records))
+        if telemetry.metrics:
+            document = otlp.metrics(telemetry.metrics, version, self._run_id)
+            self.sent.metrics += self._post(Signal.METRICS, document, len(telemetry.metrics))
 
-    def _post(self, signal: Signal, document: dict[str, Any]) -> bool:
-        """Send one request; False if the collector does not support the signal, which is not a failure."""
+    def _post(self, signal: Signal, document: dict[str, Any], size: int) -> int:
+        """Send one request with `size` items, and return how many were accepted.
+
+        A collector that does not support the signal, or rejects some of the items, is not a failure.
+        """
         if signal in self.sent.not_taken:
-            return False
+            return 0
         body = encoded(document, signal, self._type)
         headers = {**self._target.headers, "content-type": self._type}
         if len(body) > _SMALL:
@@ -111,17 +125,19 @@ class Sender:
         response = self._answer(signal, body, headers)
         status = response.status_code
         if response.is_success:
-            return True
+            found = rejected(response.content, response.headers.get("content-type", ""), signal)
+            self.sent.reject(signal, found)
+            return max(size - found.items, 0)
         if signal is not Signal.TRACES and status in _NOT_THERE:
             self.sent.not_taken[signal] = f"it answers {status}"
-            return False
+            return 0
         if status == _WRONG_TYPE and self._type == JSON:
             raise CallsheetError.single(
                 "TRC005",
                 f"the collector at {self._target.url} accepts only protobuf, not JSON",
                 help="pip install 'callsheet[otel]'",
             )
-        summary = " ".join(response.text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
+        summary = _shortened(response.text)
         if status in _BUSY:
             raise _unreachable(self._target, f"it answers {status}", summary)
         raise CallsheetError.single(
@@ -171,8 +187,11 @@ def _asked_to_wait(text: str) -> float:
 
 
 def _words(error: Exception) -> str:
-    text = str(error) or type(error).__name__
-    return " ".join(text.split())[:_MOST_OF_AN_ANSWER]
+    return _shortened(str(error) or type(error).__name__)
+
+
+def _shortened(text: str) -> str:
+    return " ".join(text[: _MOST_OF_AN_ANSWER * 2].split())[:_MOST_OF_AN_ANSWER]
 
 
 def _unreachable(target: Target, why: str, text: str) -> CallsheetError:

@@ -18,6 +18,7 @@ from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
 from callsheet.trace.projection.record import BEFORE_ALL, Item, Outcome, Record, Visit, Write
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text, shown_value
+from callsheet.trace.steady_time import SteadyTime
 
 _MOST_CUTS = 3
 _OUTCOMES = frozenset({EventType.OK, EventType.ERR, EventType.PLAN})
@@ -78,10 +79,10 @@ class _Draft:
         """Whether its step is a FOREACH."""
         return self.step is not None and self.step.foreach is not None
 
-    def leaves(self, row: Event) -> None:
+    def leaves(self, row: Event, now: float) -> None:
         """Record that a call leaves; if it is the first, and in a later process, the visit begins with it."""
         if not self.has_left and row.epoch > self.epoch:
-            self.begun = row.ts
+            self.begun = now
         self.has_left = True
 
     def visit(
@@ -128,6 +129,7 @@ class _Scribe:
     plans: list[Plan]
     with_items: bool = False
     now: float = 0.0
+    time: SteadyTime = field(default_factory=SteadyTime)
     epoch: int = 0
     tick: int = 0
     count: int = 0
@@ -151,11 +153,11 @@ class _Scribe:
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """Pass the events on, recording each before the machine takes it."""
         for row in rows:
-            self.now, self.epoch = row.ts, row.epoch
+            self.now, self.epoch = self.time.of(row), row.epoch
             if row.type is EventType.START:
                 self._begin(dict((row.body or {}).get("inputs", {})))
             elif row.type is EventType.INTENT and row.step in self.open:
-                self.open[row.step].leaves(row)
+                self.open[row.step].leaves(row, self.now)
             elif row.type in _OUTCOMES and row.step is not None:
                 self._answered(row.step, row)
             yield row

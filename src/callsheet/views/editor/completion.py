@@ -27,6 +27,7 @@ from callsheet.views.editor.proposing import (
     Sort,
     arguments,
     functions,
+    option_texts,
     option_values,
     plain,
     variables,
@@ -92,6 +93,7 @@ def _proposals(document: PlanDocument, context: Context, known: Knowledge) -> It
             yield from words(context, ("ON_FAIL",))
         case Where.TEXT:
             yield from functions(context)
+            yield from option_texts(document.text, context, known)
         case Where.OUTPUT | Where.NOWHERE:
             return
 

@@ -6,7 +6,7 @@ In: a document, the context of the cursor, knowledge. Out: proposals.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import cast
@@ -21,6 +21,9 @@ from callsheet.views.editor.keywords import WORDS
 from callsheet.views.editor.kinds import kind_of_result
 from callsheet.views.editor.knowledge import Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
+
+_OPENED = re.compile(r"""=[ \t]*(["'])((?:(?!\1)[^\\$\n])*)\Z""")
+"""A named argument whose value is a string that has been opened, without references so far."""
 
 
 class Sort(StrEnum):
@@ -82,18 +85,39 @@ def arguments(context: Context, known: Knowledge) -> Iterator[Proposal]:
 
 def option_values(context: Context, known: Knowledge) -> Iterator[Proposal]:
     """Yields the values that the argument's schema lists, and true and false for a boolean."""
-    with_options = [
-        p
-        for p in tooltext.parameters_of(context.tool, known.tools.get(context.tool))
-        if p.name == context.argument
-    ]
-    for parameter in with_options:
-        options: object = parameter.schema.get("enum", ())
-        for option in cast("list[object]", options) if isinstance(options, list) else ():
-            if isinstance(option, str) and option.isprintable() and not {'"', "\\", "$"} & set(option):
-                yield plain(context, f'"{option}"', Sort.VALUE)
-        if parameter.schema.get("type") == "boolean":
+    for schema in _schemas(context, known):
+        yield from (plain(context, f'"{option}"', Sort.VALUE) for option in _options(schema))
+        if schema.get("type") == "boolean":
             yield from (plain(context, word, Sort.VALUE) for word in ("true", "false"))
+
+
+def option_texts(text: str, context: Context, known: Knowledge) -> Iterator[Proposal]:
+    """Yields the values that the argument's schema lists for a string that has been opened.
+
+    The string is closed unless the editor has done so.
+    """
+    opened = _OPENED.search(text, context.start, context.typed.end)
+    if opened is None:
+        return
+    end = "" if text.startswith(opened[1], context.typed.end) else opened[1]
+    for schema in _schemas(context, known):
+        for option in _options(schema):
+            yield Proposal(option, Sort.VALUE, option + end, Span(opened.start(2), context.typed.end))
+
+
+def _schemas(context: Context, known: Knowledge) -> Iterator[Mapping[str, object]]:
+    """Yields the schema of the argument at the cursor."""
+    for parameter in tooltext.parameters_of(context.tool, known.tools.get(context.tool)):
+        if parameter.name == context.argument:
+            yield parameter.schema
+
+
+def _options(schema: Mapping[str, object]) -> Iterator[str]:
+    """Yields the listed texts that need no escape in a string."""
+    options = schema.get("enum", ())
+    for option in cast("list[object]", options) if isinstance(options, list) else ():
+        if isinstance(option, str) and option.isprintable() and not {'"', "\\", "$"} & set(option):
+            yield option
 
 
 def functions(context: Context) -> Iterator[Proposal]:

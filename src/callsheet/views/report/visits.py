@@ -20,6 +20,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.lineage import Visit as Begun
 from callsheet.trace.projection.record import Record, Visit
+from callsheet.trace.steady_time import SteadyTime
 from callsheet.views.report.document import CallRow, VisitRow
 from callsheet.views.report.prompts import prompt_of
 from callsheet.views.report.values import NO_VALUE, Values
@@ -67,10 +68,12 @@ class Answer(NamedTuple):
 def times_of(rows: Sequence[Event], info: RunInfo) -> Times:
     """Computes the times of the events of a run."""
     created = info.created
-    older = [row.ts for row in rows if row.ts < created] if info.parent_run else []
+    steady = SteadyTime()
+    times = [steady.of(row) for row in rows]
+    older = [time for time in times if time < created] if info.parent_run else []
     began = min(older, default=created)
     inherited = max(older, default=began) - began
-    at = (row.ts - began if older and row.ts < created else row.ts - created + inherited for row in rows)
+    at = (time - began if older and time < created else time - created + inherited for time in times)
     return Times(
         [0.0, *(round(t, 6) for t in at)], [0, *(row.epoch for row in rows)], round(inherited, 6), began
     )

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { Branching } from "./branching.js";
+import { reasonOfStop } from "./pending.js";
 import { origin, plain } from "./model.js";
 import {
   goTo,
@@ -32,7 +33,7 @@ export function Pane() {
   return html`<aside class="pane panel" aria-label=${`Step ${row.id}`}>
     <header>
       <h2>${row.id} <span class="tool">${row.tool}</span></h2>
-      <${Status} of=${state} />
+      <${Status} of=${state} said=${reasonOfStop(data, chosen, seq.value)} />
       ${isOver ? html`<span class="quiet">${duration(visit.until - visit.start)}</span>` : ""}
     </header>
     ${row.title ? html`<p class="title">${row.title}</p>` : ""}
@@ -209,7 +210,7 @@ function Calls({ visit }) {
     <div class="tab-body" id="call-panel" role="tabpanel" aria-labelledby="call-tab-${tab}" tabindex="0">
       ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`
         <p class="quiet">none</p>`) : ""}
-      ${tab === "result" ? html`<${Result} call=${call} answer=${answer} />` : ""}
+      ${tab === "result" ? html`<${Result} left=${left} answer=${answer} />` : ""}
       ${tab === "prompt" ? html`<${Prompt} call=${call} />` : ""}
       ${tab === "usage" ? html`<${Usage} call=${call} />` : ""}
       ${tab === "raw" ? html`<${Raw} left=${left} answer=${answer} />` : ""}
@@ -217,13 +218,18 @@ function Calls({ visit }) {
   </section>`;
 }
 
-function Result({ call, answer }) {
-  if (!answer)
-    return html`<p class="quiet">${call.left ? "It was sent and never answered." : "It was not sent."}</p>`;
+function Result({ left, answer }) {
+  if (!answer) return html`<p class="quiet">${withoutAnswer(left)}</p>`;
   if (answer.value >= 0) return html`<${ValueBox} value=${answer.value} label=${`event ${answer.seq}`} />`;
   return answer.more >= 0
     ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />`
     : html`<p class="quiet">nothing</p>`;
+}
+
+function withoutAnswer(left) {
+  if (!left) return "It was not sent.";
+  if (left.type === "ask") return "Nobody has answered. The call was not sent.";
+  return model.value.run.status === "running" ? "It was sent. There is no answer yet." : "It was sent and never answered.";
 }
 
 // The prompt of a model call: its messages, rebuilt from the journal.

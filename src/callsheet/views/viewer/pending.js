@@ -15,6 +15,19 @@ export function Pending() {
   </div>`;
 }
 
+// Why an open visit does not continue after the last event: empty while its calls are under way.
+export function reasonOfStop(data, visit, seq) {
+  if (!visit || seq < data.last || data.stateOf(visit, seq) !== "open") return "";
+  const [first, count] = visit.calls;
+  const isAmong = (rows) => {
+    const keys = new Set(rows.map((row) => row.key));
+    return keys.size > 0 && data.calls.slice(first, first + count).some((call) => keys.has(call.key));
+  };
+  if (isAmong(data.doc.asks)) return "waits for a person";
+  if (isAmong(data.doc.doubts)) return "in doubt";
+  return data.run.status === "interrupted" ? "interrupted" : "";
+}
+
 const timeText = (data, t) => `${day(data.run.created + t)} ${clock(data.run.created + t).slice(0, 8)}`;
 
 function Command({ text }) {

@@ -24,7 +24,8 @@ export function embedded(element) {
 }
 
 // `documents` is the URL of the document, `events` that of a stream with a message for each change of the journal.
-export function served(documents, events) {
+// `onSignedOut` is called when the server requires to sign in again, as after its restart.
+export function served(documents, events, onSignedOut = () => {}) {
   const source = {
     isLive: true,
     wake() {},
@@ -46,6 +47,7 @@ export function served(documents, events) {
         try {
           const base = etag ? `${documents.includes("?") ? "&" : "?"}base=${etag}` : "";
           const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
+          if (answer.status === 401) onSignedOut();
           if (!answer.ok) throw new Error(await reason(answer));
           const update = await answer.json();
           if (isClosed) return;

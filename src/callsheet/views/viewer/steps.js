@@ -1,5 +1,6 @@
 // The steps of all plans in text order, with their status.
 import { Status, VirtualList, html } from "./ui.js";
+import { reasonOfStop } from "./pending.js";
 import { model, pickStep, seq, step } from "./state.js";
 
 export function Steps() {
@@ -29,7 +30,7 @@ function Row({ plan, step: place }) {
   return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}"
       aria-current=${isChosen ? "true" : undefined}
     onClick=${() => pickStep(plan, place)}>
-    <${Status} of=${state} words=${false} />
+    <${Status} of=${state} words=${false} said=${reasonOfStop(data, visit, seq.value)} />
     <b>${row.id}</b>
     <span class="tool">${row.title || row.tool}</span>
     ${visits.length > 1 ? html`<small title="visits">×${visits.length}</small>` : ""}

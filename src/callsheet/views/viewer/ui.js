@@ -16,8 +16,10 @@ export const STATUS = {
   stopped: ["■", "stopped"],
 };
 
-export function Status({ of, words = true }) {
-  const [shape, word] = STATUS[of] || STATUS.pending;
+// `said` is a word that tells more than the usual one of the status.
+export function Status({ of, words = true, said = "" }) {
+  const [shape, usual] = STATUS[of] || STATUS.pending;
+  const word = said || usual;
   return html`<span class="status is-${of}"><span class="shape" aria-hidden="true">${shape}</span>${
     words ? word : html`<span class="only-read">${word}</span>`
   }</span>`;

@@ -99,6 +99,13 @@ async def test_api_key_comes_from_environment(world: World, monkeypatch: pytest.
     assert (await reach(world.reached.settings)).client.api_key == "key-of-ours"
 
 
+async def test_empty_variables_of_temporal_are_not_set(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TEMPORAL_API_KEY", "TEMPORAL_NAMESPACE", "TEMPORAL_ADDRESS", "TEMPORAL_PROFILE"):
+        monkeypatch.setenv(name, "")
+    reached = await reach(world.reached.settings)
+    assert await reached.client.service_client.check_health()
+
+
 def test_payload_over_64_kib_is_reference_in_history(tmp_path: Path) -> None:
     claims = ClaimCheck(FolderBlobs(tmp_path))
     sent = [

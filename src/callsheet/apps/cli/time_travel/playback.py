@@ -120,13 +120,17 @@ class _Player:
         self.start = start
         self.end = end
         self._pace = pace
+        from callsheet.trace.steady_time import SteadyTime  # noqa: PLC0415 - brings the store
+
+        self._time = SteadyTime()
         self._last: float | None = None
         self._begun: float | None = None
 
     def on_moment(self, moment: Moment) -> bool:
         """Display a moment. Returns whether more are to follow."""
         event = moment.event
-        self._begun = event.ts if self._begun is None else self._begun
+        now = self._time.of(event)
+        self._begun = now if self._begun is None else self._begun
         if event.seq > self.end:
             return False
         if event.seq < self.start:
@@ -134,9 +138,9 @@ class _Player:
             return True
         if self._last is None:
             self.shown.begin()
-        elif moment.notes and not self._pace.wait(event.ts - self._last):
+        elif moment.notes and not self._pace.wait(now - self._last):
             return False
         if moment.notes or self._last is None:
-            self._last = event.ts
-        self.shown.show(moment, event.ts - self._begun)
+            self._last = now
+        self.shown.show(moment, now - self._begun)
         return event.seq < self.end

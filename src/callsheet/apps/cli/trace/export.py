@@ -177,12 +177,18 @@ def _print(outcome: ExportOutcome) -> None:
         print_text(f"sent   to {outcome.url}")
         for signal, why in outcome.sent.not_taken.items():
             print_text(f"       without {signal}: not accepted by the collector ({why})")
+        for signal, found in outcome.sent.rejected.items():
+            print_text(f"       {signal}: {found.items:,} rejected by the collector" + _reason(found.why))
     if outcome.file is not None:
         print_text(f"wrote  {outcome.file}")
     if outcome.prov is not None:
         print_text(f"wrote  {outcome.prov}: PROV-JSON with {outcome.relations:,} relations")
     if outcome.is_running:
         print_text("the run is still running: pending calls are not exported yet")
+
+
+def _reason(why: str) -> str:
+    return f" ({why!a})" if why else ""
 
 
 def _json(outcome: ExportOutcome) -> dict[str, Any]:
@@ -202,6 +208,7 @@ def _json(outcome: ExportOutcome) -> dict[str, Any]:
             "logs": sent.logs,
             "metrics": sent.metrics,
             "not_taken": {str(signal): why for signal, why in sent.not_taken.items()},
+            "rejected": {str(signal): found._asdict() for signal, found in sent.rejected.items()},
         },
         "file": None if outcome.file is None else str(outcome.file),
         "prov": None if outcome.prov is None else {"file": str(outcome.prov), "relations": outcome.relations},

@@ -61,6 +61,8 @@ def export_while_running(
             to_stderr(
                 f"trace not sent: {done.failure}\n  help: the run is recorded; send its trace with: {command}"
             )
+        elif done.rejected:
+            to_stderr(f"trace sent to {done.url}, {done.spans:,} spans; it rejected {done.rejected:,} more")
         elif done.spans and not quiet:
             to_stderr(f"trace sent to {done.url}, {done.spans:,} spans")
 

@@ -4,13 +4,16 @@ import { html } from "../../viewer/ui.js";
 import { Viewer, open } from "../../viewer/viewer.js";
 import { served } from "../../viewer/sources.js";
 import { actions, base } from "../../viewer/state.js";
-import { Refused, request } from "./session.js";
+import { Refused, isSignedIn, request } from "./session.js";
 import { go } from "./route.js";
 
 export function Run({ id, other }) {
   useEffect(() => {
     const run = `/v1/runs/${encodeURIComponent(id)}`;
-    const source = served(`${run}/document${other ? `?other=${encodeURIComponent(other)}` : ""}`, `${run}/events`);
+    const documents = `${run}/document${other ? `?other=${encodeURIComponent(other)}` : ""}`;
+    const source = served(documents, `${run}/events`, () => {
+      isSignedIn.value = false;
+    });
     base.value = `run=${id}${other ? `&other=${other}` : ""}`;
     actions.value = actionsOf(id, run, source);
     const close = open(source);

@@ -6,6 +6,7 @@ In: settings, and the files and variables that Temporal's own tools read (`TEMPO
 
 from __future__ import annotations
 
+import os
 import re
 from typing import NamedTuple
 
@@ -40,7 +41,9 @@ async def reach(settings: TemporalSettings) -> TemporalConnection:
     for the blob store.
     """
     try:
-        config = ClientConfig.load_client_connect_config(settings.profile or None)
+        config = ClientConfig.load_client_connect_config(
+            settings.profile or None, override_env_vars=_set_variables()
+        )
     except (RuntimeError, ValueError, TypeError, OSError) as error:
         raise CallsheetError.single(
             "TMP003",
@@ -61,6 +64,11 @@ async def reach(settings: TemporalSettings) -> TemporalConnection:
             help="start one (`temporal server start-dev`), or name it: --address or TEMPORAL_ADDRESS",
         ) from error
     return TemporalConnection(client, claims, settings)
+
+
+def _set_variables() -> dict[str, str]:
+    """The environment without empty TEMPORAL_ variables: an empty key would turn TLS on."""
+    return {name: value for name, value in os.environ.items() if value or not name.startswith("TEMPORAL_")}
 
 
 def _reason(error: Exception) -> str:
