@@ -25,7 +25,7 @@ _IF_TOLD: Mapping[str, frozenset[str]] = {
     "git": frozenset({"describe", "diff", "log", "rev-parse", "shortlog", "show", "status"}),
     "systemctl": frozenset({"is-active", "is-enabled", "list-timers", "list-units", "show", "status"}),
 }
-NOWHERE = frozenset({"/dev/null", "&1", "&2", "1", "2"})
+NOWHERE = frozenset({"/dev/null"})
 """Targets of redirections that are no files."""
 _PUTS_IN = ("$(", "`", "<(", ">(")
 
