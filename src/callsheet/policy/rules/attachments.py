@@ -163,7 +163,7 @@ def label_of(setting: Setting, path: Argument) -> Label | None:
     """The label of the file of this path, as far as it is known; None if it is not a workspace file."""
     if path.text is not None:
         named = path_of(path)
-        return _secret_outside(setting, path.text) if named is None else setting.sources.file(named)
+        return _secret_outside(setting, path.text) if named is None else setting.sources.whole(named)
     beginning = path.parts[0] if path.parts else None
     if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
         return UNKNOWN

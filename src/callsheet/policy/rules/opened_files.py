@@ -96,7 +96,7 @@ def _label(setting: Setting, path: str) -> Label:
     except PathRefused:
         return _outside(setting, path)
     below = setting.sources.file(f"{own}/x")
-    return below if below.is_secret else setting.sources.file(own)
+    return below if below.is_secret else setting.sources.whole(own)
 
 
 def _outside(setting: Setting, path: str) -> Label:
