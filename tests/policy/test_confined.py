@@ -143,6 +143,8 @@ NOT_CONFINED = [
     ("import urllib.parse; p = urllib.parse", "python"),
     ("from urllib import parse; p = parse", "python"),
     ("from urllib import request", "python"),
+    ("raise SyntaxError('invalid syntax', ('notes.txt', 1, 1, None))", "python"),
+    ("class E(TabError):\n    _metadata = (1, 0, None)", "python"),
     ("# coding: raw_unicode_escape\nprint(1)", "python"),
     ("#!/usr/bin/python\n# -*- coding: utf-7 -*-\nprint(1)", "python"),
     ("print(1", "python"),

@@ -38,6 +38,34 @@ def test_any_script_comes_to_an_end(script: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "is_look"),
+    [
+        ("ls -l | grep x", True),
+        ("/usr/bin/ls; /bin/ps aux", True),
+        ("ip addr show dev eth0", True),
+        ("ip -s link", True),
+        ("date -u +%F", True),
+        ("hostname -f", True),
+        ("dmesg --level=err", True),
+        ("./ls", False),
+        ("/workspace/ls", False),
+        ("ip netns exec x cp a b", False),
+        ("ip link set eth0 down", False),
+        ("ip -b commands", False),
+        ("date -s 12:00", False),
+        ("date 010112002030", False),
+        ("hostname evil", False),
+        ("dmesg -C", False),
+        ("file -C -m magic", False),
+        ("ss -K dst 10.0.0.1", False),
+        ("printf -v PATH .", False),
+    ],
+)
+def test_command_only_looks_if_it_is_of_the_system_and_changes_nothing(line: str, is_look: bool) -> None:
+    assert only_looks(line) is is_look
+
+
+@pytest.mark.parametrize(
     ("script", "written"),
     [("ps >&2 2>&1", []), ("ps > 1", ["1"]), ("ps >& out", ["out"]), ("ps > '&1'", ["&1"])],
 )

@@ -51,6 +51,39 @@ def test_other_words_are_no_files(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "program",
+    [
+        "open(b'keys/list').read()",
+        "import io; io.FileIO('keys/list')",
+        "import io; io.open_code('keys/list')",
+        "import gzip; gzip.GzipFile('keys/list')",
+        "import zipfile; zipfile.ZipFile('keys/list').read('x')",
+        "import os; os.symlink('keys/list', '/tmp/x')",
+        "import numpy; numpy.memmap('keys/list')",
+        "import pandas; pandas.read_pickle('keys/list')",
+        "import runpy; runpy.run_path('keys/list')",
+        "import sqlite3; sqlite3.connect('keys/list')",
+        "import urllib.request as u; u.urlopen('file:keys/list')",
+    ],
+)
+def test_python_functions_that_open_files_are_known(program: str) -> None:
+    assert "keys/list" in files_opened(program, "python")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import zipfile; zipfile.ZipFile('keys/list', 'w')",
+        "import sqlite3; sqlite3.connect(':memory:')",
+        "import psycopg; psycopg.connect('keys/list')",
+        "print(b'keys/list')",
+    ],
+)
+def test_python_programs_that_open_no_file_name_none(program: str) -> None:
+    assert files_opened(program, "python") == ()
+
+
+@pytest.mark.parametrize(
     ("tool", "given", "sent"),
     [
         ("UPLOAD", ("folder",), ["folder"]),

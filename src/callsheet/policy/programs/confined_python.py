@@ -228,13 +228,16 @@ def _may_be_bound(name: str) -> bool:
 
 
 def _is_usable(name: str) -> bool:
-    """Whether a name is no built-in function, a listed one or an exception."""
+    """Whether a name is no built-in function, a listed one or an exception.
+
+    The report of a SyntaxError may show lines of the file that it names.
+    """
     if name in _LISTED or name == "__name__":
         return True
     if name not in _BUILT_IN:
         return not name.startswith("__")
     value = getattr(builtins, name, None)
-    return isinstance(value, type) and issubclass(value, BaseException)
+    return isinstance(value, type) and issubclass(value, BaseException) and not issubclass(value, SyntaxError)
 
 
 def _is_offered(module: str, name: str) -> bool:
