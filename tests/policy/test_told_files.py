@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from callsheet.ir.labels import read_label
 from callsheet.policy.calls import Argument, CallView
+from callsheet.policy.model import Policy, SourceRule
 from callsheet.policy.programs import files_opened
 from callsheet.policy.rules.attachments import attached
+from callsheet.policy.rules.base import Setting
+from callsheet.policy.rules.opened_files import opened_by
 
 
 @pytest.mark.parametrize(
@@ -81,6 +85,27 @@ def test_python_functions_that_open_files_are_known(program: str) -> None:
 )
 def test_python_programs_that_open_no_file_name_none(program: str) -> None:
     assert files_opened(program, "python") == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "is_secret"),
+    [
+        ("grep -r x docs", True),
+        ("tar c docs", True),
+        ("cat docs/*/*", True),
+        ("cat docs/a.md", False),
+        ("grep -r x docs/open", False),
+        ("cat *.md", False),
+        ("git push", False),
+    ],
+)
+def test_folder_that_a_program_opens_has_the_labels_of_its_files(line: str, is_secret: bool) -> None:
+    rules = (
+        SourceRule(kind="file", pattern="docs/keys/**", label=read_label("T/secret")),
+        SourceRule(kind="file", pattern="**", label=read_label("T/pub")),
+    )
+    call = CallView("S1", "SHELL_EXEC", (Argument("code", (line,)),))
+    assert opened_by(Setting(Policy(sources=rules)), "SHELL_EXEC", call).is_secret is is_secret
 
 
 @pytest.mark.parametrize(
