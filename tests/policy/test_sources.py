@@ -26,7 +26,9 @@ def test_permitting_rule_applies_exactly() -> None:
     assert not sources.file("DOCS/a.md").is_public
 
 
-@pytest.mark.parametrize("path", ["docs", "DOCS", "docs/*", "docs/**", "docs/s*", "docs/{a,s?cret}", "do*"])
+@pytest.mark.parametrize(
+    "path", ["docs", "DOCS", "docs/*", "docs/**", "docs/s*", "docs/{a,s?cret}", "docs/{a,secret}", "do*"]
+)
 def test_folder_or_glob_read_as_a_whole_has_labels_of_its_files(path: str) -> None:
     secret, public = read_label("T/secret"), read_label("T/pub")
     rules = (
