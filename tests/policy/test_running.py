@@ -497,7 +497,7 @@ READ = [
 ]
 WRITES = [
     ("sort a.txt > b.txt", "sh", ["b.txt"]),
-    ("cat a.txt >> b.txt 2>&1", "sh", ["b.txt", "1"]),
+    ("cat a.txt >> b.txt 2>&1", "sh", ["b.txt"]),
     ("sudo cp -f a.txt out/b.sh", "sh", ["out/b.sh"]),
     ("mv a.txt b.txt && ln -s b.txt c", "sh", ["b.txt", "c"]),
     ("cat a.txt | tee b.txt c.txt", "sh", ["b.txt", "c.txt"]),

@@ -27,6 +27,23 @@ def test_permitting_rule_applies_exactly() -> None:
 
 
 @pytest.mark.parametrize(
+    "path", ["docs", "DOCS", "docs/*", "docs/**", "docs/s*", "docs/{a,s?cret}", "docs/{a,secret}", "do*"]
+)
+def test_folder_or_glob_read_as_a_whole_has_labels_of_its_files(path: str) -> None:
+    secret, public = read_label("T/secret"), read_label("T/pub")
+    rules = (
+        SourceRule(kind="file", pattern="docs/secret/**", label=secret),
+        SourceRule(kind="file", pattern="**", label=public),
+    )
+    sources = Sources(Policy(sources=rules))
+    assert sources.file(path).is_public
+    assert sources.whole(path).is_secret
+    assert sources.whole("docs/open").is_public
+    assert sources.whole("docs/*.md").is_public
+    assert sources.whole("other").is_public
+
+
+@pytest.mark.parametrize(
     ("mail", "is_trusted"),
     [
         ("ada@strasse.example", True),

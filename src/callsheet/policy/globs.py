@@ -119,6 +119,15 @@ def alternatives(glob: str) -> list[str]:
     return made
 
 
+def example(pattern: str) -> str:
+    """A path that a pattern matches.
+
+    >>> example("docs/secret/**"), example("docs/**/*.pem")
+    ('docs/secret/x', 'docs/x/x.pem')
+    """
+    return pattern.replace("**", "*").replace("*", "x").replace("?", "x")
+
+
 def may_name(glob: str, pattern: str) -> bool:
     """Whether a component of a shell's glob matches a typical name that a pattern covers; a component without
     a letter or a dot is not compared.

@@ -120,8 +120,12 @@ def names_within(path: str) -> tuple[str, ...]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path in a program is a glob pattern (`*.md`) or contains a variable."""
-    return not _PATTERN.isdisjoint(path)
+    """Whether a path is a glob pattern (`*.md`, `{a,b}`) or contains a variable.
+
+    >>> [is_pattern(path) for path in ("a*", "{a,b}.md", "$x", "{a}.md")]
+    [True, True, True, False]
+    """
+    return not _PATTERN.isdisjoint(path) or ("{" in path and "," in path.partition("{")[2])
 
 
 def _is_absolute(path: str) -> bool:

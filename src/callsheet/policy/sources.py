@@ -1,20 +1,22 @@
 """The labels that a policy gives to data by its source: files, hosts, tools and memory.
 
 In: a policy. Out: the label of what is read from a source. Rules that restrict readers match
-case-insensitively and cover everything below a folder; others match exactly.
+case-insensitively and cover everything below a folder; others match exactly. A folder that is read as a whole
+has the labels of its files as well, as far as rules name them by their folders.
 """
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TypeAlias
 
 from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.addresses import AllowedHosts
 from callsheet.policy.builtins import PUBLIC_WORLD, fold
-from callsheet.policy.globs import covers, matches, may_name
+from callsheet.policy.globs import alternatives, covers, example, matches, may_name
 from callsheet.policy.model import Policy
-from callsheet.policy.paths import readings_of, walked
+from callsheet.policy.paths import is_pattern, readings_of, walked, with_folders
 
 OTHERS = "*"
 """Stands for all tools that the policy does not describe."""
@@ -52,6 +54,9 @@ class Sources:
         """The label of results of tools that the policy does not describe."""
         self._memory = next((r.label for r in policy.sources if r.kind == "memory"), None)
         self._label_of = lru_cache(maxsize=4_096)(self._file)
+        self._examples = [example(pattern) for pattern, _ in self._files if not pattern.startswith("*")]
+        self.whole = lru_cache(maxsize=4_096)(self._whole)
+        """The label of a file or of all that is in a folder, or of the files that a glob may match."""
 
     def file(self, path: str, on_host: bool = False) -> Label:
         """The label of a file by its normal path, the join over all its readings.
@@ -63,6 +68,10 @@ class Sources:
     def _file(self, path: str, on_host: bool) -> Label:
         rules, readings = self._host_files if on_host else self._files, readings_of(path)
         return join([_named(rules, walked(reading), readings) for reading in readings])
+
+    def _whole(self, path: str) -> Label:
+        within = (name for name in self._examples if _contains(path, name))
+        return self.file(path).join(join(map(self.file, within)))
 
     def may_be_secret(self, glob: str) -> bool:
         """Whether a glob may match a file that the policy calls secret by its name."""
@@ -80,3 +89,11 @@ class Sources:
             if allowed.allow_name(host):
                 return label
         return Label(True, (UNKNOWN.readers or frozenset()) | audiences) if audiences else PUBLIC_WORLD
+
+
+def _contains(path: str, name: str) -> bool:
+    """Whether a path is a folder above a file, or a glob that may match the file or such a folder."""
+    path, names = path.casefold(), with_folders(name.casefold())
+    if not is_pattern(path):
+        return path in names[1:]
+    return any(fnmatchcase(one, glob) for glob in alternatives(path) for one in names)

@@ -104,7 +104,7 @@ class LabelTracker:
         paths = next((one.copied for one in written if one.copied), ())
         program = program_of(command.tool, command.args, command.step)
         if program is None:
-            by_policy = join(self._sources.file(path, on_host=False) for path in paths)
+            by_policy = join(self._sources.whole(path) for path in paths)
         else:
             by_policy = opened_by(self._judge.setting, program.tool, program)
         if not paths:

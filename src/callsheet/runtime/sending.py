@@ -1,7 +1,7 @@
 """Checks files that a call sends against the labels that runs have left on them.
 
 In: a call with its actual arguments, the stored labels. Out: why it is refused, or None. What the policy says
-about the paths has been judged before.
+about the paths has been judged before, except for the files in a folder and those that a glob matches.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from callsheet.ir.labels import Label
+from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument
 from callsheet.policy.judge import Judge
 from callsheet.policy.paths import file_key, is_pattern, workspace_path
 from callsheet.policy.rules.attachments import attached, not_theirs, path_of, sends_files
 from callsheet.policy.rules.receivers import receivers
+from callsheet.runtime.folder_files import TooMany, files_of
 from callsheet.runtime.label_tracking import real_path
 from callsheet.runtime.places import RunWorkspace, view_of
 from callsheet.store.labels import LabelStore
@@ -60,6 +61,19 @@ def _labels(
         yield labels.below(workspace.root, "" if is_pattern(name) else file_key(name))
         if name != own:
             yield sources.file(name)
+        yield _of_files(judge, workspace, name)
     outside = own and workspace.outside(own)
     if outside:
         yield sources.file(outside, on_host=True)
+
+
+def _of_files(judge: Judge, workspace: RunWorkspace, path: str) -> Label | None:
+    """The policy's label for the files in a folder, or for those that a glob matches; None for a file."""
+    if not workspace.root:
+        return None
+    sources = judge.setting.sources
+    try:
+        names = list(files_of(workspace.root, path))
+    except TooMany:
+        return UNKNOWN
+    return join(sources.file(name) for found in names for name in workspace.inside([found]))

@@ -17,6 +17,7 @@ from callsheet.frontends.dag.steps import Steps, note_variable_name
 from callsheet.frontends.dag.texts import Texts, is_variable_name
 from callsheet.frontends.dag.yaml_tree import read_yaml
 from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of
+from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import DictExpr, ListExpr, Literal, Order, Plan, Step, Value
 from callsheet.ir.gc_pause import gc_paused
@@ -50,7 +51,8 @@ def _parse(text: str, name: str, is_yaml: bool) -> ParseResult:
         pass
     else:
         plan, lost = _Document(text, report).read(root)
-    diagnostics = sorted(report.diagnostics, key=lambda d: d.span.start if d.span else -1)
+    diagnostics = [*report.diagnostics, *hidden_characters(text)]
+    diagnostics.sort(key=lambda d: d.span.start if d.span else -1)
     return ParseResult(
         plan if not report.errors else None, plan, tuple(diagnostics), Source(name, text), tuple(lost)
     )

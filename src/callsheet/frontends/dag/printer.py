@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.frontends.dag.fields import ID, INDEX, MOST_RETRIES, MOST_SECONDS, TOOL
 from callsheet.frontends.dag.texts import is_variable_name, refuse, written
+from callsheet.frontends.unseen import UNSEEN, escape
 from callsheet.frontends.values.printer import format_condition
 from callsheet.ir import (
     JSON,
@@ -40,8 +41,7 @@ from callsheet.ir.operations import CONTROL_WORDS
 _LINE = 100
 _INDENT = "  "
 _ID, _INDEX, _TOOL = re.compile(ID), re.compile(INDEX), re.compile(TOOL)
-_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""Invisible characters and those that change the direction of text; they are always escaped."""
+_UNSEEN = re.compile(f"[{UNSEEN}]")
 _dumps = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -260,15 +260,4 @@ def _value(name: str, value: JSON, indent: str) -> str:
 
 
 def _line(value: JSON) -> str:
-    return _UNSEEN.sub(_escape, _dumps(value))
-
-
-def _escape(match: re.Match[str]) -> str:
-    """An escape, except for the second half of a surrogate pair that the text has as two characters.
-
-    Two escapes would be read as one character.
-    """
-    char, at = match[0], match.start()
-    if "\udc00" <= char <= "\udfff" and at and "\ud800" <= match.string[at - 1] <= "\udbff":
-        return char
-    return f"\\u{ord(char):04x}"
+    return _UNSEEN.sub(escape, _dumps(value))

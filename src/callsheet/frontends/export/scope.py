@@ -28,15 +28,9 @@ from callsheet.frontends.export.rules import (
     uses,
 )
 from callsheet.frontends.export.shapes import ExportOptions, Form
+from callsheet.frontends.unseen import ESCAPED
 
-_UNSEEN = (
-    (0x00, 0x1F),
-    (0x7F, 0x9F),
-    (0x200E, 0x200F),
-    (0x2028, 0x202E),
-    (0x2066, 0x2069),
-    (0xFEFF, 0xFEFF),
-)
+_UNSEEN = ((0x00, 0x1F), *ESCAPED)
 """Characters that canonical text always escapes."""
 _PLAIN = Chars((*_UNSEEN, (0x22, 0x22), (0x24, 0x24), (0x5C, 0x5C)), outside=True)
 _FIRST = Chars((*_PLAIN.ranges, (0x29, 0x29)), outside=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.document import Document
-from callsheet.frontends.ltp.hidden import hidden_characters
+from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.frontends.values.result import ParseResult
 from callsheet.ir import Plan, Step

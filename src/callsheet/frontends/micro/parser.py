@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.frontends.micro.document import Document
+from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import Plan
 from callsheet.ir.gc_pause import gc_paused
@@ -36,6 +37,7 @@ def parse_micro(
 def _parse(text: str, name: str, strict: bool, variables: Iterable[str]) -> ParseResult:
     document = Document(text, set(variables))
     document.read()
+    document.diagnostics.extend(hidden_characters(text))
     meta = document.meta
     partial = Plan(
         tuple(document.steps),

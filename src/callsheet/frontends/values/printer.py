@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.unseen import UNSEEN, escape
 from callsheet.frontends.values.reader import MAX_INDEX_DIGITS, NAME
 from callsheet.ir import (
     And,
@@ -33,13 +34,10 @@ from callsheet.ir import (
 _NAME = re.compile(NAME)
 _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"0|[1-9][0-9]*")
-_UNSEEN = r"\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
-"""Invisible characters and those that change the direction of text; they are always escaped."""
-
-_PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{_UNSEEN}]*")
-_ESCAPED = re.compile(rf"[\"\\\x00-\x1f{_UNSEEN}]|\$(?=[A-Za-z_{{$])")
-_RAW_LINE = re.compile(rf"[^\"\x00-\x1f{_UNSEEN}]*")
-_RAW_BLOCK = re.compile(rf"[^\x00-\x08\x0b-\x1f{_UNSEEN}]*")
+_PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{UNSEEN}]*")
+_ESCAPED = re.compile(rf"[\"\\\x00-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
+_RAW_LINE = re.compile(rf"[^\"\x00-\x1f{UNSEEN}]*")
+_RAW_BLOCK = re.compile(rf"[^\x00-\x08\x0b-\x1f{UNSEEN}]*")
 _NEEDS_BRACES = re.compile(r"[\w\[]|\.\w")
 _BIGGEST_INT = 10**3_999
 _BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
@@ -147,11 +145,7 @@ def _quoted(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """The text with an escape for each character that needs one.
-
-    The second half of a surrogate pair that the string has as two characters is not escaped: two
-    escapes would be read as one character.
-    """
+    """The text with an escape for each character that needs one."""
     return _ESCAPED.sub(_escape_character, text)
 
 
@@ -159,10 +153,7 @@ def _escape_character(match: re.Match[str]) -> str:
     char = match[0]
     if char == "$":
         return "\\$"
-    is_second = "\udc00" <= char <= "\udfff"
-    if is_second and match.start() and "\ud800" <= match.string[match.start() - 1] <= "\udbff":
-        return char
-    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+    return escape(match) if char >= "\x7f" else json.dumps(char)[1:-1]
 
 
 def _template(value: Template) -> str:

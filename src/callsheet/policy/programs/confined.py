@@ -11,19 +11,24 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from callsheet.policy.programs.commands import is_interpreter, language_of
 from callsheet.policy.programs.confined_python import modules_of
 from callsheet.policy.programs.languages import Kind, kind_of
 from callsheet.policy.programs.read_only import NOWHERE
 from callsheet.policy.programs.script import Command, NotClosedError, commands_of
 
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_SHELLS = frozenset({None, "shell", "sh", "bash", "dash", "ash", "ksh"})
+"""Languages whose quotes and expansions are those read here; they differ in `zsh`, `fish` and `cmd`."""
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|(?<![^\s;&|()<>])#[^\n]*['\"]", re.DOTALL)
+"""A quoted text, an escaped sign, or a comment with a quote."""
+_LINES = {ord("\t"): " ", ord("\n"): " "}
 _EXPANDS = re.compile(r"[*?\[{~$<]")
 """Signs that, outside of quotes, may name a file or add words to a command."""
-_PUTS_IN = ("$(", "`")
-_AWK_OPENS = re.compile(r"[>|<@]|getline|system|ARG")
+_PUTS_IN = ("$(", "`", ">(")
+_AWK_OPENS = re.compile(r"[>|<@]|getline|system|ARG|SYMTAB")
 _SED = re.compile(r"s([/|,#])(?:(?!\1)[^\n])*\1(?:(?!\1)[^\n])*\1[gIip\d]*|[\d,$]*[pdq]")
 """Programs of sed that only substitute or select lines."""
+_PRINTF_SETS = re.compile(r"%[^A-Za-z%]*[hlLjzt]*n")
+"""A conversion of `printf` that sets a variable, such as PATH."""
 _JQ_OPENS = re.compile(r"\b(?:import|include|input_filename|modulemeta)\b")
 
 
@@ -89,55 +94,45 @@ def only_modules(program: str, language: str | None) -> tuple[str, ...] | None:
     """
     kind = kind_of(language)
     if kind is Kind.SHELL:
-        modules = _of_shell(program)
-    elif kind is Kind.PYTHON:
-        modules = modules_of(program)
-    else:
-        return None
+        name = None if language is None else language.strip().casefold()
+        return () if name in _SHELLS and _is_confined(program) else None
+    modules = modules_of(program) if kind is Kind.PYTHON else None
     if modules is None:
         return None
     return tuple(f"{name}{end}" for name in modules for end in (".py", "/__init__.py"))
 
 
-def _of_shell(program: str) -> list[str] | None:
-    if any(sign in program for sign in _PUTS_IN) or _EXPANDS.search(_QUOTED.sub(_unquoted, program)):
-        return None
+def _is_confined(script: str) -> bool:
+    """Whether a shell script opens no file."""
+    if not script.translate(_LINES).isprintable():  # white space that divides no words, for instance
+        return False
+    if any(sign in script for sign in _PUTS_IN) or _EXPANDS.search(_QUOTED.sub(_unquoted, script)):
+        return False
     try:
-        commands = commands_of(program)
+        return all(map(_opens_nothing, commands_of(script)))
     except NotClosedError:
-        return None
-    modules: list[str] = []
-    for command in commands:
-        found = _of_command(command)
-        if found is None:
-            return None
-        modules += found
-    return modules
+        return False
 
 
 def _unquoted(quoted: re.Match[str]) -> str:
-    """What replaces a quoted text when signs outside of quotes are searched: `$` if one is expanded in it."""
-    return "$" if quoted[0][0] == '"' and "$" in quoted[0] else "''"
+    """What replaces a quoted text when signs outside of quotes are searched: `$` if one is expanded in it, or
+    if it is a comment with a quote, from which on quotes would be misread.
+    """
+    text = quoted[0]
+    return "$" if text[0] == "#" or (text[0] == '"' and "$" in text) else "''"
 
 
-def _of_command(command: Command) -> Sequence[str] | None:
+def _opens_nothing(command: Command) -> bool:
     words = command.words
     if command.reads or not NOWHERE.issuperset(command.writes):
-        return None
+        return False
     if not words:
-        return ()
-    verb = words[0]
-    if len(words) == 3 and words[1] == "-c" and "/" not in verb and _is_python(verb):
-        return modules_of(words[2])
-    usage = _FILTERS.get(verb)
+        return True
+    usage = _FILTERS.get(words[0])
     operands = None if usage is None else _operands(words[1:], usage)
     if usage is None or operands is None or len(operands) > usage.words:
-        return None
-    return () if _is_allowed(verb, operands) else None
-
-
-def _is_python(verb: str) -> bool:
-    return is_interpreter(verb) and language_of(verb) == "python"
+        return False
+    return _is_allowed(words[0], operands)
 
 
 def _operands(words: Sequence[str], usage: _Usage) -> list[str] | None:
@@ -170,7 +165,8 @@ def _is_allowed(verb: str, operands: Sequence[str]) -> bool:
         case "sed":
             return len(operands) == 1 and _SED.fullmatch(operands[0]) is not None
         case "printf":
-            return not operands or not operands[0].startswith("-")  # `-v` sets a variable, such as PATH
+            # `-v` sets a variable, such as PATH
+            return not operands or not (operands[0].startswith("-") or _PRINTF_SETS.search(operands[0]))
         case "date":
             return all(word.startswith("+") for word in operands)
         case _:

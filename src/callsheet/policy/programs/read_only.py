@@ -5,6 +5,7 @@ In: a command line. Out: yes or no; no for every unknown command.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from callsheet.policy.programs.commands import verb_of
@@ -25,7 +26,21 @@ _IF_TOLD: Mapping[str, frozenset[str]] = {
     "git": frozenset({"describe", "diff", "log", "rev-parse", "shortlog", "show", "status"}),
     "systemctl": frozenset({"is-active", "is-enabled", "list-timers", "list-units", "show", "status"}),
 }
-NOWHERE = frozenset({"/dev/null", "&1", "&2", "1", "2"})
+_CHANGING: Mapping[str, re.Pattern[str]] = {
+    "date": re.compile(r"-[A-Za-z]*s.*|--s.*|\d.*"),
+    "dmesg": re.compile(r"-[A-Za-z]*[CcDEn].*|--(?!human|color|time|level|facility|decode|since|until).*"),
+    "file": re.compile(r"-[A-Za-z]*C.*|--compile"),
+    "hostname": re.compile(r"[^-].*|-[A-Za-z]*[bF].*|--(?:boot|file).*"),
+    "ip": re.compile(
+        r"a(?:dd|ppend)|ch\w*|d(?:el\w*)?|exec|f(?:lush)?|netns|re(?:place|store)|s(?:et)|vrf|-b\w*|-force"
+    ),
+    "printf": re.compile(r"-.*"),
+    "ss": re.compile(r"-[A-Za-z]*[KD].*|--(?:kill|diag).*"),
+}
+"""Words with which some of these commands change something or start a program."""
+_SYSTEM = re.compile(r"(?:/usr(?:/local)?)?/s?bin/[\w.-]+|[^/]+")
+"""A command that is not a file of the workspace."""
+NOWHERE = frozenset({"/dev/null"})
 """Targets of redirections that are no files."""
 _PUTS_IN = ("$(", "`", "<(", ">(")
 
@@ -51,6 +66,11 @@ def _looks(command: Command) -> bool:
         return False
     if not words:
         return True
+    if not _SYSTEM.fullmatch(words[0]):
+        return False
     verb = verb_of(words[0])
+    changing = _CHANGING.get(verb)
+    if changing is not None and any(changing.fullmatch(word) for word in words[1:]):
+        return False
     subcommand = next((word for word in words[1:] if not word.startswith("-")), "")
     return verb in _ALWAYS or subcommand in _IF_TOLD.get(verb, frozenset[str]())

@@ -19,7 +19,9 @@ _OPENS = frozenset({"open", "fdopen"})
 _LOADS = frozenset(
     {"read_csv", "read_json", "read_table", "read_excel", "read_parquet", "read_fwf", "read_xml", "read_html",
      "read_text", "read_bytes", "loadtxt", "genfromtxt", "fromfile", "imread", "copy", "copy2", "copyfile",
-     "copytree", "move", "getline", "getlines", "scan_csv"}
+     "copytree", "move", "getline", "getlines", "scan_csv", "BZ2File", "FileIO", "GzipFile", "LZMAFile",
+     "Maildir", "ZipFile", "get_data", "hardlink_to", "mbox", "memmap", "open_code",
+     "read_pickle", "run_path", "symlink", "symlink_to"}
 )  # fmt: skip
 _OF_ITSELF = frozenset({"read_text", "read_bytes", "open"})
 """Methods of a path that read the file."""
@@ -56,10 +58,13 @@ _BRANCHES = (
 """Nodes whose content may be skipped."""
 _ASKS = re.compile(r"sql|query|execute\w*|from_query")
 """Functions whose query text may name files to read."""
+_DATABASES = frozenset({"sqlite3", "duckdb"})
+"""Modules whose connections are to files."""
 _LONG = 16
 _DATABASE = re.compile(r"\.(?:db3?|sqlite3?|duckdb)\b|^file:", re.IGNORECASE)
 _MAY_OPEN = re.compile(
     r"\b(?:open|fdopen|read_\w+|\w*txt|fromfile|imread|copy\w*|move|rename|getlines?|scan_csv|load_dotenv"
+    r"|\w*File|FileIO|Maildir|mbox|memmap|get_data|\w*link(?:_to)?|open_code|run_path|file"
     r"|connect|system|popen|Popen|run|call|check_\w+|getoutput|spawn\w*|exec\w*|eval|create_subprocess_\w+)\b"
 )
 _WRITES_ONLY = re.compile(r"(?=.*[wax])[^+]*")
@@ -163,7 +168,9 @@ class _Known:
             if not _is_for_writing(node):
                 yield from self._by_reader(node, called, owner)
         elif called == "connect" and node.args:
-            yield from (text for text in _texts_of(node.args[0]) if _DATABASE.search(text))
+            is_of_files = getattr(owner, "id", "") in _DATABASES
+            texts = _texts_of(node.args[0])
+            yield from (text for text in texts if text[:1] != ":" and (is_of_files or _DATABASE.search(text)))
         elif called == "chdir" and node.args:
             yield from self._paths(node.args[0], is_surely=True)
         elif called == "load_dotenv":
@@ -205,7 +212,7 @@ class _Known:
 
     def _paths(self, given: ast.expr, *, is_surely: bool) -> Iterator[str]:
         """The paths that an expression may denote; NOT_KNOWN if it is `is_surely` a path of unknown text."""
-        if isinstance(given, ast.Constant) and not isinstance(given.value, str):
+        if isinstance(given, ast.Constant) and not isinstance(given.value, str | bytes):
             return
         if self._is_written(given):
             return
@@ -274,10 +281,11 @@ def _texts_of(node: ast.AST) -> Iterator[str]:
 
 
 def _places_of(node: ast.AST) -> Iterator[tuple[tuple[int, int], str]]:
-    """The string literals in a node with their positions."""
+    """The literals of texts and bytes in a node with their positions."""
     for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            yield (part.lineno, part.col_offset), part.value
+        if isinstance(part, ast.Constant) and isinstance(part.value, str | bytes):
+            text = part.value if isinstance(part.value, str) else part.value.decode(errors="replace")
+            yield (part.lineno, part.col_offset), text
 
 
 def _is_mode(node: ast.expr) -> bool:

@@ -20,6 +20,7 @@ from callsheet.policy.programs.commands import (
 )
 from callsheet.policy.programs.file_names import NOT_KNOWN, names_in
 from callsheet.policy.programs.script import Command, NotClosedError, commands_of, put_in
+from callsheet.policy.programs.told_files import files_told
 
 Opened: TypeAlias = "Callable[[str, str | None, int], tuple[str, ...]]"
 """The paths that a program in some language opens, at a nesting depth."""
@@ -196,6 +197,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
             yield from opened(words[at], None, depth)
         if starter in ("xargs", "parallel") and _takes_files(verb):
             yield NOT_KNOWN
+        yield from (NOT_KNOWN if "$" in word else word for word in files_told(verb, behind))
         if starter == "find":
             yield from _found(words[1:at])
             operands = [word for word in operands if word not in ("{}", "+", ";")]
@@ -207,7 +209,7 @@ def _by_command(command: Command, opened: Opened, depth: int, *, is_fed: bool) -
         elif verb == "tar":
             yield from _of_archive(behind).reads
         elif verb in _ARCHIVES:
-            yield from operands[1:]
+            yield from operands[0 if "-" in behind else 1 :]
         elif verb == "eval":
             yield from opened(" ".join(behind), None, depth)
         elif verb in _SHOWS_UNNAMED and not _SHOWS_UNNAMED[verb].isdisjoint(operands[:1]):

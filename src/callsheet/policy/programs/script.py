@@ -10,14 +10,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_BLANK = re.compile(r"(?:[ \t\r]|\\\n)+")
+_BLANK = re.compile(r"(?:[ \t]|\r(?=\n|\Z)|\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
 _LEADING = re.compile(r"\d*(?:&>>|&>|>&|<&|<<<|<<-?|>>|>\||<>|[<>](?!\())")
 _JOINT = re.compile(r";;&?|;&|&&|\|\||\|&|[;\n|&()]")
 _HERE_END = re.compile(r"\\?(['\"]?)([\w.-]+)\1")
-_PIECE = re.compile(r"'(?P<single>[^']*)'|\\(?P<escaped>.)|(?P<plain>[^\s;&|()<>'\"\\`$]+|\$)", re.DOTALL)
+_PIECE = re.compile(
+    r"'(?P<single>[^']*)'|\\(?P<continued>)\n|\\(?P<escaped>.)"
+    r"|(?P<plain>(?:[^ \t\r\n;&|()<>'\"\\`$]|\r(?!\n|\Z))+|\$)",
+    re.DOTALL,
+)
+"""Part of a word. Other white space than blanks and line ends belongs to the word, as in a shell."""
 _QUOTED = re.compile(r"\\.|\"|\$\(", re.DOTALL)
-_ESCAPED = re.compile(r"\\([\"\\$`\n])")
+_ESCAPED = re.compile(r"\\(?:([\"\\$`])|\n)")
 _NEST = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"|[()]", re.DOTALL)
 _BACK_QUOTED = re.compile(r"\\.|`((?:[^`\\]|\\.)*)`", re.DOTALL)
 _PUT_IN = ("$(", "<(", ">(")
@@ -103,6 +108,11 @@ def _as_put_in(match: re.Match[str]) -> str:
     return match[0] if match[1] is None else f"$({match[1]})"
 
 
+def _unescaped(match: re.Match[str]) -> str:
+    """What an escape in a double-quoted string stands for: nothing if it continues the line."""
+    return match[1] or ""
+
+
 class _Reader:
     """A recursive-descent parser for a script."""
 
@@ -153,6 +163,8 @@ class _Reader:
                 self._awaited.append((command, end[2]))
             return
         word = self._word()
+        if leads in (">&", "<&") and word.isdecimal():  # duplicates a descriptor
+            return
         into = (
             command.here_texts
             if leads == "<<<"
@@ -193,7 +205,7 @@ class _Reader:
         while match := _QUOTED.search(self._text, at):
             if match[0] == '"':
                 self._at = match.end()
-                return _ESCAPED.sub(r"\1", self._text[begin : match.start()])
+                return _ESCAPED.sub(_unescaped, self._text[begin : match.start()])
             at = _close(self._text, match.end()) + 1 if match[0] == "$(" else match.end()
         raise NotClosedError('"')
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from callsheet.ir.labels import UNKNOWN, Label, join
-from callsheet.policy.builtins import BUILTINS, Reach, Traits
+from callsheet.policy.builtins import BUILTINS, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Rule
 from callsheet.policy.paths import PathRefused, workspace_path
 from callsheet.policy.programs import is_file_name
@@ -28,7 +28,17 @@ _ALONG = frozenset(
      "source_file", "video", "videos"}
 )  # fmt: skip
 """Arguments that may also hold an address or content; a value that looks like a file name is one."""
-NAMES = ATTACHMENTS | PATHS | _ALONG
+_FOLDERS = frozenset(
+    {"dir_path", "directory_path", "folder_path", "local_dir", "local_directory", "local_folder",
+     "source_dir", "source_directory", "source_folder", "upload_dir", "upload_directory", "upload_folder"}
+)  # fmt: skip
+"""Arguments that name a folder to send, under the same condition as `PATHS`."""
+_IF_UPLOADED = frozenset({"dir", "directories", "directory", "dirs", "folder", "folders"})
+"""Arguments that do so in a call that uploads by its name and names nothing else to upload; elsewhere they
+may be folders of a mailbox, or the folder that a file is put into.
+"""
+_UPLOADS = re.compile(r"UPLOAD|ATTACH|DEPLOY|BACK_?UP")
+NAMES = ATTACHMENTS | PATHS | _ALONG | _FOLDERS | _IF_UPLOADED
 _REPOSITORIES = (frozenset({"owner", "repo"}), frozenset({"project_id"}))
 """Arguments that together identify a repository on a server, as on GitHub and GitLab."""
 _IN_REPOSITORIES = frozenset({"file_path", "path", "paths"})
@@ -38,6 +48,7 @@ _OF_PEOPLE = re.compile(
 )
 """Users' home folders, which may contain the workspace."""
 _CONTENTS = frozenset({"content", "contents", "data", "bytes", "base64"})
+_UPLOADED = ATTACHMENTS | PATHS | _ALONG | _FOLDERS | _CONTENTS | {"body", "html", "name", "text", "url"}
 _IN_A_DICT = re.compile(r"(?:.*_)?(?:path|file|filename|source|src)", re.IGNORECASE)
 _IS_ITS_NAME = re.compile(r"(?:.*_)?(?:id|key|name|title|type)", re.IGNORECASE)
 _LEADS_IN = re.compile(r"[^/\\]+[/\\]")
@@ -64,9 +75,14 @@ def attached(call: CallView) -> Iterator[Attached]:
     >>> [file.name for file in attached(of("repo", "path"))], list(attached(of("owner", "repo", "path")))
     (['path'], [])
     """
+    paths = PATHS | _FOLDERS
+    named = (argument.name.casefold() for argument in call.arguments)
+    if _UPLOADS.search(fold(call.tool)) and _UPLOADED.isdisjoint(named):
+        paths |= _IF_UPLOADED
     if in_repository(call):
-        return _attached([one for one in call.arguments if one.name.casefold() not in _IN_REPOSITORIES])
-    return _attached(call.arguments)
+        given = [one for one in call.arguments if one.name.casefold() not in _IN_REPOSITORIES]
+        return _attached(given, paths)
+    return _attached(call.arguments, paths)
 
 
 def in_repository(call: CallView) -> bool:
@@ -80,11 +96,11 @@ def surely_attached(call: CallView) -> Iterator[Attached]:
     return (file for file in attached(call) if file.name.casefold() not in _ALONG)
 
 
-def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
+def _attached(arguments: Sequence[Argument], paths: frozenset[str]) -> Iterator[Attached]:
     has_content = any(argument.name.casefold() in _CONTENTS for argument in arguments)
     for argument in arguments:
         name = argument.name.casefold()
-        if name in ATTACHMENTS or (name in PATHS and not has_content):
+        if name in ATTACHMENTS or (name in paths and not has_content):
             for path in _paths(argument):
                 yield Attached(argument.name, path)
         elif name in _ALONG and not has_content:
@@ -92,7 +108,7 @@ def _attached(arguments: Sequence[Argument]) -> Iterator[Attached]:
             yield from (Attached(argument.name, leaf) for leaf in named)
         elif argument.items:
             members = pairs(argument)
-            yield from _attached(argument.items if members is None else members)
+            yield from _attached(argument.items if members is None else members, paths)
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | None:
@@ -163,7 +179,7 @@ def label_of(setting: Setting, path: Argument) -> Label | None:
     """The label of the file of this path, as far as it is known; None if it is not a workspace file."""
     if path.text is not None:
         named = path_of(path)
-        return _secret_outside(setting, path.text) if named is None else setting.sources.file(named)
+        return _secret_outside(setting, path.text) if named is None else setting.sources.whole(named)
     beginning = path.parts[0] if path.parts else None
     if not isinstance(beginning, str) or not _LEADS_IN.match(beginning):
         return UNKNOWN

@@ -245,7 +245,7 @@ def _of_source(setting: Setting, source: Argument) -> Label:
         return UNKNOWN
     path = path_of(source)
     if path is not None:
-        return setting.sources.file(path)
+        return setting.sources.whole(path)
     if "://" in source.text and not source.text.startswith("file:"):
         return LITERAL  # not a local file
     return label_of(setting, source) or UNKNOWN

@@ -96,7 +96,10 @@ def _label(setting: Setting, path: str) -> Label:
     except PathRefused:
         return _outside(setting, path)
     below = setting.sources.file(f"{own}/x")
-    return below if below.is_secret else setting.sources.file(own)
+    if below.is_secret:
+        return below
+    # a glob that begins with a wildcard stands for the whole workspace, not for the folders that rules name
+    return setting.sources.file(own) if is_pattern(own.partition("/")[0]) else setting.sources.whole(own)
 
 
 def _outside(setting: Setting, path: str) -> Label:
