@@ -1,81 +1,44 @@
-"""Recognises Python programs that open no file and start nothing.
+"""Recognises Python programs that open no file.
 
-In: a program. Out: the modules that it imports, or None. The program may use listed built-in functions and
-what listed modules offer; a module may only be the base of an attribute, and no attribute may lead to another
-module, to a type of the interpreter or to its internals.
+In: a program. Out: the modules that it imports, or None. Only listed syntax, functions, modules and names of
+attributes are known; anything else, such as a class, may open a file. A name has one meaning in the whole
+program: if it is bound to a module anywhere, it is that module everywhere.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import importlib
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from types import ModuleType
+from collections.abc import Iterator
 
-_LISTED = frozenset(
-    {"abs", "all", "any", "ascii", "bin", "bool", "bytearray", "bytes", "callable", "chr", "classmethod",
-     "complex", "dict", "divmod", "enumerate", "exit", "filter", "float", "format", "frozenset", "hash",
-     "hex", "input", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max", "memoryview",
-     "min", "next", "object", "oct", "ord", "pow", "print", "property", "quit", "range", "repr", "reversed",
-     "round", "set", "slice", "sorted", "staticmethod", "str", "sum", "tuple", "zip"}
+from callsheet.policy.programs.harmless_python import ATTRIBUTES, FUNCTIONS, MODULES
+
+_SYNTAX = (
+    ast.Module, ast.Expr, ast.expr_context, ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.keyword,
+    ast.Starred, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Set, ast.Dict, ast.JoinedStr,
+    ast.FormattedValue, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.NamedExpr,
+    ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp, ast.comprehension, ast.Lambda, ast.FunctionDef, ast.arguments, ast.arg, ast.Return,
+    ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete,
+    ast.If, ast.For, ast.While, ast.Break, ast.Continue, ast.Pass, ast.Try, ast.ExceptHandler, ast.Raise,
+    ast.Assert, ast.With, ast.withitem, ast.Import, ast.ImportFrom, ast.alias, ast.Match, ast.match_case,
+    ast.MatchValue, ast.MatchSingleton, ast.MatchSequence, ast.MatchMapping, ast.MatchStar, ast.MatchAs,
+    ast.MatchOr,
 )  # fmt: skip
+"""Not classes, whose special methods are handed types and modules, and not patterns that read attributes."""
 _BUILT_IN = frozenset({*dir(builtins), "copyright", "credits", "exit", "help", "license", "quit"})
-_MODULES = frozenset(
-    {"__future__", "array", "base64", "binascii", "bisect", "calendar", "cmath", "collections",
-     "collections.abc", "colorsys", "csv", "datetime", "decimal", "difflib", "fractions", "functools",
-     "graphlib", "hashlib", "heapq", "hmac", "html", "io", "ipaddress", "itertools", "json", "math",
-     "numbers", "pprint", "random", "re", "secrets", "statistics", "string", "struct", "sys", "textwrap",
-     "time", "typing", "unicodedata", "urllib.parse", "uuid", "zlib", "zoneinfo"}
-)  # fmt: skip
-"""Not `enum`, `dataclasses` and `copy`: with them a program can reach attributes whose names are texts."""
-_PARTS: Mapping[str, frozenset[str]] = {
-    "collections": frozenset({"Counter", "OrderedDict", "defaultdict", "deque", "namedtuple"}),
-    "hmac": frozenset({"compare_digest", "digest", "new"}),
-    "io": frozenset({"StringIO", "BytesIO"}),
-    "sys": frozenset(
-        {"argv", "byteorder", "exit", "float_info", "getsizeof", "maxsize", "platform", "setrecursionlimit",
-         "stderr", "stdin", "stdout", "version", "version_info"}
-    ),
-    "typing": frozenset(
-        {"AbstractSet", "Annotated", "Any", "AnyStr", "Callable", "ClassVar", "Collection", "DefaultDict",
-         "Deque", "Dict", "Final", "FrozenSet", "Generator", "Generic", "Hashable", "Iterable", "Iterator",
-         "List", "Literal", "Mapping", "MutableMapping", "MutableSequence", "NamedTuple", "Never", "NoReturn",
-         "Optional", "Self", "Sequence", "Set", "TYPE_CHECKING", "Text", "Tuple", "Type", "TypeAlias",
-         "TypeVar", "TypedDict", "Union", "cast"}
-    ),
-    "uuid": frozenset(
-        {"NAMESPACE_DNS", "NAMESPACE_OID", "NAMESPACE_URL", "NAMESPACE_X500", "UUID", "uuid3", "uuid4",
-         "uuid5"}
-    ),
-}  # fmt: skip
-"""Modules of which only these parts may be used: others open files, start programs (`uuid1`), are classes
-whose methods make an object of the type of whatever they are given (`UserString`), or classes of other
-modules (`uuid.Enum`).
-"""
-_REPLACED = frozenset({"stderr", "stdin", "stdout"})
-"""The attributes of `sys` that a program may assign; no other module may be changed."""
-_LEADS_ON = re.compile(
-    r"_(?!_name__$)|(?:gi|cr|ag|f|tb|co|func)_"
-    r"|(?:attrgetter|methodcaller|Formatter|get_type_hints|get_annotations|ForwardRef|evaluate\w*"
-    r"|singledispatch\w*|update_wrapper|wraps|open\w*|eval|exec|modules|reset_tzpath|main|test|mro|obj|raw"
-    r"|detach)$"
+_EXCEPTIONS = frozenset(
+    name
+    for name in dir(builtins)
+    if isinstance(value := getattr(builtins, name), type)
+    and issubclass(value, BaseException)
+    and not issubclass(value, SyntaxError)
 )
-"""Attributes that lead to internals, to attributes or expressions given as text, to types, or to files."""
+"""Not SyntaxError, whose report shows a line of the file that it names."""
 _FORMATS = frozenset({"format", "format_map"})
 _REACHES_IN = re.compile(r"\{[^{}:!]*[.\[]")
 """A field of a format that shows an attribute or an item."""
-_OPERATORS = (
-    "abs add and bool bytes call complex contains delitem divmod enter eq exit float floordiv format ge"
-    " getitem gt hash iadd iand imul index init int invert ior isub iter ixor le len lshift lt matmul"
-    " missing mod mul ne neg next or pos pow radd rand repr reversed rfloordiv rlshift rmatmul rmod rmul"
-    " ror round rpow rrshift rshift rsub rtruediv rxor setitem str sub truediv xor"
-)
-_DEFINED = frozenset(f"__{name}__" for name in _OPERATORS.split())
-"""Special methods that a program may define; others are handed types, modules or attributes by name."""
 _ENCODING = re.compile(r"(?:[^\n\r]*[\n\r]+)?[ \t\f]*#[^\n\r]*coding[:=]")
 """A declaration that makes the interpreter read another text than this one."""
 _STANDARD_INPUT = (0, "/dev/stdin")
@@ -97,7 +60,7 @@ def modules_of(program: str) -> list[str] | None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     nodes = list(ast.walk(tree))
-    if len(nodes) > _MOST_NODES:
+    if len(nodes) > _MOST_NODES or not all(isinstance(node, _SYNTAX) for node in nodes):
         return None
     names = _Names(nodes)
     return list(dict.fromkeys(names.imported)) if all(map(names.is_harmless, nodes)) else None
@@ -107,15 +70,13 @@ class _Names:
     """What the names of a program stand for, and the nodes whose place makes them harmless."""
 
     def __init__(self, nodes: list[ast.AST]) -> None:
-        calls = [node for node in nodes if isinstance(node, ast.Call)]
         self.imported: list[str] = []
+        """The top-level modules that are imported."""
         self._modules: dict[str, set[str]] = {}
         """The modules that a name may be bound to."""
-        self._called = {id(node.func) for node in calls}
+        self._bound = {name for node in nodes for name in _bound_by(node)}
         self._bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-        self._inputs = {id(node.func) for node in calls if _is_input(node)}
-        self._supers = {id(node.func) for node in calls if _is_super(node)}
-        self._in_classes = {id(inner) for node in nodes for inner in _class_imports(node)}
+        self._inputs = {id(node.func) for node in nodes if isinstance(node, ast.Call) and _is_input(node)}
         for node in nodes:
             for name, module in _imports(node):
                 self.imported.append(module.partition(".")[0])
@@ -123,62 +84,55 @@ class _Names:
                     self._modules.setdefault(name, set()).add(module)
 
     def is_harmless(self, node: ast.AST) -> bool:
-        """Whether a node opens no file and gives access to nothing that does."""
+        """Whether a node of listed syntax opens no file and gives access to nothing that does."""
         if not all(map(_may_be_bound, _bound_by(node))):
             return False
         match node:
             case ast.Import(names=names):
-                return id(node) not in self._in_classes and all(alias.name in _MODULES for alias in names)
-            case ast.ImportFrom(module=str() as module, names=names, level=0):
-                return id(node) not in self._in_classes and all(
-                    f"{module}.{alias.name}" in _MODULES
-                    or (module in _MODULES and _is_offered(module, alias.name))
-                    for alias in names
+                return all(alias.name in MODULES for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                offered = MODULES.get(module or "", frozenset())
+                return not level and all(
+                    alias.name in offered or f"{module}.{alias.name}" in MODULES for alias in names
                 )
-            case ast.ImportFrom() | ast.MatchClass():
-                return False
-            case ast.ClassDef(keywords=keywords):
-                return all(keyword.arg not in (None, "metaclass") for keyword in keywords)
             case ast.Name(id="open"):
                 return id(node) in self._inputs
-            case ast.Name(id="super"):
-                return id(node) in self._supers
             case ast.Name(id=name):
-                is_base = name not in self._modules or id(node) in self._bases
-                return is_base and _is_usable(name)
+                return id(node) in self._bases if name in self._modules else self._is_usable(name)
             case ast.Attribute():
                 return self._is_usable_attribute(node)
             case _:
                 return True
 
+    def _is_usable(self, name: str) -> bool:
+        """Whether a name is a listed function, an exception, or one of the program's own."""
+        is_listed = name in FUNCTIONS or name in _EXCEPTIONS or name == "__name__"
+        return is_listed or (name in self._bound and _may_be_bound(name))
+
     def _is_usable_attribute(self, node: ast.Attribute) -> bool:
-        if isinstance(node.value, ast.Call) and id(node.value.func) in self._supers:
-            return node.attr == "__init__" or _LEADS_ON.match(node.attr) is None
-        if _LEADS_ON.match(node.attr):
+        if not isinstance(node.ctx, ast.Load):
             return False
-        if modules := self._denoted(node.value):
-            return all(self._is_part(module, node) for module in modules)
+        modules = self._denoted(node.value)
+        if modules:
+            is_base = id(node) in self._bases
+            return all(
+                is_base if f"{module}.{node.attr}" in MODULES else node.attr in MODULES.get(module, ())
+                for module in modules
+            )
         if node.attr in _FORMATS:
             return _shows_arguments_alone(node.value)
         if node.attr == "copy" and "collections" in self.imported:
-            return False  # `Counter.copy` makes an object of the type of what it is given
-        return node.attr not in sys.stdlib_module_names or id(node) in self._called  # no module can be called
+            return False  # `Counter.copy(str)` is `type`
+        return node.attr in ATTRIBUTES
 
-    def _denoted(self, node: ast.expr) -> Iterable[str]:
-        """The modules that an expression may denote."""
+    def _denoted(self, node: ast.expr) -> list[str]:
+        """The modules, or the packages of modules, that an expression may denote."""
         if isinstance(node, ast.Name):
-            return self._modules.get(node.id, ())
+            return sorted(self._modules.get(node.id, ()))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             inner = (f"{module}.{node.attr}" for module in self._modules.get(node.value.id, ()))
-            return [module for module in inner if module in _MODULES]
-        return ()
-
-    def _is_part(self, module: str, node: ast.Attribute) -> bool:
-        """Whether an attribute of a module is one of its modules, or offered and not changed."""
-        if f"{module}.{node.attr}" in _MODULES:
-            return id(node) in self._bases
-        is_read = isinstance(node.ctx, ast.Load) or (module == "sys" and node.attr in _REPLACED)
-        return is_read and module in _MODULES and _is_offered(module, node.attr)
+            return [module for module in inner if module in MODULES]
+        return []
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -190,74 +144,34 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
     elif isinstance(node, ast.ImportFrom) and node.module is not None:
         yield "", node.module
         for alias in node.names:
-            if (inner := f"{node.module}.{alias.name}") in _MODULES:
+            if (inner := f"{node.module}.{alias.name}") in MODULES:
                 yield alias.asname or alias.name, inner
 
 
-def _class_imports(node: ast.AST) -> Iterator[ast.AST]:
-    """The imports in a class, which may make a module an attribute of it."""
-    if isinstance(node, ast.ClassDef):
-        yield from (inner for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom))
-
-
 def _bound_by(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds or declares by their text, without a `Name` node."""
+    """The names that a node binds or declares."""
     match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-            yield "" if name in _DEFINED else name
-        case ast.ClassDef(name=str() as name) | ast.arg(arg=name):
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            yield name
+        case ast.FunctionDef(name=name) | ast.arg(arg=name):
             yield name
         case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
             yield name
         case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
             yield name
-        case ast.alias(asname=str() as name):
-            yield name
+        case ast.alias(name=name, asname=asname):
+            yield asname or name.partition(".")[0]
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             yield from names
         case _:
-            # parameters of types, which interpreters before 3.12 do not know
-            name = getattr(node, "name", None)
-            if isinstance(name, str) and not isinstance(node, ast.alias):
-                yield name
+            pass
 
 
 def _may_be_bound(name: str) -> bool:
-    """Whether a name may be bound: `__builtins__` and the like change what other names mean."""
-    return not name.startswith("__") and name != "super"
-
-
-def _is_usable(name: str) -> bool:
-    """Whether a name is no built-in function, a listed one or an exception.
-
-    The report of a SyntaxError may show lines of the file that it names.
-    """
-    if name in _LISTED or name == "__name__":
-        return True
-    if name not in _BUILT_IN:
-        return not name.startswith("__")
-    value = getattr(builtins, name, None)
-    return isinstance(value, type) and issubclass(value, BaseException) and not issubclass(value, SyntaxError)
-
-
-def _is_offered(module: str, name: str) -> bool:
-    """Whether a listed module offers this name for others to use; no module that it has imported itself."""
-    if _LEADS_ON.match(name):
+    """Whether a name may be bound: elsewhere in the program it must not mean a function that opens files."""
+    if name.startswith("__"):  # `__builtins__` changes what other names mean
         return False
-    parts = _PARTS.get(module)
-    return name in (_offered_by(module) if parts is None else parts)
-
-
-@cache
-def _offered_by(module: str) -> frozenset[str]:
-    """The public names of a listed module of the standard library."""
-    loaded = importlib.import_module(module)
-    public: list[str] | None = getattr(loaded, "__all__", None)
-    if public is None:
-        own = (module, f"_{module}")
-        values = vars(loaded).items()
-        public = [name for name, value in values if getattr(value, "__module__", module) in own]
-    return frozenset(name for name in public if not isinstance(getattr(loaded, name, None), ModuleType))
+    return name not in _BUILT_IN or name in FUNCTIONS or name in _EXCEPTIONS
 
 
 def _shows_arguments_alone(node: ast.expr) -> bool:
@@ -267,11 +181,6 @@ def _shows_arguments_alone(node: ast.expr) -> bool:
         and isinstance(node.value, str)
         and _REACHES_IN.search(node.value) is None
     )
-
-
-def _is_super(node: ast.Call) -> bool:
-    """Whether a call is `super()`."""
-    return getattr(node.func, "id", "") == "super" and not node.args and not node.keywords
 
 
 def _is_input(node: ast.Call) -> bool:
