@@ -145,6 +145,18 @@ def test_invalid_variable_is_one_message(machine, given):
     assert not machine.journal.exists()
 
 
+@pytest.mark.parametrize(
+    ("step", "option"),
+    [("@ADD (b=2)", ()), ('@NO_SUCH_TOOL (a="x")', ()), ("@ADD (a=1)", ("--policy", "strict"))],
+    ids=["wrong arguments", "unknown tool", "refused by policy"],
+)
+def test_refused_plan_creates_no_journal(machine, step, option):
+    plan = machine.plan(f"S1: {step} > $a", 'S2: @NOTE (line="$a")')
+    result = machine("run", plan, "--tools", machine.tools, *option)
+    assert result.exit_code in (2, 3), result.stderr
+    assert not machine.journal.parent.exists()
+
+
 def test_repeated_variable_is_refused(machine):
     assert machine("run", "-", "--var", "a=1", "--var", "a=2", stdin="").exit_code == 2
 
