@@ -26,7 +26,7 @@ def test_answer_is_on_stdout_and_steps_on_stderr(machine):
         "S3    early    @ADD (a=$i)",
         "S1    ok       $a = 2  (T)",
         "S2    skipped  the condition does not hold",
-        "S3    started  @ADD (a=$i)",
+        "S3    started  @ADD (a=$i), 2 items",
         "S3    ok       $c = [2,3]  (T)",
         'S4    started  @RESPOND ("a=$a c=$c")',
         "S4    ok  (T)",

@@ -139,7 +139,8 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
         compiler = models.compiler(toolbox.registry, job.on_in_doubt)
         policy = _prove(job, toolbox)
         launch = _launch(job, toolbox, models, policy)
-        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
+        listener = job.masker.masked_listener(job.progress.listener)
+        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry), listener)
         watch = Watch(observer=job.masker.masked_observer(job.progress.note))
         if job.engine is not None:
             _check_for_temporal(job)
