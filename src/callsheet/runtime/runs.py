@@ -208,7 +208,8 @@ async def resume_run(
 
     A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
     If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them; if
-    nothing can go on without decisions or answers, nothing is launched. A requested cancellation is carried
+    nothing can go on without decisions or answers, nothing is launched; new places of tools are checked and
+    recorded even then. A requested cancellation is carried
     out. The run is folded with `offload`, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
@@ -248,14 +249,17 @@ async def resume_run(
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
             people = people_of(journal, run_id, present, folded.side_record)
-            if _is_stuck(folded, people):
+            is_stuck, has_moved = _is_stuck(folded, people), start_at_places() != folded.start_now()
+            if is_stuck and not has_moved:
+                return record_waiting(writer, folded, journaled)
+            if ports is None:
+                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
+            if has_moved:  # also where nothing can go on yet: the next resume may not name them again
+                recorder.moved(amendments.places)
+            if is_stuck:
                 return record_waiting(writer, folded, journaled)
             doubtful = folded.in_doubt()
             commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
-            if ports is None:
-                ports = await stack.enter_async_context(ports_for(start_at_places(), plan))
-            if start_at_places() != folded.start_now():
-                recorder.moved(amendments.places)
             writer.know(ports.known)
             writer.set_status(RunStatus.RUNNING)
             options = JournalOptions(journal, writer, plan, people, offload)
