@@ -19,7 +19,7 @@ from callsheet.apps.cli.progress.call_news import CallNews
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.cli.progress.live_screen import Drawing, Screen
-from callsheet.apps.cli.progress.open_calls import OpenCalls, is_of_item
+from callsheet.apps.cli.progress.open_calls import OpenCalls
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -131,9 +131,6 @@ class LiveGraph:
                 self._counts[StepStatus.PENDING] += 1
             state = self._states[place]
             state.calls.note(note)
-            if is_of_item(note):
-                state.message = message_of(note)
-                return
             self._counts[state.status] -= 1
             self._counts[status] += 1
             state.status, state.message, state.took = status, message_of(note), took

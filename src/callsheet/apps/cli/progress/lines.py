@@ -12,7 +12,7 @@ from callsheet.apps.cli.progress.call_news import CallNews, LineThrottle, line_t
 from callsheet.apps.cli.progress.earlier_notes import has_new_plan
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
-from callsheet.machine.notes import Note, NoteKind, StepOutcome
+from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
@@ -112,7 +112,10 @@ class PlainLines:
         if has_new_plan(done.values()):
             self._forget()
         for step in self._since:
-            self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
+            at = done[step].at
+            started = Note(NoteKind.STARTED, step, at=CallPlace(items=at.items) if at and at.items else None)
+            action = action_of(started, self._actions.get(step, ""))
+            self._print(step, _WORDS[NoteKind.STARTED], action, None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
