@@ -237,3 +237,13 @@ def test_loop_with_failed_item_is_shown_as_running():
     shown = screen.getvalue()
     assert "item 1 of 3: busy" in shown
     assert "✗" not in shown
+
+
+def test_finished_loop_tells_of_failed_items():
+    display, screen, plan = live(LOOP)
+    with Progress(display, plan) as progress:
+        progress.begin()
+        progress.note(Note(NoteKind.STARTED, "S1", at=CallPlace(items=3)))
+        progress.note(Note(NoteKind.FAILED, "S1", "busy", at=CallPlace(1, 3)))
+        progress.note(Note(NoteKind.FINISHED, "S1", var="a", value=[1]))
+    assert "1 item failed, $a = [1]" in screen.getvalue()

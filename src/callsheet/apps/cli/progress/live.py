@@ -74,6 +74,7 @@ class _Row:
     since: float = 0.0
     took: float | None = None
     visits: int = 0
+    failed_items: int = 0
     calls: OpenCalls = field(default_factory=OpenCalls)
     is_cut: bool = False
     """Whether an input or a result was cut."""
@@ -140,7 +141,11 @@ class LiveDisplay:
         row.calls.note(note)
         row.message = message_of(note)
         if is_of_item(note):
+            row.failed_items += 1
             return
+        if row.failed_items and note.kind is NoteKind.FINISHED:
+            items = "1 item" if row.failed_items == 1 else f"{row.failed_items:,} items"
+            row.message, row.failed_items = f"{items} failed, {row.message}", 0
         row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
