@@ -93,7 +93,7 @@ async def test_events_of_step_are_typed() -> None:
     ]
 
 
-async def test_failed_items_are_told_by_number_and_attempt() -> None:
+async def test_failed_items_are_told_by_index_and_attempt() -> None:
     @tool(effect="read")
     def check(n: int) -> int:
         if n == 20:
@@ -103,7 +103,7 @@ async def test_failed_items_are_told_by_number_and_attempt() -> None:
     plan = "S1: ?FOREACH ($n IN [10, 20, 30]) THEN @CHECK ($n) ON_FAIL @RETRY(1)"
     story = await events_of(Runtime([check], limits=AT_ONCE).start(plan))
     told = [(type(e), e.item, e.attempt) for e in story if isinstance(e, StepRetrying | StepFailed)]
-    assert told == [(StepRetrying, 2, 2), (StepFailed, 2, 2)]
+    assert told == [(StepRetrying, 1, 2), (StepFailed, 1, 2)]
 
 
 @pytest.mark.parametrize(("on_fail", "fails"), [("", False), ("ON_FAIL GOTO S2", True)])

@@ -116,7 +116,7 @@ def test_items_are_numbered_in_json_lines(machine):
     result = machine("run", plan, "--tools", machine.tools, "--progress", "json")
     told = [json.loads(line) for line in result.stderr.splitlines() if line.startswith("{")]
     failed = [(row["item"], row["items"], row["attempt"]) for row in told if row["event"] == "failed"]
-    assert sorted(failed) == [(1, 3, 1), (2, 3, 1), (3, 3, 1)]
+    assert sorted(failed) == [(0, 3, 1), (1, 3, 1), (2, 3, 1)]
 
 
 def test_resumed_loop_numbers_its_items(machine):
@@ -154,6 +154,26 @@ def test_server_progress_is_shown(with_slowpoke):
         lines(result.stderr)[1] == "S1    working  item 1 of 1: 3 of 4, pages \N{REPLACEMENT CHARACTER}[31m"
     )
     assert (with_slowpoke.folder / "notes").read_text() == "asked\n"
+
+
+def test_progress_of_python_function_is_shown(machine):
+    machine.write(
+        "crunching.py",
+        """
+import time
+from callsheet import CallContext, tool
+
+
+@tool(effect="read")
+def crunch(context: CallContext) -> str:
+    for part in (0.25, 0.5, 0.75):
+        context.report_progress(part, 1, "of the rows")
+        time.sleep(1.05)
+    return "done"
+""",
+    )
+    result = machine("run", machine.plan("S1: @CRUNCH () > $a"), "--tools", "crunching.py")
+    assert lines(result.stderr)[1] == "S1    working  75%, of the rows"
 
 
 @pytest.mark.parametrize("option", [("--json",), ("--progress", "none")])

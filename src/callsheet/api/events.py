@@ -67,7 +67,7 @@ class StepFinished(_StepEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class _CallFailed(_StepEvent):
-    """The fields of events about a failed call: `item` is its number in a FOREACH, from 1, None elsewhere."""
+    """The fields of events about a failed call: `item` is its item in a FOREACH, from 0, None elsewhere."""
 
     error: str
     item: int | None = None

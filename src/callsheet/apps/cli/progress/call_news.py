@@ -141,10 +141,10 @@ class LineThrottle:
 
 
 def news_data(news: CallNews) -> dict[str, object]:
-    """The news as JSON data."""
+    """The news as JSON data, the item from 0 as in keys."""
     row: dict[str, object] = {"event": str(news.kind), "step": news.step}
     if news.at.item:
-        row["item"] = news.at.item
+        row["item"] = news.at.item - 1
     if news.at.items:
         row["items"] = news.at.items
     if news.kind is NewsKind.DONE:

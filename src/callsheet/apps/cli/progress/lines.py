@@ -55,14 +55,14 @@ def action_of(note: Note, action: str) -> str:
 
 
 def place_data(note: Note) -> dict[str, object]:
-    """Which call of its step a note is about, as JSON data; empty if there is only one."""
+    """Which call of its step a note is about, as JSON data, the item from 0; empty if there is only one."""
     at = note.at
     if at is None:
         return {}
     items = {"items": at.items} if at.items else {}
     if at.item == 0 and at.items:
         return {**items}
-    item = {"item": at.item} if at.item else {}
+    item = {"item": at.item - 1} if at.item else {}
     return {**item, **items, "attempt": at.attempt, "attempts": at.attempts}
 
 
