@@ -84,13 +84,26 @@ async def test_events_of_step_are_typed() -> None:
     place = {"run_id": "r1", "replayed": False}
     assert story == [
         StepStarted(**place, number=1, step="S1", action="@FLAKY"),
-        StepRetrying(**place, number=2, step="S1", action="@FLAKY", error="OSError: busy"),
+        StepRetrying(**place, number=2, step="S1", action="@FLAKY", error="OSError: busy", attempt=2),
         StepFinished(**place, number=3, step="S1", action="@FLAKY", variable="n", value=21),
         StepSkipped(**place, number=4, step="S2", action="GOTO", reason="the condition does not hold"),
         StepStarted(**place, number=5, step="S3", action="@RESPOND"),
         StepFinished(**place, number=6, step="S3", action="@RESPOND", variable=None, value=None),
         RunEnded(**place, number=7, result=await run.result()),
     ]
+
+
+async def test_failed_items_are_told_by_index_and_attempt() -> None:
+    @tool(effect="read")
+    def check(n: int) -> int:
+        if n == 20:
+            raise ToolFailed("no")
+        return n
+
+    plan = "S1: ?FOREACH ($n IN [10, 20, 30]) THEN @CHECK ($n) ON_FAIL @RETRY(1)"
+    story = await events_of(Runtime([check], limits=AT_ONCE).start(plan))
+    told = [(type(e), e.item, e.attempt) for e in story if isinstance(e, StepRetrying | StepFailed)]
+    assert told == [(StepRetrying, 1, 2), (StepFailed, 1, 2)]
 
 
 @pytest.mark.parametrize(("on_fail", "fails"), [("", False), ("ON_FAIL GOTO S2", True)])

@@ -33,12 +33,12 @@ class Lost:
         self.asked += 1
         raise BrokenPipeError
 
-    begin = show = end = fail
+    begin = show = call = end = fail
 
 
 def test_failing_display_is_abandoned():
     display = Lost()
-    progress = Progress(display)
+    progress = Progress(display, parse("S1: @A ()").require())
     progress.begin()
     for _ in range(3):
         progress.note(Note(NoteKind.STARTED, "S1", ""))

@@ -206,6 +206,17 @@ def test_named_places_are_used_by_next_resume(moved):
     assert moved("resume", "r").stdout == "a\n"
 
 
+def test_places_named_while_run_waits_are_used_by_next_resume(machine):
+    plan = machine.plan('S1: @ASK_HUMAN ("ready?")', "S2: @ADD (a=1) > $a", "S3: @RESPOND ($a)")
+    assert machine("run", plan, "--tools", "tools.py", "--run-id", "r").exit_code == 4
+    (machine.folder / "two").mkdir()
+    (machine.folder / "tools.py").rename(machine.folder / "two" / "tools.py")
+    assert "CFG100" in machine("resume", "r", "--tools", "two/no.py").stderr
+    assert machine("resume", "r", "--tools", "two/tools.py").exit_code == 4
+    machine("approve", "r")
+    assert machine("resume", "r").stdout == "2\n"
+
+
 def test_new_places_are_recorded_as_event(moved):
     (event,) = (e for e in moved.json("show", "r", "--events") if e["type"] == "moved")
     folder = moved.folder / "two"

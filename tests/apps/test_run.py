@@ -26,7 +26,7 @@ def test_answer_is_on_stdout_and_steps_on_stderr(machine):
         "S3    early    @ADD (a=$i)",
         "S1    ok       $a = 2  (T)",
         "S2    skipped  the condition does not hold",
-        "S3    started  @ADD (a=$i)",
+        "S3    started  @ADD (a=$i), 2 items",
         "S3    ok       $c = [2,3]  (T)",
         'S4    started  @RESPOND ("a=$a c=$c")',
         "S4    ok  (T)",
@@ -143,6 +143,18 @@ def test_invalid_variable_is_one_message(machine, given):
     assert result.stderr.startswith("error CFG011: ")
     assert len(result.stderr.splitlines()) == 2
     assert not machine.journal.exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "option"),
+    [("@ADD (b=2)", ()), ('@NO_SUCH_TOOL (a="x")', ()), ("@ADD (a=1)", ("--policy", "strict"))],
+    ids=["wrong arguments", "unknown tool", "refused by policy"],
+)
+def test_refused_plan_creates_no_journal(machine, step, option):
+    plan = machine.plan(f"S1: {step} > $a", 'S2: @NOTE (line="$a")')
+    result = machine("run", plan, "--tools", machine.tools, *option)
+    assert result.exit_code in (2, 3), result.stderr
+    assert not machine.journal.parent.exists()
 
 
 def test_repeated_variable_is_refused(machine):

@@ -15,7 +15,7 @@ from callsheet.machine import (
     Succeeded,
     compile_plan,
 )
-from callsheet.machine.notes import Note, NoteKind, StepOutcome
+from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 
 STARTED, FINISHED, SKIPPED, ENDED = NoteKind.STARTED, NoteKind.FINISHED, NoteKind.SKIPPED, NoteKind.ENDED
 
@@ -96,10 +96,10 @@ def test_failed_step_notes_error_and_does_not_finish() -> None:
 def test_retry_notes_its_error() -> None:
     bench = Bench("S1: @A () ON_FAIL @RETRY(1)")
     bench.fail("S1.0.1", "503")
-    assert bench.notes[1] == Note(NoteKind.RETRYING, "S1", "503")
+    assert bench.notes[1] == Note(NoteKind.RETRYING, "S1", "503", at=CallPlace(attempt=2, attempts=2))
     bench.fire("S1.0.2")
     bench.fail("S1.0.2", "504")
-    assert bench.notes[2] == Note(NoteKind.FAILED, "S1", "504")
+    assert bench.notes[2] == Note(NoteKind.FAILED, "S1", "504", at=CallPlace(attempt=2, attempts=2))
 
 
 def test_jump_notes_target() -> None:
@@ -132,8 +132,8 @@ def test_failure_notes_truncations_and_item_number() -> None:
     bench = Bench("S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r")
     bench.feed(Failed("S1.1.1", "broken", (_CUT,)))
     assert bench.notes[1:] == [
-        Note(NoteKind.CUT, "S1", "item 1: input 1 cut to 5 of 8 characters"),
-        Note(NoteKind.FAILED, "S1", "broken"),
+        Note(NoteKind.CUT, "S1", "item 2: input 1 cut to 5 of 8 characters"),
+        Note(NoteKind.FAILED, "S1", "broken", at=CallPlace(item=2, items=2)),
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +142,63 @@ def test_log_of_replacing_journal_is_kept(tmp_path: Path) -> None:
         assert log.exists()
         note(others, 2)
     assert values(path, "another") == [2]
+
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from tests.store.test_displaced import note, started
+from callsheet.store import Journal
+with Journal.open(Path(sys.argv[1])) as journal:
+    print(*sorted(run.run_id for run in journal.runs()))
+    with started(journal, "other") as writer:
+        note(writer, "theirs")
+"""
+
+
+@pytest.mark.parametrize("displace", [remove, rename, replace])
+def test_next_process_does_not_mix_journals(tmp_path: Path, displace: Callable[[Path], None]) -> None:
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        for n in range(30):
+            note(writer, n)
+        displace(path)
+        root = Path(__file__).parents[2]
+        line = [sys.executable, "-c", OTHER_PROCESS, str(path)]
+        other = subprocess.run(line, capture_output=True, text=True, cwd=root, check=True)
+        assert other.stdout.split() == (["another"] if displace is replace else [])
+        with pytest.raises(JournalDisplaced):
+            note(writer, "last")
+    (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
+    assert values(saved) == [*range(30), "last"]
+    assert values(path, "other") == ["theirs"]
+    assert not [*tmp_path.glob("*displaced*")]
+
+
+def test_log_of_killed_process_is_not_applied_to_other_journal(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    killed = f"""
+import os
+from pathlib import Path
+from tests.store.test_displaced import note, started
+from callsheet.store import Journal
+writer = started(Journal.open(Path({str(path)!r})))
+note(writer, 1)
+os._exit(9)
+"""
+    root = Path(__file__).parents[2]
+    assert subprocess.run([sys.executable, "-c", killed], cwd=root, check=False).returncode == 9
+    replace(path)
+    with Journal.open_to_read(path) as journal:
+        assert [run.run_id for run in journal.runs()] == ["another"]
+
+
+def test_copied_journal_keeps_its_log(tmp_path: Path) -> None:
+    path = tmp_path / "there" / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        note(writer, 1)
+        shutil.copytree(path.parent, tmp_path / "copy")
+    assert values(tmp_path / "copy" / "journal.db") == [1]
 
 
 def test_failed_copy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

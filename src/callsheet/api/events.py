@@ -66,10 +66,17 @@ class StepFinished(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class StepRetrying(_StepEvent):
-    """A call failed with `error` and will be retried."""
+class _CallFailed(_StepEvent):
+    """The fields of events about a failed call: `item` is its item in a FOREACH, from 0, None elsewhere."""
 
     error: str
+    item: int | None = None
+    attempt: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class StepRetrying(_CallFailed):
+    """A call failed with `error` and will be retried; `attempt` is the number of the next attempt, from 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -80,10 +87,8 @@ class StepTurned(_StepEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class StepFailed(_StepEvent):
-    """A call failed for good."""
-
-    error: str
+class StepFailed(_CallFailed):
+    """A call failed for good, in the attempt with the number `attempt`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -194,7 +194,9 @@ def _event(run_id: str, received: _NumberedNote) -> RunEvent:
             return StepFinished(**place, variable=variable, value=deepcopy(value), failed=failed)
         case NoteKind.FAILED | NoteKind.RETRYING:
             failed = StepFailed if kind is NoteKind.FAILED else StepRetrying
-            return failed(**place, error=detail)
+            at = note.at
+            item, attempt = (None, 1) if at is None else (at.item - 1 if at.item else None, at.attempt)
+            return failed(**place, error=detail, item=item, attempt=attempt)
         case NoteKind.TURN:
             return StepTurned(**place, text=detail)
         case NoteKind.JUMPED:

@@ -18,6 +18,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Result
 from callsheet.machine.notes import Note
+from callsheet.ports.calls import CallListener, CallProgress
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.sealing.configured import configured, in_environment
@@ -79,6 +80,24 @@ class _ChunkStream(_TransformingStream):
         return len(text)
 
 
+class _MaskedListener:
+    """Passes on what a listener is told, with the words of tools changed."""
+
+    def __init__(self, listener: CallListener, change: Callable[[str], str]) -> None:
+        self._listener = listener
+        self._change = change
+
+    def began(self, key: str) -> None:
+        self._listener.began(key)
+
+    def ended(self, key: str, *, succeeded: bool) -> None:
+        self._listener.ended(key, succeeded=succeeded)
+
+    def progressed(self, key: str, progress: CallProgress) -> None:
+        message = self._change(progress.message)
+        self._listener.progressed(key, progress._replace(message=message))
+
+
 class Masker:
     """Masks the secrets known to one command; more can be added.
 
@@ -112,6 +131,14 @@ class Masker:
     def masked_observer(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
         """An observer that masks notes and passes them on."""
         return lambda note: observer(self.note(note))
+
+    def masked_listener(self, listener: CallListener | None) -> CallListener | None:
+        """A listener that masks what tools say about their progress and passes it on."""
+        return (
+            None
+            if listener is None
+            else _MaskedListener(listener, lambda text: mask_text(text, self._finder))
+        )
 
     def note(self, note: Note) -> Note:
         """A note, masked."""

@@ -25,6 +25,7 @@ from callsheet.sealing.known import Known
 
 if TYPE_CHECKING:
     from callsheet.api.agents import AgentRules
+    from callsheet.ports.calls import CallListener
     from callsheet.ports.mcp import ServerStatus
     from callsheet.runtime.gateway import CompilePort, ModelPort, Ports, Route, TurnPort
 
@@ -58,8 +59,12 @@ class Toolbox:
         model: ModelPort | None = None,
         compiler: CompilePort | None = None,
         turn: TurnPort | None = None,
+        listener: CallListener | None = None,
     ) -> Ports:
-        """The ports of a run: `model` for operations, `compiler` for new plans, `turn` for agents' turns."""
+        """The ports of a run: `model` for operations, `compiler` for new plans, `turn` for agents' turns.
+
+        `listener` follows its calls.
+        """
         from callsheet.runtime.gateway import Ports, Route  # noqa: PLC0415 - brings asyncio
 
         def route(name: str) -> Route | None:
@@ -76,6 +81,7 @@ class Toolbox:
             workspace=self.workspace,
             known=self.known,
             blocks=self.blocks,
+            listener=listener,
         )
 
 

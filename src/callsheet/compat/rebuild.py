@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from callsheet.compat.documented_form import named_values
 from callsheet.compat.models import LTPPlan, LTPStep
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.values import Reader, read_value
 from callsheet.ir import (
     Action,
@@ -46,6 +47,7 @@ def plan_of(plan: LTPPlan) -> Plan:
         raise ValueError(
             "the plan is None, which LTPCompiler.compile and LTPParser.parse return if there is no plan"
         )
+    wanted("plan", plan, LTPPlan, "a plan of LTPParser or LTPCompiler")
     source = plan.source or Plan(())
     return replace(source, steps=tuple(step_of(step) for step in plan.steps))
 

@@ -73,7 +73,7 @@ def answered(run: Run, event: Answered, out: list[Command]) -> None:
     attempt, asked = question
     verdict = event.verdict
     if run.observer is not None:
-        run.notify(NoteKind.ANSWERED, attempt.code.id, describe_answer(verdict, event.by, event.note))
+        run.notify_of(NoteKind.ANSWERED, attempt, describe_answer(verdict, event.by, event.note))
     if attempt.held is not None:
         _reviewed(run, attempt, event, asked, out)
         return

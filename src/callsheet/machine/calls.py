@@ -41,7 +41,7 @@ def emit(run: Run, attempt: Attempt, out: list[Command]) -> None:
         if asked is not None:
             run.drop(attempt)  # a call in doubt that is to be made again
             if run.observer is not None:
-                run.notify(NoteKind.ASKED, code.id, headline(asked))
+                run.notify_of(NoteKind.ASKED, attempt, headline(asked))
             out.append(Ask(attempt.key, code.id, asked))
             return
     launch(run, attempt, out)
@@ -131,12 +131,12 @@ def give_back(run: Run, attempt: Attempt) -> None:
 
 def retry(run: Run, attempt: Attempt, error: str, out: list[Command]) -> None:
     """Make the next attempt of a failed call, after a wait if there is one."""
-    code, before = attempt.code, attempt.key
+    before = attempt.key
     attempt.number += 1
     attempt.key = f"{attempt.frame.prefix}{attempt.index}.{attempt.number}"
     if run.monitor is not None:
         run.monitor.renamed(before, attempt.key)
-    run.notify(NoteKind.RETRYING, code.id, error)
+    run.notify_of(NoteKind.RETRYING, attempt, error)
     pause = pause_of(run, attempt)
     if pause.seconds > 0:
         run.asleep[attempt.key] = attempt

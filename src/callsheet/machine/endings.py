@@ -39,7 +39,7 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     if type(value) in SIZED:
         run.budget.measure(value)
     if remarks or spent is not None:
-        run.note_beside(code.id, event, "" if frame is None else f"item {place}: ")
+        run.note_beside(code.id, event, "" if frame is None else f"item {place + 1}: ")
     if frame is not None:
         item_ended(run, frame, place, value, out)
         return
@@ -154,7 +154,7 @@ def fail(
     elif code.kind is Kind.REPLAN:
         shown = error if run.monitor is None else run.monitor.shown_texts.failure(frame, error)
         frame.control = failure(code, f"no new plan: {shown}")
-    run.notify(NoteKind.FAILED, code.id, error)
+    run.notify_of(NoteKind.FAILED, attempt, error)
     settle(run, attempt, error, out)
 
 
@@ -193,4 +193,4 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)
-    run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index}: ")
+    run.note_beside(attempt.code.id, event, "" if frame.items is None else f"item {attempt.index + 1}: ")

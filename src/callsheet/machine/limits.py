@@ -136,7 +136,7 @@ class Limits:
         Raises TypeError or ValueError for data that is none.
         """
         bounds: dict[str, Any] = dict.fromkeys(_OPTIONAL)
-        return cls(**{**bounds, **data})
+        return cls(**{**bounds, **wanted_names("data", data)})
 
 
 def _by_tool(argument: str, given: Mapping[str, int]) -> dict[str, int]:

@@ -50,11 +50,38 @@ class StepOutcome(StrEnum):
     """A limit ended the run within the step."""
 
 
+class CallPlace(NamedTuple):
+    """Which call of a step it is: the item of a FOREACH and the attempt, both from 1, and how many there are.
+
+    `item` is 0 outside of a FOREACH; `items` is 0 there too, and where it is unknown. `attempts` is 1 for a
+    step without retries. A FOREACH that starts has `items` alone.
+    """
+
+    item: int = 0
+    items: int = 0
+    attempt: int = 1
+    attempts: int = 1
+
+    def describe(self) -> str:
+        """The place in words, "" if the step has only one call.
+
+        >>> CallPlace(3, 50, 2, 4).describe(), CallPlace(attempt=2, attempts=4).describe()
+        ('item 3 of 50, attempt 2 of 4', 'attempt 2 of 4')
+        """
+        if not self.item and self.items:
+            return f"{self.items:,} item{'' if self.items == 1 else 's'}"
+        of_all = f" of {self.items:,}" if self.items else ""
+        item = f"item {self.item:,}{of_all}" if self.item else ""
+        attempt = f"attempt {self.attempt} of {self.attempts}" if self.attempts > 1 else ""
+        return ", ".join(filter(None, (item, attempt)))
+
+
 class Note(NamedTuple):
     """One thing that happened.
 
     `detail` says why or where to, in words; `value` is the result of a finished step and `var` the variable
     that it was stored in. A finished step with a detail has ended the run, for this reason: see `outcome`.
+    `at` says which call of its step a note is about, None if there is only one.
     """
 
     kind: NoteKind
@@ -66,6 +93,7 @@ class Note(NamedTuple):
     """Whether it contains secret data, by the labels of a policy."""
     is_failure: bool = False
     """Whether a finished step has failed: a loop whose ON_FAIL ended the run or led elsewhere."""
+    at: CallPlace | None = None
 
     @property
     def outcome(self) -> StepOutcome | None:

@@ -23,7 +23,7 @@ from callsheet.machine.limits import AUTO, Limits
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.refusal import PolicyRefusal
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.progress import Planning
 from callsheet.machine.remarks import Cut, describe_remark
@@ -266,10 +266,22 @@ class Run:
             or (self.ahead is not None and self.ahead.is_open(key))
         )
 
-    def notify(self, kind: NoteKind, step: str, text: str = "") -> None:
+    def notify(self, kind: NoteKind, step: str, text: str = "", at: CallPlace | None = None) -> None:
         """Tell the observer, if there is one."""
         if self.observer is not None:
-            self.observer(Note(kind, step, text, is_secret=self._has_secrets(step)))
+            self.observer(Note(kind, step, text, is_secret=self._has_secrets(step), at=at))
+
+    def notify_of(self, kind: NoteKind, attempt: Attempt, text: str) -> None:
+        """Tell the observer, if there is one, of a call: which item and which attempt it is."""
+        if self.observer is None:
+            return
+        frame, at = attempt.frame, None
+        attempts = frame.code.retries + 1
+        if frame.items is not None:
+            at = CallPlace(attempt.index + 1, len(frame.items), attempt.number, attempts)
+        elif attempts > 1:
+            at = CallPlace(0, 0, attempt.number, attempts)
+        self.notify(kind, attempt.code.id, text, at)
 
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""

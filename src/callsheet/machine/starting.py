@@ -15,7 +15,7 @@ from callsheet.machine.commands import CallTool, Command
 from callsheet.machine.decision_log import DecisionKind
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Jump
 from callsheet.machine.monitor.monitor import Monitor
-from callsheet.machine.notes import NoteKind
+from callsheet.machine.notes import CallPlace, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run, failure
@@ -213,7 +213,8 @@ def _count(run: Run, frame: Frame) -> bool:
     budget.ahead -= 1
     frame.ran = True
     if run.observer is not None:
-        run.notify(NoteKind.STARTED, frame.code.id)
+        at = None if frame.items is None else CallPlace(items=len(frame.items))
+        run.notify(NoteKind.STARTED, frame.code.id, at=at)
     return True
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.frontends.dag import parse_dag
 from callsheet.ir.precedence import Precedence
 from callsheet.views.levels import terminal_levels
@@ -52,6 +53,9 @@ def compute_batches(steps: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str
     [['1'], ['2']]
     """
     empty: dict[str, Any] = {"title": "", "tool": "none", "args": {}, "depends_on": []}
-    filled: list[dict[str, Any]] = [{**empty, **step} for step in steps]
+    each: Iterable[Any] = wanted_list("steps", steps, "steps (dicts)")
+    filled: list[dict[str, Any]] = [
+        {**empty, **wanted("each step", step, Mapping, "a dict")} for step in each
+    ]
     plan = parse_dag(json.dumps({"steps": filled}, ensure_ascii=False, default=str), "<steps>").require()
     return [[steps[number] for number in level] for level in Precedence.of(plan).levels()]

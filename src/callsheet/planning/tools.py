@@ -9,6 +9,7 @@ from typing import Any
 from callsheet.api.plan_tools import PlanTools, openai_tools
 from callsheet.api.plan_tools.handlers import Confirm, Follow
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order
 from callsheet.planning.context import PlanningContext
@@ -35,6 +36,7 @@ async def handle_plan_tool(
     `start_tool_execution(tool, {"step": …, "title": …})`, then `finish_tool_execution(result=…, success=…)`;
     either may be async. Errors are reported in the reply.
     """
+    wanted("context", context, PlanningContext, "a PlanningContext")
     data = _saved(context, arguments) if name == "plan_execute" else None
     runtime = await context.runtime(data, checkpoint=False, limits=context.budget.limits)
     tools = PlanTools(

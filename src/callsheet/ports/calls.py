@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Protocol, Self, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
@@ -43,8 +43,41 @@ class _RareFields:
         self.shown: Label | None = None
 
 
+class CallProgress(NamedTuple):
+    """How far a tool says that a call has come: `done` of `total`, in its own unit; None if unknown."""
+
+    done: float
+    total: float | None = None
+    message: str = ""
+
+
+class CallListener(Protocol):
+    """Follows the calls of a run while they are made; nothing in the run depends on it, and it never raises.
+
+    Calls are identified by their keys. Progress may be reported from any thread.
+    """
+
+    def began(self, key: str) -> None:
+        """A call is sent, or leaves only now after it has waited for others of its tool."""
+
+    def ended(self, key: str, *, succeeded: bool) -> None:
+        """A call has an outcome, or was given up."""
+
+    def progressed(self, key: str, progress: CallProgress) -> None:
+        """The tool has reported progress."""
+
+
 class Caller(Protocol):
     """The gateway that makes calls, as seen by their contexts."""
+
+    @property
+    def listener(self) -> CallListener | None:
+        """Who follows the calls, if anyone."""
+        ...
+
+    def progressed(self, context: CallContext, progress: CallProgress) -> None:
+        """Called with what a tool reports about its progress."""
+        ...
 
     def came_late(self, context: CallContext, outcome: JSON | ToolFailed) -> None:
         """Called with an outcome that arrives after the call was given up."""
@@ -138,6 +171,30 @@ class CallContext:
         if self._caller is None or not isinstance(self._command, CallTool):
             return None
         return self._caller.objection(self._command)
+
+    @property
+    def sends_secrets(self) -> bool:
+        """Whether the call sends secret data, by the labels of a policy."""
+        command = self._command
+        return isinstance(command, CallTool) and command.label is not None and command.label.is_secret
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether anyone follows the progress of this call."""
+        return self._caller is not None and self._caller.listener is not None
+
+    def leave(self) -> None:
+        """Say that the call leaves only now, after it has waited for others; its time counts from here."""
+        if self._caller is not None and self._caller.listener is not None:
+            self._caller.listener.began(self.key)
+
+    def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Report how far the call has come, for whoever watches the run; it is not recorded.
+
+        `done` of `total` are in a unit of the tool's choice; `total` is None if it is unknown.
+        """
+        if self._caller is not None:
+            self._caller.progressed(self, CallProgress(done, total, message))
 
     def came_late(self, outcome: JSON | ToolFailed) -> None:
         """Report an outcome that arrived after the call was given up; call it in the event loop's thread.

@@ -43,6 +43,7 @@ class Slots:
 
         async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
             async with self.semaphore():
+                context.leave()
                 return await handler(args, context)
 
         return in_turn

@@ -33,7 +33,7 @@ from callsheet.machine import (
 )
 from callsheet.machine.progress import with_own_ids
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.calls import CallContext, Objection, ToolFailed
+from callsheet.ports.calls import CallContext, CallListener, CallProgress, Objection, ToolFailed
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.models.failures import as_error
@@ -95,6 +95,8 @@ class Ports:
     """The configured secrets, which are detected wherever they occur."""
     blocks: str | None = None
     """One of `BLOCK_RULES`; None hands out no blocks."""
+    listener: CallListener | None = None
+    """Follows the calls while they are made, for a display."""
 
 
 _new = object.__new__
@@ -131,6 +133,16 @@ class Gateway:
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
+
+    @property
+    def listener(self) -> CallListener | None:
+        """Who follows the calls, if anyone."""
+        return self._ports.listener
+
+    def progressed(self, context: CallContext, progress: CallProgress) -> None:
+        """Pass on what a tool reports about its progress, if anyone follows it."""
+        if self._ports.listener is not None:
+            self._ports.listener.progressed(context.key, progress)
 
     def is_builtin(self, tool: str) -> bool:
         """Whether a tool is one of callsheet's own."""

@@ -33,7 +33,7 @@ from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
 from callsheet.policy.overwriting import may_overwrite
 from callsheet.policy.redirects import RedirectRules, beyond
-from callsheet.ports.calls import Objection
+from callsheet.ports.calls import CallContext, CallProgress, Objection
 from callsheet.runtime.capabilities import Call, TokenRefused
 from callsheet.runtime.gateway import Carried, Gateway, Outcome, Ports
 from callsheet.runtime.label_tracking import LabelTracker
@@ -153,6 +153,12 @@ class GuardedGateway(Gateway):
         except UNAVAILABLE:
             return  # without a label nothing may be stored
         self._tracker.end(writings, await super().carry_out(command))
+
+    def progressed(self, context: CallContext, progress: CallProgress) -> None:
+        """As in Gateway, without the words about a call with secret data, which may repeat them."""
+        if context.sends_secrets:
+            progress = progress._replace(message="")
+        super().progressed(context, progress)
 
     # ------------------------------------------------------------ new plans
 

@@ -29,6 +29,7 @@ from callsheet.machine import (
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.asking import OpenQuestions, People
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
+from callsheet.runtime.following import followed
 from callsheet.runtime.gateway import Carried, Gateway
 
 _SECONDS_BETWEEN_YIELDS = 0.002
@@ -84,7 +85,8 @@ class LocalDriver:
         self._recorder = recorder
         self._after_batch = after_batch
         self._is_watched = recorder is not None or after_batch is not None
-        self._concurrent = ConcurrentCalls(gateway.carry_out)
+        self._carry_out = followed(gateway)
+        self._concurrent = ConcurrentCalls(self._carry_out)
         self._people = people
         self._questions: OpenQuestions | None = None
         """Created with the first question."""
@@ -219,7 +221,7 @@ class LocalDriver:
         machine, concurrent, now = self._machine, self._concurrent, time.monotonic
         until = now() + _SECONDS_BETWEEN_YIELDS
         is_watched, recorder = self._is_watched, self._recorder
-        carry_out = cast("Callable[[Command], Awaitable[Event]]", self._gateway.carry_out)
+        carry_out = cast("Callable[[Command], Awaitable[Event]]", self._carry_out)
         if machine.is_paused:
             commands = [*commands, *await self._caught_up()]
         if is_watched:

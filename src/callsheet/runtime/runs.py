@@ -208,7 +208,8 @@ async def resume_run(
 
     A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
     If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them; if
-    nothing can go on without decisions or answers, nothing is launched. A requested cancellation is carried
+    nothing can go on without decisions or answers, nothing is launched; new places of tools are checked and
+    recorded even then. A requested cancellation is carried
     out. The run is folded with `offload`, where the observer also hears what has happened so far. Raises
     JournalError if the run is unknown, damaged, or owned by a live process.
     """
@@ -247,12 +248,15 @@ async def resume_run(
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
             people = people_of(journal, run_id, present, folded.side_record)
-            if _is_stuck(folded, people):
+            is_stuck, has_moved = _is_stuck(folded, people), placed != start
+            if is_stuck and not has_moved:
                 return record_waiting(writer, folded, journaled)
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(placed, plan))
-            if placed != start:
+            if has_moved:  # also where nothing can go on yet: the next resume may not name them again
                 recorder.moved(amendments.places)
+            if is_stuck:
+                return record_waiting(writer, folded, journaled)
             options = JournalOptions(journal, writer, plan, people, offload)
             return await _go_on(options, folded, ports, journaled, watch)
 

@@ -123,7 +123,7 @@ class Spares:
             names = [entry.name for entry in listed if entry.name.endswith(_SPARE)]
         for name in names:
             pid = name.partition("-")[0]
-            if pid.isdecimal() and not _is_alive(int(pid)):
+            if pid.isdecimal() and not is_alive(int(pid)):
                 is_removed(self._folder / name)
 
 
@@ -150,7 +150,8 @@ def is_removed(path: Path | str) -> bool:
     return True
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is a process with this id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

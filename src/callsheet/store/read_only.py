@@ -12,6 +12,7 @@ from pathlib import Path
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.inserts import insert_left
 from callsheet.store.journal_paths import JournalPaths, refuse_special
+from callsheet.store.log_marks import set_aside_foreign_log
 from callsheet.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect_reading, is_marked, other_format
 from callsheet.store.tail import left_tails
 
@@ -30,6 +31,7 @@ def connect_to_look(place: JournalPaths) -> sqlite3.Connection:
         refuse_special(path)
         with path.open("rb"):
             pass
+        set_aside_foreign_log(place)
         connection, application, version = _looked_at(path)
     except (OSError, sqlite3.OperationalError) as error:
         raise _unreadable(path, error) from error

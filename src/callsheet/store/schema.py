@@ -22,6 +22,7 @@ from pathlib import Path
 from callsheet.store.errors import JournalError, damaged
 from callsheet.store.journal_paths import JournalPaths, refuse_network_file_system, refuse_special
 from callsheet.store.lock import WriteLock
+from callsheet.store.log_marks import set_aside_foreign_log
 
 APPLICATION_ID = 0x43414C53
 SCHEMA_VERSION = 2
@@ -126,6 +127,7 @@ def prepare(place: JournalPaths) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         refuse_network_file_system(path)
         refuse_special(path)
+        set_aside_foreign_log(place)
         if not path.exists() or path.stat().st_size == 0:
             _create(place)
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CLOEXEC)):

@@ -17,6 +17,7 @@ from typing import TypeVar
 from callsheet.store.errors import WrongProcess
 from callsheet.store.journal_paths import JournalPaths
 from callsheet.store.lock import WriteLock
+from callsheet.store.log_marks import LogMark, file_at, log_path, remove_log
 from callsheet.store.schema import Durability, connect_writing
 
 _T = TypeVar("_T")
@@ -36,11 +37,12 @@ class WriteConnection:
         self._place = place
         self._durability = durability
         self._pid = os.getpid()
-        self._file = _file_at(place.database)
+        self._file = file_at(place.database)
         self._looks_at = 0.0
         self._is_displaced = False
         self._log: tuple[int, int] | None = None
         """The log of the connection, as `_file`."""
+        self._mark = LogMark(place)
         self.cursor: sqlite3.Cursor | None = None
         self.lock: WriteLock | None = None
         self.is_closed = False
@@ -68,22 +70,22 @@ class WriteConnection:
         now = time.monotonic()
         if now > self._looks_at and self._file is not None and not self._is_displaced:
             self._looks_at = now + _BETWEEN_LOOKS
-            self._is_displaced = _file_at(self._place.database) != self._file
+            self._is_displaced = file_at(self._place.database) != self._file
         return self._is_displaced
 
     def move_to(self, path: Path) -> None:
         """Copy all that this connection sees to a database at `path`; raises as `transact` does.
 
-        The log beside the lost place is removed if it is that of this connection: SQLite would apply it to
-        whatever database is there next.
+        The log of this connection is removed, beside the lost place or where it was set aside: SQLite would
+        apply it to whatever database is there next.
         """
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
         cursor = self.connected()
         with self._turn(), closing(sqlite3.connect(path)) as copy:
             cursor.connection.backup(copy)
-        if self._log is not None and _file_at(self._log_path) == self._log:
-            self._log_path.unlink(missing_ok=True)
+        if self._log is not None:
+            remove_log(self._place, self._log)
 
     def transact(self, work: Callable[[sqlite3.Cursor], _T]) -> _T:
         """Call `work` in a transaction of its own, and give its result.
@@ -96,7 +98,8 @@ class WriteConnection:
                 cursor.execute("BEGIN IMMEDIATE")
                 result = work(cursor)
                 cursor.execute("COMMIT")
-                self._log = self._log or _file_at(self._log_path)
+                if self._log is None:
+                    self._mark_log()
             except BaseException:
                 if cursor.connection.in_transaction:
                     cursor.execute("ROLLBACK")
@@ -130,10 +133,13 @@ class WriteConnection:
                 cursor.connection.close()  # another process writes: not the last, no checkpoint
         if lock is not None:
             lock.close()
+        self._mark.remove()
 
-    @property
-    def _log_path(self) -> Path:
-        return self._place.database.with_name(f"{self._place.database.name}-wal")
+    def _mark_log(self) -> None:
+        """Note which log this connection writes; after the first commit there is one."""
+        self._log = file_at(log_path(self._place))
+        if self._log is not None and self._file is not None and not self.is_displaced():
+            self._mark.write(self._file, self._log)
 
     def _turn(self) -> WriteLock:
         """The write lock; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
@@ -147,12 +153,3 @@ class WriteConnection:
     def _connect(self) -> sqlite3.Cursor:
         cursor = self.cursor = connect_writing(self._place.database, self._durability).cursor()
         return cursor
-
-
-def _file_at(path: Path) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None if there is none, or it cannot be looked at."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -37,6 +37,9 @@ class StepAccount:
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
+    failed_items: int = 0
+    """The items of a FOREACH that failed, whose errors are among its results."""
+    items: int = 0
     detail: str = ""
     var: str | None = None
     value: JSON = None
@@ -135,9 +138,12 @@ class _Scribe:
                 self.early[note.step] = self._new(note.step)
                 self.early[note.step].facts.append("it started ahead of its turn")
             case NoteKind.STARTED:
-                self._visit(note.step)
+                self._visit(note.step).items = 0 if note.at is None else note.at.items
             case NoteKind.SKIPPED:
                 self._end(self._visit(note.step), note)
+            case NoteKind.FAILED if note.at is not None and note.at.item and note.step in self.open:
+                self.open[note.step].failed_items += 1
+                self.open[note.step].detail = note.detail
             case NoteKind.FINISHED | NoteKind.FAILED:
                 self._end(self.open.get(note.step) or self._visit(note.step), note)
             case NoteKind.RETRYING:

@@ -57,6 +57,32 @@ def began(name, wait_for=30.0):
         time.sleep(0.01)
 
 
+def state_of_other_program(**changes):
+    """A plan of two steps, and the state file of a program that has completed the first."""
+    step = {"title": "Add", "tool": "add", "depends_on": []}
+    first = {**step, "index": "1", "args": {"a": 1}, "result_variable": "n"}
+    then = {**step, "index": "2", "args": {"a": "${n}"}, "depends_on": ["1"], "result_variable": "sum"}
+    plan = json.dumps({"id": "two", "title": "Two", "steps": [first, then]})
+    state = {"plan_id": "two", "completed_steps": ["1"], "variables": {"n": 40}, **changes}
+    return plan, json.dumps(state)
+
+
+def test_steps_completed_by_another_program_are_not_run_again(api):
+    plan, state = state_of_other_program()
+    assert api("POST", "/v1/runs", {"plan": plan, "state": state, "run_id": "r"}).status == 202
+    list(api.stream("r"))
+    run = fits(api.get("/v1/runs/r"), RUN)
+    assert (run["status"], run["variables"]) == ("done", {"n": 40, "sum": 41})
+    assert run["usage"]["calls_by_tool"] == {"ADD": 2}
+
+
+def test_state_of_another_plan_is_refused_and_nothing_recorded(api):
+    plan, state = state_of_other_program(plan_id="x")
+    refused = api("POST", "/v1/runs", {"plan": plan, "state": state})
+    assert (refused.status, refused.json["code"]) == (422, "PLN028")
+    assert api.get("/v1/runs")["runs"] == []
+
+
 def test_run_is_started_streamed_and_shown(api):
     said = api(
         "POST",

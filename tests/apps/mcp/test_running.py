@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -109,6 +110,33 @@ async def test_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
     rows = answer.structured_content["diagnostics"]
     assert [row["code"] for row in rows if row["severity"] == "error"] == ["CHK040"]
     assert runs.structured_content["runs"] == []
+
+
+def taken_over() -> dict[str, Any]:
+    """The arguments for a plan whose first step another program has completed."""
+    step = {"title": "Step", "depends_on": []}
+    first = {**step, "index": "1", "tool": "look", "args": {"what": "tea"}, "result_variable": "seen"}
+    then = {**step, "index": "2", "tool": "send", "args": {"text": "${seen}"}, "depends_on": ["1"]}
+    state = {"plan_id": "two", "completed_steps": ["1"], "variables": {"seen": "from before"}}
+    return {
+        "ltp_text": json.dumps({"id": "two", "title": "Two", "steps": [first, then]}),
+        "state": json.dumps(state),
+    }
+
+
+async def test_steps_completed_by_another_program_are_not_run_again(room: Room, mode: str) -> None:
+    async with room.client(mode) as client:
+        answer = await client.call_tool("plan_execute", taken_over())
+    assert answer.structured_content["status"] == "done"
+    assert room.calls == ["send from before"]
+
+
+async def test_results_named_by_client_are_refused_under_policy(room: Room, mode: str) -> None:
+    async with room.client(mode, policy="open") as client:
+        answer = await client.call_tool("plan_execute", taken_over())
+    assert answer.is_error
+    assert "PLN028" in answer.content[0].text
+    assert room.calls == []
 
 
 async def test_plan_refused_by_policy_does_not_run(room: Room, mode: str) -> None:

@@ -21,8 +21,6 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from callsheet.apps.masking import Masker
     from callsheet.apps.models import RunModels
     from callsheet.apps.setup import Setup
@@ -42,7 +40,7 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A run that is about to start. `journal` is None if nothing is recorded."""
+    """A run that is about to start."""
 
     text: PlanText
     plan: Plan
@@ -50,7 +48,7 @@ class Job:
     setup: Setup
     limits: Limits
     run_id: str
-    journal: Journal | None
+    recording: journals.RunJournal
     progress: Progress
     quiet: bool
     approve: tuple[str, ...]
@@ -95,9 +93,7 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     except CallsheetError as error:
         raise job.masker.error(error) from None
     finally:
-        if job.journal is not None:
-            job.journal.close()
-    place = None if job.journal is None else job.journal.path
+        job.recording.close()
     if outcome is None:
         from callsheet.apps.cli.engines.temporal_runs import report_detached  # noqa: PLC0415 - as above
 
@@ -105,17 +101,20 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     warnings = to_json(job.masker.diagnostics(diagnostics), job.text.source)
     reopens = job.plan.order is Order.DAG
     outcome = job.masker.outcome(outcome)
-    return report(outcome, place, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens)
+    return report(
+        outcome, job.recording.path, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens
+    )
 
 
 def _recorded_run_id(job: Job) -> str | None:
     """The id of the run if it is in the journal, or if the journal cannot be read."""
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
 
-    if job.journal is None:
+    journal = job.recording.journal
+    if journal is None:
         return None
     try:
-        return job.run_id if any(i.run_id == job.run_id for i in job.journal.runs(limit=100)) else None
+        return job.run_id if any(i.run_id == job.run_id for i in journal.runs(limit=100)) else None
     except JournalError:
         return job.run_id
 
@@ -140,37 +139,47 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
         compiler = models.compiler(toolbox.registry, job.on_in_doubt)
         policy = _prove(job, toolbox)
         launch = _launch(job, toolbox, models, policy)
-        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
+        listener = job.masker.masked_listener(job.progress.listener)
+        ports = toolbox.ports(models.model, compiler, models.turns(toolbox.registry), listener)
         watch = Watch(observer=job.masker.masked_observer(job.progress.note))
+        if job.engine is not None:
+            _check_for_temporal(job)
+        journal = job.recording.open()
         if job.completed_steps is None:
             job.progress.begin()
         outcome: RunOutcome | None
-        if job.engine is not None and job.journal is not None:
+        if job.engine is not None and journal is not None:
             from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
-            temporal_runs.check_secret_conditions(job.plan, job.secrets)
             outcome = await temporal_runs.run_on_temporal(
                 job.plan,
                 launch,
-                job.journal,
+                journal,
                 job.run_id,
                 job.engine,
                 waits=job.waits,
                 secrets=job.worker_secrets,
                 observer=None if job.detaches else watch.observer,
             )
-        elif job.journal is None:
-            noted = () if policy is None else noted_before(_journal_of_labels(job))
+        elif journal is None:
+            noted = () if policy is None else noted_before(job.recording.place)
             result = await run_unrecorded(job.plan, ports, launch, watch, job.run_id, noted=noted)
             outcome = RunOutcome(job.run_id, result, usage=result.usage)
         elif job.completed_steps is not None:
             outcome = await _resume_adopted(
-                job, job.journal, job.completed_steps, launch, ports, toolbox.known, watch, respondents
+                job, journal, job.completed_steps, launch, ports, toolbox.known, watch, respondents
             )
         else:
-            outcome = await start_run(job.plan, ports, launch, job.journal, job.run_id, watch, respondents)
+            outcome = await start_run(job.plan, ports, launch, journal, job.run_id, watch, respondents)
         job.progress.end()
     return outcome, diagnostics
+
+
+def _check_for_temporal(job: Job) -> None:
+    """Raise CallsheetError (TMP008) for a condition that the driver on Temporal cannot evaluate."""
+    from callsheet.apps.cli.engines.temporal_runs import check_secret_conditions  # noqa: PLC0415 - as above
+
+    check_secret_conditions(job.plan, job.secrets)
 
 
 async def _resume_adopted(
@@ -254,22 +263,15 @@ def _prove(job: Job, toolbox: Toolbox) -> Policy | None:
         inputs=job.inputs,
         labels=secret_labels(job.policy, job.secrets),
         approved=job.approved,
-        can_ask=job.journal is not None,
-        left=left_before(_journal_of_labels(job), job.setup.folder),
+        can_ask=job.recording.records,
+        left=left_before(job.recording.place, job.setup.folder),
     )
     proof = prove(job.plan, job.policy, toolbox.registry, assumed)
-    proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.journal is not None))
+    proof = proof.under(guarantees_of(job.setup, toolbox.registry, keeps_labels=job.recording.records))
     proof.raise_if_refused(job.text.source)
     if not job.quiet:
         print_diagnostics(proof.diagnostics, job.text.source)
     return proof.policy
-
-
-def _journal_of_labels(job: Job) -> Path:
-    """The journal beside which labels are stored, also for a run that is not recorded."""
-    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
-
-    return default_journal_path() if job.journal is None else job.journal.path
 
 
 def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None) -> Launch:

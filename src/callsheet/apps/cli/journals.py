@@ -6,6 +6,7 @@ Input: values of options. Output: a journal whose warnings are printed, or a Jou
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -42,6 +43,49 @@ class Recording:
         `shapes` are the patterns of credentials that are sealed in it, None for none.
         """
         return None if self.no_journal else open_journal(self.journal, self.durability, shapes)
+
+
+class RunJournal:
+    """The journal of a run that is about to start; nothing is created before `open`.
+
+    So a plan that is refused leaves no journal behind. `journal` is None before that, and if nothing is
+    recorded. `on_open` is called with the path once it is open.
+    """
+
+    def __init__(self, recording: Recording, shapes: Shapes | None, on_open: Callable[[Path], None]) -> None:
+        self._recording = recording
+        self._shapes = shapes
+        self._on_open = on_open
+        self.journal: Journal | None = None
+
+    @property
+    def records(self) -> bool:
+        """Whether the run is recorded."""
+        return not self._recording.no_journal
+
+    @property
+    def place(self) -> Path:
+        """Where the journal is or would be."""
+        from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as below
+
+        return default_journal_path() if self._recording.journal is None else self._recording.journal
+
+    @property
+    def path(self) -> Path | None:
+        """The file of the open journal."""
+        return None if self.journal is None else self.journal.path
+
+    def open(self) -> Journal | None:
+        """Open the journal, if the run is recorded, and return it. Raises JournalError."""
+        self.journal = self._recording.open(self._shapes)
+        if self.journal is not None:
+            self._on_open(self.journal.path)
+        return self.journal
+
+    def close(self) -> None:
+        """Close the journal, if it is open."""
+        if self.journal is not None:
+            self.journal.close()
 
 
 _durability = click.option(

@@ -314,4 +314,5 @@ async def _opened(job: ResumeJob, start: Start, plan: Plan) -> AsyncGenerator[tu
         context = ResumeContext(
             job.journal, job.run_id, guarantees_of(setup, toolbox.registry), toolbox.workspace
         )
-        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry))
+        listener = job.masker.masked_listener(job.progress.listener)
+        yield context, toolbox.ports(models.model, compiler, models.turns(toolbox.registry), listener)

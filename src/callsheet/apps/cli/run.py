@@ -6,6 +6,7 @@ The answer goes to standard output, everything else to standard error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,10 +173,16 @@ def execute_run(arguments: RunArguments) -> int:
     temporal = _validate_options(arguments)
     setup = live_export.with_collector(arguments.setup, arguments.otlp)
     target = setup.settings.otel.target()
-    job = _make_job(arguments, setup, temporal)
     hint, otel = journals.journal_hint(arguments.recording.journal), setup.settings.otel
-    place = None if job.journal is None else job.journal.path
-    with live_export.export_while_running(otel, target, place, job.run_id, hint, quiet=arguments.as_json):
+    with ExitStack() as exports:
+
+        def export(journal: Path) -> None:
+            quiet = arguments.as_json
+            exports.enter_context(
+                live_export.export_while_running(otel, target, journal, job.run_id, hint, quiet=quiet)
+            )
+
+        job = _make_job(arguments, setup, temporal, export)
         return execute_job(job, hint=hint, as_json=arguments.as_json)
 
 
@@ -223,8 +230,16 @@ def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
     return temporal
 
 
-def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings | None) -> Job:
-    """The job of the arguments; a run on Temporal has references to secrets instead of their values."""
+def _make_job(
+    arguments: RunArguments,
+    setup: Setup,
+    temporal: TemporalSettings | None,
+    on_open: Callable[[Path], None],
+) -> Job:
+    """The job of the arguments; a run on Temporal has references to secrets instead of their values.
+
+    `on_open` is called with the path of the journal once it is open.
+    """
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
@@ -266,7 +281,7 @@ def _make_job(arguments: RunArguments, setup: Setup, temporal: TemporalSettings 
         detaches=arguments.engine.detaches,
         completed_steps=done,
         worker_secrets={reference.text: reference.variable for reference in references.values()},
-        journal=arguments.recording.open(shapes),  # last: nothing may fail once it is open
+        recording=journals.RunJournal(arguments.recording, shapes, on_open),
     )
 
 

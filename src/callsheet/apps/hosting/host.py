@@ -18,7 +18,7 @@ from callsheet.api.arguments import id_of_run
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
-from callsheet.apps.hosting.preparing import HostConfig, prepare
+from callsheet.apps.hosting.preparing import HostConfig, Prepared, prepare
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
 from callsheet.apps.hosting.revising import check_policy, consented, revised
@@ -33,10 +33,12 @@ from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Tool
 from callsheet.runtime import forking
+from callsheet.runtime.adopting import adopt_run
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE, cancel_run
 from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.inbox import answer_run, asks_of
+from callsheet.runtime.offloading import to_its_end
 from callsheet.runtime.runs import enlist_run
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
@@ -124,14 +126,24 @@ class Host:
             prepared = await prepare(request, self.config)
             self.masker.add_secrets(prepared.launch.known + prepared.known)
             with self._queue.reserved():
-                launch, known = prepared.launch, prepared.known
-                await enlist_run(prepared.plan, known, launch, self.journal, run_id, self.beside)
+                await self._record(prepared, run_id)
                 hold.built(steps)
                 self._queue.enqueue(run_id, ResumeOptions(listeners=request.listeners), hold)
         except BaseException:
             hold.release()
             raise
         return Started(run_id, prepared.diagnostics)
+
+    async def _record(self, prepared: Prepared, run_id: str) -> None:
+        """Put a run into the journal, with the steps that another program has completed."""
+        plan, launch, known = prepared.plan, prepared.launch, prepared.known
+        done, workspace = prepared.done, prepared.workspace
+        if done is None:
+            await enlist_run(plan, known, launch, self.journal, run_id, self.beside)
+            return
+        await to_its_end(
+            self.beside, lambda: adopt_run(plan, known, launch, self.journal, run_id, done, workspace)
+        )
 
     async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""

@@ -6,8 +6,8 @@ recorded and no tool is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
 from callsheet.passes.verify import NOTHING_LEFT
+from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.policy.model import Policy
 from callsheet.runtime.forking import HOST
 from callsheet.runtime.launch import Launch
@@ -40,12 +41,17 @@ _FIRST_SIGHT = "TOL022"
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that is ready to begin: its plan, its launch, the secrets of its tools, warnings."""
+    """A run that is ready to begin: its plan, its launch, the secrets of its tools, warnings.
+
+    `done` are the results of steps that another program has completed, None for a run from the start.
+    """
 
     plan: Plan
     launch: Launch
     known: Known
     diagnostics: tuple[Diagnostic, ...] = ()
+    done: Mapping[str, JSON] | None = None
+    workspace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,12 @@ class HostConfig:
 async def prepare(request: RunRequest, config: HostConfig) -> Prepared:
     """Check and prove the plan of a request; raises CallsheetError, including PolicyRefused."""
     plan = request.text.require()
-    inputs = bound(request.text, values_of(request.inputs), ())
+    given, done = values_of(request.inputs), None
+    if request.state is not None:
+        state = request.state
+        done, recorded = await config.beside(lambda: read_checkpoint(state, plan))
+        given = {**recorded, **given}
+    inputs = bound(request.text, given, ())
     limits = _limits(request, config.limits)
 
     def looked_at() -> tuple[Setup, RunModels, Plan | None]:
@@ -76,8 +87,10 @@ async def prepare(request: RunRequest, config: HostConfig) -> Prepared:
 
     setup, asked, needed = await config.beside(looked_at)
     toolbox = await config.tools.for_plan(needed, asked.agents)
-    given = _Given(request, inputs, limits, setup, _policy(request, config), config.name, config.journal)
-    return await config.beside(lambda: _prepared(given, toolbox, asked))
+    policy = _policy(request, config)
+    terms = _Given(request, inputs, limits, setup, policy, config.name, config.journal)
+    prepared = await config.beside(lambda: _prepared(terms, toolbox, asked))
+    return replace(prepared, done=done, workspace=toolbox.workspace)
 
 
 class _Given(NamedTuple):

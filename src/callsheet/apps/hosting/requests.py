@@ -39,7 +39,8 @@ class RunRequest:
 
     `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
     changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
-    `policy` applies if the host has none; `approved` are the steps that a person has approved.
+    `policy` applies if the host has none; `approved` are the steps that a person has approved. `state` is the
+    text of a state file of another program, whose completed steps are not executed again.
     """
 
     text: PlanText
@@ -53,6 +54,7 @@ class RunRequest:
     policy: Policy | None = None
     approved: tuple[str, ...] = ()
     accepts_changed_tools: bool = False
+    state: str | None = None
     listeners: Listeners = field(default_factory=Listeners)
 
 

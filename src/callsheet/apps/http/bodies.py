@@ -159,6 +159,11 @@ class RunBody(Body):
     policy: PolicyName | None = None
     approved: list[Text] = []
     accept_changed_tools: bool = False
+    state: str | None = Field(
+        None,
+        description="The text of a state file (ID_state.json) of another program: its completed steps are not"
+        " executed again.",
+    )
 
 
 class DryRunBody(Body):

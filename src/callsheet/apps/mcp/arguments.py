@@ -144,6 +144,11 @@ class ExecuteArguments(ToolArguments):
     syntax: SyntaxName = "auto"
     variables: dict[str, Any] = _VARIABLES
     secrets: tuple[str, ...] = _SECRETS
+    state: str = Field(
+        default="",
+        max_length=MOST_CHARACTERS,
+        description="The text of ID_state.json of another program: its completed steps are not run again.",
+    )
     wait: bool = _WAIT
 
 

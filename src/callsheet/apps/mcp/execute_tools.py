@@ -39,7 +39,7 @@ async def _execute(
     if caller.state is not None:
         return await continue_run(server_context, caller)
     text = await asyncio.to_thread(plan_from_arguments, server_context, args, "plan_execute")
-    to_run = _PlanToRun(text, args.variables, args.secrets)
+    to_run = _PlanToRun(text, args.variables, args.secrets, _state(server_context, args.state))
     return await _start_run(server_context, caller, to_run, waits=args.wait)
 
 
@@ -66,11 +66,27 @@ async def _resume(
 
 @dataclass(frozen=True, slots=True)
 class _PlanToRun:
-    """A plan to run, with its variables and the names of secret ones."""
+    """A plan to run, with its variables, the names of secret ones, and the state of another program."""
 
     text: PlanText
     variables: dict[str, Any]
     secrets: Iterable[str]
+    state: str | None = None
+
+
+def _state(server_context: ServerContext, state: str) -> str | None:
+    """The state that the arguments give, None for none. Raises CallsheetError (PLN028) under a policy.
+
+    Its results would count as those of the tools, and may be invented by a model that was deceived.
+    """
+    if state and server_context.policy is not None:
+        raise CallsheetError.single(
+            "PLN028",
+            "the run cannot be taken over: this server has a policy, and results that a client names are not"
+            " those of its tools",
+            help="a person can run it: callsheet run PLAN --state FILE --policy POLICY",
+        )
+    return state or None
 
 
 def plan_from_arguments(
@@ -94,6 +110,7 @@ async def _start_run(
         text=to_run.text,
         inputs=to_run.variables,
         secrets=frozenset(to_run.secrets),
+        state=to_run.state,
         listeners=Listeners(progress.note if waits else None),
     )
     started = await server_context.host.start(request)

@@ -122,6 +122,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "seconds": None if visit.ended is None else round(visit.ended - visit.started, 6),
         "calls": visit.calls,
         "retries": visit.retries,
+        "failed_items": visit.failed_items,
         "detail": visit.detail or None,
         "var": visit.var,
         "preview": preview(visit.value, 200) if visit.var is not None else None,

@@ -110,6 +110,8 @@ def _late_line(answer: LateAnswer) -> str:
 def _beside(visit: StepAccount) -> str:
     parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
     parts += [f"{visit.retries} retried"] if visit.retries else []
+    if visit.failed_items:
+        parts.append(f"{visit.failed_items:,} of {visit.items:,} items failed")
     answers = visit.answers[:_MOST_ANSWERS]
     more = len(visit.answers) - len(answers)
     return ", ".join([*parts, *answers, *([f"{more} more answers"] if more else [])])

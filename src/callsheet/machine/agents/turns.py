@@ -199,6 +199,6 @@ def _action_text(action: Action) -> str:
 
 def _note(run: Run, talk: Talk, number: int, text: str) -> None:
     if run.observer is not None:
-        item = "" if talk.frame.items is None else f"item {talk.index}, "
+        item = "" if talk.frame.items is None else f"item {talk.index + 1}, "
         head = f"round {number}" if talk.code.kind is Kind.MODEL else f"turn {number}:"
         run.notify(NoteKind.TURN, talk.code.id, f"{item}{head} {text}")

@@ -22,6 +22,7 @@ from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_op
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.oauth.request_errors import troubles
 from callsheet.ports.mcp.process import ServerProcess
+from callsheet.ports.mcp.repeated_keys import noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.tracing import TRACEPARENT, within_trace
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, http_transport, process_transport
@@ -30,6 +31,7 @@ from callsheet.version import VERSION
 if TYPE_CHECKING:
     import httpx2
     from mcp.client import Client, IncomingMessage
+    from mcp.shared.dispatcher import ProgressFnT
     from mcp_types import CallToolResult, ListToolsResult, LoggingMessageNotificationParams
 
     from callsheet.ports.mcp.oauth.sources import TokenSource
@@ -137,11 +139,13 @@ class Connection:
         meta: dict[str, Any],
         seconds: float,
         on_late: Callable[[CallToolResult | ToolFailed], None] | None = None,
+        on_progress: ProgressFnT | None = None,
     ) -> CallToolResult:
         """Call a tool and wait up to `seconds`; raises ToolFailed if no result comes.
 
         Cancelling the caller notifies the server that the answer is no longer wanted. If the server answers
-        after the timeout and `meta` has an idempotency key, `on_late` gets that answer.
+        after the timeout and `meta` has an idempotency key, `on_late` gets that answer. `on_progress` gets
+        what the server reports meanwhile; without it, the server is not asked to.
         """
         client = self._client
         if client is None or self.ended:
@@ -150,8 +154,15 @@ class Connection:
         heard_of: list[CallsheetError] = []
         try:
             async with scope:
-                with within_trace(meta.get(TRACEPARENT, "")), troubles() as heard_of:
-                    return await client.call_tool(name, args, meta=meta or None)  # pyright: ignore[reportArgumentType]
+                trace = within_trace(meta.get(TRACEPARENT, ""))
+                with trace, troubles() as heard_of, repeated_keys_in_answer() as repeated:
+                    result = await client.call_tool(
+                        name,
+                        args,
+                        progress_callback=on_progress,
+                        meta=meta or None,  # pyright: ignore[reportArgumentType]
+                    )
+                    return noted_in(result, repeated)
         except TimeoutError:
             if scope.expired():
                 if on_late is not None and IDEMPOTENCY_KEY in meta:

@@ -235,9 +235,13 @@ class ManagedServer:
         def note_late(answer: CallToolResult | ToolFailed) -> None:
             context.came_late(self._late_value(answer, schema))
 
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            context.report_progress(progress, total, self._without_tokens(message or ""))
+
         try:
             seconds = spec.timeout or self.config.timeout
-            result = await connection.call(spec.executor, args, meta, seconds, note_late)
+            on_progress = report if context.is_followed else None
+            result = await connection.call(spec.executor, args, meta, seconds, note_late, on_progress)
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise

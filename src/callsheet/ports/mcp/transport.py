@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.ports.mcp.bounds import TooLong, bound_answer, unpacked
 from callsheet.ports.mcp.process import ServerProcess
-from callsheet.ports.mcp.repeated_keys import note_repeated_keys
+from callsheet.ports.mcp.repeated_keys import examine_answer, note_repeated_keys
 from callsheet.ports.mcp.servers import HttpServer
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ async def _http_streams(
 
     async def look(response: httpx2.Response) -> None:
         bound_answer(response, _MAX_MESSAGE)
+        examine_answer(response)
         if response.is_error:
             on_refusal(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
 

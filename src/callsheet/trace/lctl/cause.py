@@ -10,6 +10,7 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.confidence import FLAG_BELOW, effective
 from callsheet.trace.lctl.model import DebugDocument, Entry, Fact
 
@@ -45,6 +46,7 @@ def root_cause(document: DebugDocument) -> Cause | None:
     >>> root_cause(DebugDocument(chain, trace=trace, analysis=Analysis("prober looked elsewhere"))).step
     1
     """
+    wanted("document", document, DebugDocument, "a debug document")
     return _named_by_analysis(document) or _noted(document) or _least_sure(document) or _failed(document)
 
 

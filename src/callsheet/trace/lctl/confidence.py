@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
+from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.trace.lctl.model import Body
 
 Confidence: TypeAlias = float | None
@@ -50,6 +51,7 @@ def band_of(value: Confidence) -> Band:
     """
     if value is None:
         return Band.UNKNOWN
+    wanted_number("value", value, "a number from 0 to 1, or None")
     edges = ((0.95, Band.VERIFIED), (0.80, Band.HIGH), (0.60, Band.MODERATE), (0.40, Band.LOW))
     return next((band for edge, band in edges if value >= edge), Band.UNCERTAIN)
 
@@ -94,6 +96,7 @@ def effective(
     >>> effective(Handoff(Chain("c"), facts), [{"F1": 0.4}])
     {'F1': 0.4, 'F2': 0.4}
     """
+    wanted("document", document, Body, "a hand-off or a debug document")
     free = frozenset(raised)
     own: dict[str, Confidence] = {}
     for fact_id, fact in document.facts.items():

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from callsheet.diagnostics.wrong_type import wanted
 from callsheet.trace.lctl.model import Body, Entry, Fact
 
 _MOST_PAIRS = 1_000_000
@@ -70,6 +71,8 @@ def diff(old: Body, new: Body) -> Diff:
     >>> diff(a, b).first_divergence_step, diff(a, a).is_equal
     (1, True)
     """
+    wanted("old", old, Body, "a hand-off or a debug document")
+    wanted("new", new, Body, "a hand-off or a debug document")
     added: list[Entry] = []
     removed: list[Entry] = []
     changed: list[StepChange] = []

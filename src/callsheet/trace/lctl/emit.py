@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.wrong_type import wanted, wanted_number, wrong
+from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wrong
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
 from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.hops import Hop, known_before
+from callsheet.trace.lctl.hops import Hop, known_before, wanted_hops
 from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.lctl.rules.merges import conflicts, origins
@@ -81,6 +81,11 @@ class _Carried(NamedTuple):
     """Ids of facts that are not carried any more and that a trace or another fact names."""
 
 
+def wanted_work(work: object) -> Work:
+    """The work that is given, or TypeError."""
+    return wanted("work", work, Work, "a Work(…)")
+
+
 def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
     """The first document of a chain; `minimal` leaves out the trace and the lists.
 
@@ -91,7 +96,8 @@ def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
     >>> begin("inv-7", work).critical
     ('F1',)
     """
-    entry = work.entry(1)
+    wanted("chain_id", chain_id, str, "a text")
+    entry = wanted_work(work).entry(1)
     carried = _with_work(_Carried({}, [], []), work, 1, ())
     chain = Chain(chain_id, 1, work.agent, work.to)
     trace = None if minimal else (entry,)
@@ -101,6 +107,7 @@ def begin(chain_id: str, work: Work, *, minimal: bool = False) -> Handoff:
 def hand_on(hop: Hop, work: Work) -> Handoff:
     """The document after a received one; raises `LctlError` if it would break a rule."""
     document = hop.body
+    wanted_work(work)
     step = _next_step([document])
     carried = _with_work(_carried_facts(hop.body, hop.effective), work, step, known_before([hop]))
     entries = (*document.entries, work.entry(step)) if document.has_trace else None
@@ -117,6 +124,7 @@ def merge(branches: Sequence[Hop], work: Work) -> Handoff:
     of its own. Raises `LctlError` (M01) if branches use one id for different facts, which
     `rename_facts` can change.
     """
+    wanted_work(work)
     bodies = [hop.body for hop in branches]
     conflicting = list(conflicts(bodies, origins(branches)))
     clashes = [conflict for conflict in conflicting if conflict.texts]
@@ -186,6 +194,8 @@ def rename_facts(document: Handoff, names: Mapping[str, str]) -> Handoff:
     >>> list(rename_facts(document, {"F1": "F7"}).facts)
     ['F7']
     """
+    wanted("document", document, Handoff, "a hand-off")
+    wanted_names("names", names)
 
     def renamed(ids: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(names.get(fact, fact) for fact in ids)
@@ -217,6 +227,8 @@ def free_ids(document: Body, count: int = 1) -> tuple[str, ...]:
     >>> free_ids(Handoff(Chain("c"), {"F2": Fact("F2")}), 2)
     ('F3', 'F4')
     """
+    wanted("document", document, Body, "a hand-off or a debug document")
+    wanted("count", count, int, "a whole number")
     taken = {*document.facts, *(fact for entry in document.entries for fact in entry.written)}
     numbers = (int(fact[1:]) for fact in taken if fact[:1] == "F" and fact[1:].isdecimal() and len(fact) < 12)
     highest = max(numbers, default=0)
@@ -228,7 +240,7 @@ def new_ids(branches: Sequence[Hop]) -> list[dict[str, str]]:
 
     A fact from before the fork keeps its id: different statements about it are a conflict.
     """
-    bodies, before = [hop.body for hop in branches], origins(branches)
+    bodies, before = [hop.body for hop in wanted_hops("branches", branches)], origins(branches)
     known = {fact for body in before for fact in body.facts}
     clashes = {c.fact for c in conflicts(bodies, before) if c.texts and c.fact not in known}
     count = sum(fact in body.facts for body in bodies for fact in clashes)

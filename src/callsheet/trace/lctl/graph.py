@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.confidence import Confidence, Effective
-from callsheet.trace.lctl.hops import Hop
+from callsheet.trace.lctl.hops import Hop, wanted_hops
 from callsheet.trace.lctl.model import Body, DebugDocument, Entry
 
 _NOBODY = "(nobody)"
@@ -102,7 +102,7 @@ def graph_of(hops: Iterable[Hop]) -> ChainGraph:
     (['a', 'b'], [(0, 1)])
     """
     builder = _Builder()
-    for hop in _without_contained(list(hops)):
+    for hop in _without_contained(wanted_hops("hops", hops)):
         _draw(hop.body, hop.effective, builder)
     order = sorted(range(len(builder.nodes)), key=lambda place: (builder.nodes[place].level, place))
     place_of = {old: new for new, old in enumerate(order)}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.trace.lctl.confidence import Effective, lowest
 from callsheet.trace.lctl.dropped_facts import DroppedFacts
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Entry, Handoff
@@ -34,6 +35,12 @@ class Hop:
     def is_merge(self) -> bool:
         """Whether the document has several parents."""
         return len(self.above) > 1
+
+
+def wanted_hops(name: str, given: object) -> list[Hop]:
+    """The documents that are given with their parents, or TypeError."""
+    each = wanted_list(name, given, "documents with their parents (.hops of a report)")
+    return [wanted(f"each of {name}", hop, Hop, "a document with its parents (a hop)") for hop in each]
 
 
 def known_before(parents: Sequence[Hop]) -> list[Effective]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from callsheet.diagnostics import Source
+from callsheet.diagnostics.wrong_type import wanted, wrong
 from callsheet.frontends.tree import Mapping
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
@@ -25,8 +26,9 @@ class Reading:
 
 
 def read(text: str | bytes, name: str = "<lctl>") -> Reading:
-    """Read a document from a text or its UTF-8 bytes; never raises.
+    """Read a document from a text or its UTF-8 bytes; whatever is wrong with it is in the findings.
 
+    Raises TypeError for what is neither text nor bytes.
     The text may be an answer of a model: then the first closed code fence with a block is read.
     `name` is the name of the text in diagnostics.
 
@@ -35,8 +37,10 @@ def read(text: str | bytes, name: str = "<lctl>") -> Reading:
     >>> [finding.rule for finding in read("a: [").findings]
     ['P01']
     """
+    if not isinstance(text, str | bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
+        raise wrong("text", text, "a text or its bytes")
     notes = Notes()
-    source = Source(name, "")
+    source = Source(wanted("name", name, str, "a text"), "")
     try:
         source = Source(name, decoded(text))
         root, repeated = _tree(source.text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from callsheet.diagnostics.wrong_type import wanted
+from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.confidence import Effective, VerifiedRaise
 from callsheet.trace.lctl.emit import Work, hand_on
@@ -153,9 +153,9 @@ def merge(branches: Sequence[Received | Handoff], work: Work) -> Handoff:
     >>> merge([a, b], Work(agent="lead", to="ops", instruction="go on")).facts["F1"].confidence
     0.7
     """
-    if not branches:
+    hops = [_hop_of(branch) for branch in wanted_list("branches", branches, "hand-offs")]
+    if not hops:
         raise ValueError("a merge needs branches")
-    hops = [_hop_of(branch) for branch in branches]
     return merge_hops(hops, work)
 
 

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from callsheet.trace.lctl.model import Ack, Analysis, Body, Chain, Document, Entry, Extra, Fact, Lists
+from callsheet.diagnostics.wrong_type import wrong
+from callsheet.trace.lctl.model import (
+    Ack,
+    Analysis,
+    Body,
+    Chain,
+    DebugDocument,
+    Document,
+    Entry,
+    Extra,
+    Fact,
+    Handoff,
+    Lists,
+)
 from callsheet.trace.lctl.yaml_out import to_yaml
 
 
@@ -30,6 +43,8 @@ def write(document: Document) -> str:
 
 def to_data(document: Document) -> dict[str, Any]:
     """A document as plain data, with its keys in the order of the text."""
+    if not isinstance(document, Handoff | DebugDocument | Ack):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
+        raise wrong("document", document, "a hand-off, a debug document or an ack")
     if isinstance(document, Ack):
         fields = {
             "chain_id": document.chain_id,

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from time import monotonic
 
 from rich.console import Console, Group
 from rich.text import Text
 
+from callsheet.apps.cli.progress.call_news import CallNews
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.cli.progress.live_screen import Drawing, Screen
+from callsheet.apps.cli.progress.open_calls import OpenCalls
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
@@ -66,6 +68,7 @@ class _State:
     message: str = ""
     since: float = 0.0
     took: float | None = None
+    calls: OpenCalls = field(default_factory=OpenCalls)
 
 
 class LiveGraph:
@@ -98,6 +101,13 @@ class LiveGraph:
         """Apply a note; the next refresh draws it."""
         self._apply(note, took, ago)
 
+    def call(self, news: CallNews) -> None:
+        """Apply news of a call; the next refresh draws them."""
+        with self._lock:
+            place = self._place.get(news.step)
+            if place is not None:
+                self._states[place].calls.take(news)
+
     def end(self) -> None:
         """Draw for the last time and release the terminal."""
         if self._drawing.is_started:
@@ -120,6 +130,7 @@ class LiveGraph:
                 self._added.append(note.step)
                 self._counts[StepStatus.PENDING] += 1
             state = self._states[place]
+            state.calls.note(note)
             self._counts[state.status] -= 1
             self._counts[status] += 1
             state.status, state.message, state.took = status, message_of(note), took
@@ -171,7 +182,8 @@ class LiveGraph:
         took = monotonic() - state.since if state.status is StepStatus.RUNNING else state.took
         time = pad(cut(format_seconds(took), _TIME) if took is not None else "", _TIME)
         room = columns - 2 - width(head) - 2 - _TIME - 2
-        message = cut(state.message, room) if room > 0 else ""
+        message = (state.calls.text() if state.status is StepStatus.RUNNING else "") or state.message
+        message = cut(message, room) if room > 0 else ""
         if not message and place < known:
             message = self._rows.more(place, room)
         mark_style, style = _STYLES[state.status]

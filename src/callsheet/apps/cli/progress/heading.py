@@ -10,6 +10,7 @@ from time import monotonic
 
 from rich.text import Text
 
+from callsheet.apps.cli.progress.open_calls import is_of_item
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -51,6 +52,8 @@ class Heading:
             self._ended, self._status = now, note.detail
             running = [step for step, word in self._states.items() if word == "running"]
             self._states.update(dict.fromkeys(running, "stopped"))
+        if is_of_item(note):
+            return
         state = _ENDS.get(note.outcome) if note.outcome is not None else _STATES.get(note.kind)
         if state is not None and note.step:
             self._states[note.step] = state

@@ -8,10 +8,11 @@ from time import monotonic, time
 
 import click
 
+from callsheet.apps.cli.progress.call_news import CallNews, LineThrottle, line_text, news_data
 from callsheet.apps.cli.progress.earlier_notes import has_new_plan
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
-from callsheet.machine.notes import Note, NoteKind, StepOutcome
+from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_action
@@ -44,7 +45,28 @@ def label_of(note: Note) -> str | None:
 
 
 def message_of(note: Note) -> str:
-    """The message of a note: the variable and its value, or the reason."""
+    """The message of a note: which call it is about, and the variable and its value, or the reason."""
+    return ": ".join(filter(None, (note.at.describe() if note.at is not None else "", _said(note))))
+
+
+def action_of(note: Note, action: str) -> str:
+    """The action of a step that starts, with the number of its items."""
+    return action if note.at is None else f"{action}, {note.at.describe()}"
+
+
+def place_data(note: Note) -> dict[str, object]:
+    """Which call of its step a note is about, as JSON data, the item from 0; empty if there is only one."""
+    at = note.at
+    if at is None:
+        return {}
+    items = {"items": at.items} if at.items else {}
+    if at.item == 0 and at.items:
+        return {**items}
+    item = {"item": at.item - 1} if at.item else {}
+    return {**item, **items, "attempt": at.attempt, "attempts": at.attempts}
+
+
+def _said(note: Note) -> str:
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
         set_to = f"${note.var} = {preview(note.value)}"
         is_stopped = note.outcome is StepOutcome.STOPPED  # the reason of a failure was printed for its item
@@ -77,6 +99,7 @@ class PlainLines:
     def __init__(self, plan: Plan) -> None:
         self._actions = {step.id: cut(describe_action(step.action), 80) for step in plan.steps}
         self._is_graph = plan.order is Order.DAG
+        self._throttle = LineThrottle()
         self._since: dict[str, float] = {}
         """The start of each running step, in seconds of the monotonic clock."""
 
@@ -89,7 +112,10 @@ class PlainLines:
         if has_new_plan(done.values()):
             self._forget()
         for step in self._since:
-            self._print(step, _WORDS[NoteKind.STARTED], self._actions.get(step, ""), None)
+            at = done[step].at
+            started = Note(NoteKind.STARTED, step, at=CallPlace(items=at.items) if at and at.items else None)
+            action = action_of(started, self._actions.get(step, ""))
+            self._print(step, _WORDS[NoteKind.STARTED], action, None)
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
@@ -97,10 +123,16 @@ class PlainLines:
         word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            words = self._actions.get(note.step, "") if begins else message_of(note)
+            words = action_of(note, self._actions.get(note.step, "")) if begins else message_of(note)
             self._print(note.step, word, words, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
+
+    def call(self, news: CallNews) -> None:
+        """Print the news if they are worth a line."""
+        if self._throttle.passes(news):
+            word, text = line_text(news)
+            self._print(news.step, word, text, None)
 
     def end(self) -> None:
         """Nothing to do."""
@@ -133,6 +165,9 @@ class PlainLines:
 class JsonLines:
     """Prints a JSON object per line on standard error: time, event, step and details."""
 
+    def __init__(self) -> None:
+        self._throttle = LineThrottle()
+
     def begin(self, done: dict[str, Note]) -> None:
         """Print the number of steps that had ended, and the running steps."""
         running = running_steps(done)
@@ -143,11 +178,17 @@ class JsonLines:
         row: dict[str, object] = {"event": str(note.kind), "step": note.step}
         if note.detail:
             row["detail"] = note.detail
+        row |= place_data(note)
         if note.kind is NoteKind.FINISHED:
             row |= {"outcome": note.outcome, "var": note.var, "preview": preview(note.value, 200)}
         if took is not None:
             row["seconds"] = round(took, 6)
         self._print(row)
+
+    def call(self, news: CallNews) -> None:
+        """Print the news if they are worth a line."""
+        if self._throttle.passes(news):
+            self._print(news_data(news))
 
     def end(self) -> None:
         """Nothing to do."""

@@ -5,7 +5,7 @@ A plan that is longer than the screen is shown in a window around the current st
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 
 from rich.console import Console, Group
@@ -13,9 +13,11 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from callsheet.apps.cli.progress.call_news import CallNews
 from callsheet.apps.cli.progress.heading import Heading
 from callsheet.apps.cli.progress.lines import message_of
 from callsheet.apps.cli.progress.live_screen import Drawing, Screen
+from callsheet.apps.cli.progress.open_calls import OpenCalls, is_of_item
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -72,6 +74,8 @@ class _Row:
     since: float = 0.0
     took: float | None = None
     visits: int = 0
+    failed_items: int = 0
+    calls: OpenCalls = field(default_factory=OpenCalls)
     is_cut: bool = False
     """Whether an input or a result was cut."""
 
@@ -105,6 +109,12 @@ class LiveDisplay:
         """Apply a note; the next refresh draws it."""
         self._apply(note, took, ago)
 
+    def call(self, news: CallNews) -> None:
+        """Apply news of a call; the next refresh draws them."""
+        row = self._rows.get(news.step)
+        if row is not None:
+            row.calls.take(news)
+
     def end(self) -> None:
         """Draw for the last time and release the terminal."""
         if self._live.is_started:
@@ -128,8 +138,15 @@ class LiveDisplay:
         elif self._is_replanned and note.kind in _BEGINS:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
-        row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
+        row.calls.note(note)
         row.message = message_of(note)
+        if is_of_item(note):
+            row.failed_items += 1
+            return
+        if row.failed_items and note.kind is NoteKind.FINISHED:
+            items = "1 item" if row.failed_items == 1 else f"{row.failed_items:,} items"
+            row.message, row.failed_items = f"{items} failed, {row.message}", 0
+        row.kind = NoteKind.FAILED if note.outcome in _BAD else note.kind
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
             row.since, row.visits = monotonic() - ago, row.visits + 1
         row.took = took if took is not None else None if note.kind in _RUNNING else row.took
@@ -164,7 +181,8 @@ class LiveDisplay:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
-            message = cut(f"[cut] {row.message}" if row.is_cut else row.message, room) if room > 0 else ""
+            message = (row.calls.text() if row.kind in _RUNNING else "") or row.message
+            message = cut(f"[cut] {message}" if row.is_cut else message, room) if room > 0 else ""
             self._add(table, row, (name, action, took, message))
         return table
 

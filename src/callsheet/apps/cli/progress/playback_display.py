@@ -86,7 +86,7 @@ class LinePlayback:
 
 
 def _line(moment: Moment, played: PlayedNote, action: str) -> str:
-    from callsheet.apps.cli.progress.lines import label_of, message_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.progress.lines import action_of, label_of, message_of  # noqa: PLC0415 - not for --help
 
     note = played.note
     if note.kind == "ended":
@@ -95,7 +95,8 @@ def _line(moment: Moment, played: PlayedNote, action: str) -> str:
     if word is None:
         return ""
     took = "" if played.took is None else f"  ({format_seconds(played.took)})"
-    message = preview(action, 100) if note.kind in ("started", "early") else message_of(note)
+    begins = note.kind in ("started", "early")
+    message = action_of(note, preview(action, 100)) if begins else message_of(note)
     return f"{note.step:<5} {word:<8} {message}".rstrip() + took
 
 
@@ -105,6 +106,8 @@ def _ended(moment: Moment) -> str:
 
 
 def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
+    from callsheet.apps.cli.progress.lines import place_data  # noqa: PLC0415 - not for --help
+
     note, took = played
     row: dict[str, Any] = {
         "seq": moment.event.seq,
@@ -115,6 +118,7 @@ def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
     }
     if note.detail:
         row["detail"] = note.detail
+    row |= place_data(note)
     if note.kind == "finished":
         row["outcome"] = note.outcome
     if note.var is not None or note.kind == "finished":

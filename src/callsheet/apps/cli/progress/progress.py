@@ -12,11 +12,13 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, Protocol, Self
 
+from callsheet.apps.cli.progress.call_news import CallNews, CallTracker
 from callsheet.apps.cli.progress.earlier_notes import record_note
 from callsheet.apps.cli.progress_mode import ProgressMode
 from callsheet.apps.cli.terminal import can_redraw
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import Note, NoteKind
+from callsheet.ports.calls import CallProgress
 
 _RUNNING = frozenset({NoteKind.STARTED, NoteKind.RETRYING, NoteKind.TURN, NoteKind.ASKED, NoteKind.ANSWERED})
 
@@ -33,19 +35,23 @@ class Display(Protocol):
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Display a note that is `ago` seconds old; `took` is the duration of the step if it has ended."""
 
+    def call(self, news: CallNews) -> None:
+        """Display news about a call under way."""
+
     def end(self) -> None:
         """End the display."""
 
 
 class Progress:
-    """Receives the notes of a run, measures the duration of steps, and passes both to a display.
+    """Receives the notes of a run and news of its calls, measures durations, and passes all to a display.
 
-    A run does not depend on it: after an exception the display is dropped without a message. As a context
-    manager it ends the display.
+    It is a `CallListener`. A run does not depend on it: after an exception the display is dropped without a
+    message. As a context manager it ends the display.
     """
 
-    def __init__(self, display: Display) -> None:
+    def __init__(self, display: Display, plan: Plan) -> None:
         self._display = display
+        self._calls = CallTracker(plan, display.call)
         self._before: dict[str, Note] = {}
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
@@ -61,6 +67,7 @@ class Progress:
 
     def note(self, note: Note) -> None:
         """Receive a note, as an observer of the machine."""
+        item_took = self._calls.note(note)
         if not self._is_live:
             record_note(self._before, note)
             return
@@ -72,7 +79,26 @@ class Progress:
         elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
             since = self._since.get(note.step)
             took = None if since is None else monotonic() - since
+            if note.at is not None and note.at.item:
+                took = item_took
         self._draw(lambda: self._display.show(note, took))
+
+    @property
+    def listener(self) -> Self | None:
+        """Itself, if its display shows anything."""
+        return None if isinstance(self._display, NoDisplay) else self
+
+    def began(self, key: str) -> None:
+        """Hear that a call is sent."""
+        self._draw(lambda: self._calls.began(key))
+
+    def ended(self, key: str, *, succeeded: bool) -> None:
+        """Hear that a call has an outcome."""
+        self._draw(lambda: self._calls.ended(key, succeeded=succeeded))
+
+    def progressed(self, key: str, progress: CallProgress) -> None:
+        """Hear what a tool reports about its progress."""
+        self._draw(lambda: self._calls.progressed(key, progress))
 
     def begin(self, _driver: Any = None) -> None:
         """Start the display."""
@@ -108,7 +134,7 @@ def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progre
             if can_redraw(sys.stderr)
             else ProgressMode.PLAIN
         )
-    return Progress(display_for(stage, plan))
+    return Progress(display_for(stage, plan), plan)
 
 
 def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
@@ -143,6 +169,9 @@ class NoDisplay:
         """Do nothing."""
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
+        """Do nothing."""
+
+    def call(self, news: CallNews) -> None:
         """Do nothing."""
 
     def end(self) -> None:

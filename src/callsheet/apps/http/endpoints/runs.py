@@ -99,6 +99,7 @@ async def start_run(req: ApiRequest[bodies.RunBody, Empty]) -> Response:
         policy=None if body.policy is None else load_policy(body.policy),
         approved=tuple(body.approved),
         accepts_changed_tools=body.accept_changed_tools,
+        state=body.state,
     )
     started = await state.host.start(request)
     return accepted(state, started, text.source)
