@@ -336,12 +336,12 @@ async def test_resumed_agent_keeps_deadline_of_first_attempt(
 
     world.more["turn"] = turn
     plan = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL @RETRY(3) TERMINATE ("$a")\nS2: @RESPOND ($a)'
-    driving = asyncio.create_task(world.run(plan, facts=AGENT))
+    running = asyncio.create_task(world.run(plan, facts=AGENT))
     async with asyncio.timeout(50):
         await model.hangs.wait()
-    driving.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await driving
+        await running
     monkeypatch.setattr(driving, "Guard", partial(Guard, clock=lambda: time.time() + 601))
     world.more["turn"] = Model(note("b"), {"finish": "done"})
     outcome = await world.resume()
