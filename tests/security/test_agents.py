@@ -62,12 +62,12 @@ def note(text: str) -> JSON:
 async def stopped(world: World, model: Model) -> None:
     """A run whose process ends while its model hangs."""
     world.more["turn"] = model
-    driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
+    running = asyncio.create_task(world.run(SOLVES, facts=AGENT))
     async with asyncio.timeout(50):
         await model.hangs.wait()
-    driving.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await driving
+        await running
 
 
 def answer_of(outcome: RunOutcome) -> str:
@@ -212,12 +212,12 @@ async def test_call_in_flight_is_repeated_under_token_of_agent(world: World) -> 
 
     world.tools["READ_FILE"] = hang
     world.more["turn"] = Model({"tool": "read_file", "args": {"path": "notes.txt"}})
-    driving = asyncio.create_task(world.run(SOLVES, facts=AGENT))
+    running = asyncio.create_task(world.run(SOLVES, facts=AGENT))
     async with asyncio.timeout(50):
         await reached.wait()
-    driving.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await driving
+        await running
     world.tools["READ_FILE"] = kept
     model = world.more["turn"] = Model({"finish": "done"})
     assert answer_of(await world.resume()) == "done"
@@ -336,12 +336,12 @@ async def test_resumed_agent_keeps_deadline_of_first_attempt(
 
     world.more["turn"] = turn
     plan = 'S1: @AGENT_SOLVE ("go") > $a ON_FAIL @RETRY(3) TERMINATE ("$a")\nS2: @RESPOND ($a)'
-    driving = asyncio.create_task(world.run(plan, facts=AGENT))
+    running = asyncio.create_task(world.run(plan, facts=AGENT))
     async with asyncio.timeout(50):
         await model.hangs.wait()
-    driving.cancel()
+    running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await driving
+        await running
     monkeypatch.setattr(driving, "Guard", partial(Guard, clock=lambda: time.time() + 601))
     world.more["turn"] = Model(note("b"), {"finish": "done"})
     outcome = await world.resume()
