@@ -41,7 +41,7 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
             registry("delete"),
             "the entry mcp:fs/delete does not count, as its pin is of another tool: see POL007",
         ),
-        (registry(), "the entry mcp:fs/delete counts once the server was asked for its tools"),
+        (registry(), "the entry mcp:fs/delete applies once its server has been asked for its tools"),
         (
             registry("drop", "db"),
             "the entry mcp:fs/delete is for a server 'fs'; those that were asked are db",

@@ -136,7 +136,7 @@ def test_last_setter_determines_variable(tmp_path: Path) -> None:
     [
         ("", "not JSON"),
         (state("1", seen=1)[:-9], "not JSON"),
-        ('{"plan_id": "chain", "plan_id": "chain", "completed_steps": []}', "stands twice"),
+        ('{"plan_id": "chain", "plan_id": "chain", "completed_steps": []}', "occurs twice"),
         ('["1"]', "not a JSON object"),
         (state("1", plan_id="another", seen=1), "of the plan another"),
         ('{"plan_id": "chain", "variables": {}}', "not a list of indexes"),

@@ -20,7 +20,7 @@ def hidden_characters(text: str) -> Iterator[Diagnostic]:
     """A warning (LTP071) for the first hidden character of each line.
 
     >>> [d.message for d in hidden_characters('S1: @RESPOND ("a\\u202eb")')]
-    ['the character U+202E is not shown, and the text around it may not read as it is executed']
+    ['the character U+202E is not shown, and the text around it may look different from what is executed']
     """
     if text.isascii():
         return
