@@ -56,7 +56,7 @@ def test_server_that_failed_to_open_is_reported_with_entry(machine):
     told = machine("verify", plan, "--policy", "p.toml", "--mcp-config", "mcp.json")
     assert told.exit_code == 2
     assert "error TOL010: the MCP server 'mail' cannot be started" in told.stdout
-    assert "the entry mcp:mail/send-note counts once the server 'mail' is open" in told.stdout
+    assert "the entry mcp:mail/send-note applies once the server 'mail' is open" in told.stdout
     assert "--mcp-config" not in told.stdout
 
 

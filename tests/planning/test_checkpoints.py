@@ -143,7 +143,7 @@ def test_last_setter_determines_variable(tmp_path: Path) -> None:
         ('{"plan_id": "chain", "completed_steps": [true], "variables": {}}', "which is not an index"),
         ('{"plan_id": "chain", "completed_steps": ["1"], "variables": [1]}', "is not an object"),
         (state("9"), "has no step 9"),
-        (state("2", thought="t"), "step 1, for which it waits, is not"),
+        (state("2", thought="t"), "step 1, on which it depends, is not"),
         (state("1"), "its variable seen is not in the state file"),
     ],
 )

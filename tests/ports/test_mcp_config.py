@@ -366,7 +366,7 @@ def test_login_settings_are_read():
         ('{"command": "x", "callsheet": {"oauth": {}}}', "has no login"),
         (
             '{"url": "https://h", "headers": {"authorization": "x"}, "callsheet": {"oauth": {}}}',
-            "exclude each other",
+            "cannot be combined",
         ),
     ],
 )

@@ -379,7 +379,7 @@ async def test_answer_after_cancellation_is_refused(journal: Journal) -> None:
     [
         ('options=["a", 1]', Answer.of("b"), 'must be one of "a", 1, and not "b"'),
         ('options=["a", 1]', Answer.of(True), "one of"),
-        ('options=["a"]', Answer.approve(), "a yes alone is none"),
+        ('options=["a"]', Answer.approve(), "a plain approval is not enough"),
         ('schema={"type": "integer", "minimum": 1}', Answer.of("x"), "the answer should be integer"),
         (
             'schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}',

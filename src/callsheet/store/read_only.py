@@ -45,7 +45,7 @@ def connect_to_look(place: JournalPaths) -> sqlite3.Connection:
         raise JournalError("JRN008", f"{path} is not a journal of callsheet", "name another file")
     raise JournalError(
         "JRN009",
-        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+        f"the journal {path} has format {version}; this version reads format {SCHEMA_VERSION}",
         "use the version of callsheet that wrote it, or a newer one",
     )
 

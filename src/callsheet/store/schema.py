@@ -162,7 +162,7 @@ def unusable(path: Path, error: Exception) -> JournalError:
     if _is_broken(error):
         return JournalError(
             "JRN010",
-            f"the journal {path} cannot be used, its disk does not work: {reason}",
+            f"the journal {path} cannot be used, because its disk does not work: {reason}",
             hint="repair the disk, or make it writable again; what was written to the journal is kept",
         )
     return JournalError(
@@ -233,7 +233,7 @@ def _check(path: Path) -> None:
     if version != SCHEMA_VERSION:
         raise JournalError(
             "JRN009",
-            f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+            f"the journal {path} has format {version}; this version reads format {SCHEMA_VERSION}",
             hint="use the version of callsheet that wrote it, or a newer one",
         )
 
@@ -242,7 +242,7 @@ def _foreign(path: Path) -> JournalError:
     return JournalError(
         "JRN008",
         f"{path} is not a journal of callsheet",
-        hint="name another file; callsheet makes a journal where there is none",
+        hint="name another file; callsheet creates a journal if the file does not exist",
     )
 
 

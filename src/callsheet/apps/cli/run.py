@@ -219,7 +219,7 @@ def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
             " remove --engine or --state"
         )
     if temporal is not None and recording.no_journal:
-        raise click.UsageError("--no-journal and --engine temporal exclude each other")
+        raise click.UsageError("--no-journal and --engine temporal cannot be combined")
     return temporal
 
 

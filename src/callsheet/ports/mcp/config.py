@@ -170,7 +170,7 @@ class _Reading:
         if not isinstance(transport, HttpServer):
             self.wrong(node.span, "a server that is started by a command has no login", "leave it out")
         if any(name.lower() == "authorization" for name in transport.headers):
-            self.wrong(node.span, "the header Authorization and a login exclude each other", "leave one out")
+            self.wrong(node.span, "the header Authorization and a login cannot be combined", "leave one out")
         texts = {key: self.text(entry[key], key) for key in _OAUTH[1:-1] if key in entry}
         grant = self.word(Grant, "grant", entry["grant"]) if "grant" in entry else Grant.LOGIN
         rules = OAuthRules(grant=grant, redirect_port=self.port(entry), **texts)

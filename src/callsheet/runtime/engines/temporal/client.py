@@ -177,7 +177,7 @@ async def answer(
     await _signal(reached, run_id, "answer", key, msg_id, message_payload(ask.digest, fits))
     taken = await _first_recorded(reached, journal, run_id, lambda: first_answer(journal, ask))
     if taken is not None and taken != msg_id:
-        raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} is over")
+        raise answered_already(run_id, key) if taken else not_asked(f"the time to answer {key} has run out")
     if taken is None and journal.find_run(run_id).status.is_final:
         raise not_asked(f"run {run_id} has ended")
     return ask
@@ -282,7 +282,7 @@ async def _reopen(reached: TemporalConnection, history: RunHistory, limits: Limi
             static_summary=_summary(order),
         )
     except RPCError as error:
-        raise refused(f"run {order.run_id} cannot go on", error) from error
+        raise refused(f"run {order.run_id} cannot continue", error) from error
 
 
 async def _start_again(reached: TemporalConnection, journal: Journal, run_id: str) -> None:
