@@ -126,7 +126,7 @@ def run(**arguments: Any) -> int:
     """Check PLAN and run it.
 
     PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. A file of
-    that name has precedence.
+    that name takes precedence.
 
     The answer is printed on standard output, progress on standard error. `callsheet resume` continues an
     interrupted run. A run that waits for people ends with exit status 4.
