@@ -40,7 +40,7 @@ def read_answer(answer: object) -> object:
     callsheet.ports.calls.ToolFailed: 503
     """
     if not isinstance(answer, Mapping):
-        raise ToolFailed(f"the tool's answer has an unknown form: {_kind(answer)} instead of a dict")
+        raise ToolFailed(f"the tool's answer has an unknown shape: {_kind(answer)} instead of a dict")
     fields = cast("Mapping[Any, Any]", answer)
     if fields.get("isError") is True:
         raise ToolFailed(_content_text(fields.get("content")) or failure_text(fields))
@@ -48,13 +48,13 @@ def read_answer(answer: object) -> object:
         if _is_mcp_result(fields):
             structured = fields.get("structuredContent")
             return _content_text(fields["content"]) if structured is None else structured
-        raise ToolFailed("the tool's answer has an unknown form: a dict without success and output")
+        raise ToolFailed("the tool's answer has an unknown shape: a dict without success and output")
     success = fields.get("success")
     if success is None:
         success = not fields.get("error")
     if not isinstance(success, bool):
         raise ToolFailed(
-            f"the tool's answer has an unknown form: success is {_kind(success)}, not true or false"
+            f"the tool's answer has an unknown shape: success is {_kind(success)}, not true or false"
         )
     if not success:
         raise ToolFailed(failure_text(fields))
