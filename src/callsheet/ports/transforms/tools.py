@@ -39,7 +39,7 @@ def transform_tools() -> list[Tool]:
             _select,
         ),
         _declare("CALC", "Evaluate an arithmetic expression exactly.", {"expression": _EXPRESSION}, _calc),
-        _declare("FORMAT", "Fill the references into a text.", {"text": _TEXT}, _format),
+        _declare("FORMAT", "Return a text with its references filled in.", {"text": _TEXT}, _format),
     ]
 
 
