@@ -34,7 +34,7 @@ def file_tools(settings: BuiltinSettings) -> list[Tool]:
         ),
         declare(
             "WRITE_FILE",
-            "Create or overwrite a file in the workspace, creating its folders; non-text content becomes JSON.",
+            "Create or overwrite a file in the workspace, creating folders; non-text content becomes JSON.",
             {"path": _PATH, "content": {"description": "text, or any value, which is written as JSON"}},
             partial(_write_file, settings),
             effect=Effect.IDEMPOTENT,
