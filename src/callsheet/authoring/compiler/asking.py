@@ -195,8 +195,8 @@ def _not_kept(completion: Completion, constraint: Constraint) -> Diagnostic:
     return Diagnostic(
         _NOT_KEPT,
         Severity.WARNING,
-        f"{asked} was asked to hold its answer to a grammar ({constraint.syntax}), and did not",
-        help="look at what `callsheet doctor` says of its constraints, and at the server's log",
+        f"{asked} was asked to keep its answer to a grammar ({constraint.syntax}), but did not",
+        help="see what `callsheet doctor` reports about its constraints, and the server's log",
     )
 
 
