@@ -156,7 +156,7 @@ def test_impossible_question_is_found_before_run(machine):
         "p.ltp", 'S1: @ASK_HUMAN ("?", timeout="soon") > $a\nS2: @ASK_HUMAN ("?", option=["a"]) > $b\n'
     )
     found = machine("check", "p.ltp").stdout
-    assert "CHK045: the argument timeout of @ASK_HUMAN cannot work" in found
+    assert "CHK045: the argument timeout of @ASK_HUMAN is not valid" in found
     assert "CHK041" in found
 
 

@@ -139,7 +139,7 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
         return f"the answer is not JSON data: {error}"
     if asked.options:
         known = any(_same(option, answer.value) for option in asked.options)
-        return None if known else f"{wanted}, not {_shown(answer.value)}"
+        return None if known else f"{wanted}, and not {_shown(answer.value)}"
     return None if asked.schema is None else _schema_misfit(asked.schema, answer.value)
 
 
