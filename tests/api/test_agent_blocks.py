@@ -226,7 +226,7 @@ instruction: go on
         assert runtime.run_sync(PLAN, run_id="r").response == "a door"
         assert runtime.lctl_sync("r").facts["F3"].confidence == 0.60
     (said,) = remarks(path)
-    assert "not taken" in said
+    assert "rejected" in said
     assert "X01" in said
     assert "X13" in said
 

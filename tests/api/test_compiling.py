@@ -187,7 +187,7 @@ async def test_new_plan_invalid_after_repair_fails_run_with_its_errors() -> None
     result = await Runtime([find, send], model=Scripted([AGAIN.replace("@send", "@mail")])).run(REPLANNING)
     assert not result.ok
     error = result.error or ""
-    assert "CMP007: the plan is wrong, also after one repair: CHK040: no tool is called @MAIL" in error
+    assert "CMP007: the plan is wrong, even after one repair: CHK040: no tool is called @MAIL" in error
     assert error.count("no tool is called @MAIL") == 1
 
 

@@ -97,5 +97,5 @@ async def test_truncated_answer_has_note(tmp_path: Path) -> None:
     cut = Completion("once upon", Usage(1, 9), Stop.LENGTH, "m-1")
     handle = Runtime(model=ScriptedModel([cut])).start(PLAN)
     told = [event.text async for event in handle if isinstance(event, callsheet.StepRemarked)]
-    assert any("bound of 9 tokens" in text for text in told)
+    assert any("limit of 9 tokens" in text for text in told)
     assert "model: m-1" in told

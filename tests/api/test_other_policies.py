@@ -114,7 +114,7 @@ async def test_different_policy_is_refused_unless_accepted(world: World) -> None
     assert found.help.splitlines() == [
         "name: own → other",
         "tools.KEEP.approval: never → always",
-        "resume(…, accept_changed_policy=True) goes on under it, if what is left of the plan passes",
+        "resume(…, accept_changed_policy=True) continues under it, if the rest of the plan satisfies it",
     ]
     assert world.policies() == []
 

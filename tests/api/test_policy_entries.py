@@ -39,9 +39,9 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
     [
         (
             registry("delete"),
-            "the entry mcp:fs/delete does not count, as its pin is of another tool: see POL007",
+            "the entry mcp:fs/delete is not applied, because its pin belongs to another tool: see POL007",
         ),
-        (registry(), "the entry mcp:fs/delete counts once the server was asked for its tools"),
+        (registry(), "the entry mcp:fs/delete applies once its server has been asked for its tools"),
         (
             registry("drop", "db"),
             "the entry mcp:fs/delete is for a server 'fs'; those that were asked are db",
@@ -52,7 +52,7 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
         ),
         (
             registry("drop", "db", unopened=("fs",)),
-            "the entry mcp:fs/delete counts once the server 'fs' is open; it could not be opened",
+            "the entry mcp:fs/delete applies once the server 'fs' is open; it could not be opened",
         ),
     ],
 )

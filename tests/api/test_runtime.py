@@ -325,7 +325,7 @@ async def test_sync_run_inside_event_loop_is_refused_with_hint() -> None:
 
 async def test_runtime_is_opened_once_and_on_one_loop() -> None:
     async with Runtime() as runtime:
-        with pytest.raises(RuntimeError, match="open already"):
+        with pytest.raises(RuntimeError, match="already open"):
             await runtime.__aenter__()
         with pytest.raises(RuntimeError, match="another event loop"):
             await asyncio.to_thread(lambda: asyncio.run(runtime.run("respond 1")))
@@ -370,7 +370,7 @@ async def test_call_in_doubt_is_reported_and_decided(tmp_path: Path) -> None:
     assert result.status is RunStatus.IN_DOUBT
     assert [(call.step, call.tool, call.args) for call in result.in_doubt] == [("S1", "PAY", {"amount": 5})]
     with pytest.raises(
-        RunFailed, match=r"S1 @PAY\n  help: look whether they did, then runtime\.resume\('r1'"
+        RunFailed, match=r"S1 @PAY\n  help: check whether they did, then runtime\.resume\('r1'"
     ):
         result.raise_for_status()
     assert (await runtime.resume("r1")).status is RunStatus.IN_DOUBT

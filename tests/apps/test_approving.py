@@ -156,7 +156,7 @@ def test_impossible_question_is_found_before_run(machine):
         "p.ltp", 'S1: @ASK_HUMAN ("?", timeout="soon") > $a\nS2: @ASK_HUMAN ("?", option=["a"]) > $b\n'
     )
     found = machine("check", "p.ltp").stdout
-    assert "CHK045: the argument timeout of @ASK_HUMAN cannot work" in found
+    assert "CHK045: the argument timeout of @ASK_HUMAN is not valid" in found
     assert "CHK041" in found
 
 
@@ -195,7 +195,7 @@ def test_call_not_approved_in_time_is_denied(machine, later):
     late = machine("approve", "r1")
     assert late.exit_code == 2
     assert "help: continue the run without an answer: callsheet resume r1" in late.stderr
-    assert "its timeout is over; continue without an answer: callsheet resume r1" in machine("inbox").stdout
+    assert "its time has run out; continue without an answer: callsheet resume r1" in machine("inbox").stdout
     assert "nobody approved the call of @NOTE within 30s" in machine("resume", "r1").stdout
     assert notes(machine) == ""
 

@@ -73,7 +73,7 @@ def test_plan_invalid_after_repair_exits_with_2_and_is_shown(home):
     home.write("answers.json", json.dumps([WRONG]))
     done = home(*LINE)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "error CMP007: the plan is wrong, also after one repair" in done.stderr
+    assert "error CMP007: the plan is wrong, even after one repair" in done.stderr
     assert "error CHK040" in done.stderr
     assert WRONG in done.stderr
     assert "2 calls of function:ask" in done.stderr
@@ -231,7 +231,7 @@ def test_constraint_refused_by_provider_is_dropped_with_note(machine, monkeypatc
     with serving(always=refusing) as provider:
         done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp"))
     assert (done.exit_code, done.stdout) == (0, TEXT)
-    assert "answer held: to nothing: left out" in done.stderr
+    assert "constraint: none: omitted" in done.stderr
     assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
 
 
@@ -243,9 +243,9 @@ def test_server_silently_ignoring_grammar_is_detected(machine, monkeypatch, llgu
         done = machine(*configured(machine, monkeypatch, provider, kind="llama.cpp", llguidance=llguidance))
     assert (done.exit_code, done.stdout) == (0, TEXT)
     syntax = "lark" if llguidance else "gbnf"
-    assert f"hold its answer to a grammar ({syntax}), and did not" in done.stderr
+    assert f"keep its answer to a grammar ({syntax}), but did not" in done.stderr
     assert "MDL030" in done.stderr
-    assert f"answer held: to nothing: it is none that {syntax} allows" in done.stderr
+    assert f"constraint: none: the answer does not match {syntax}" in done.stderr
     assert ["grammar" in asked.body for asked in provider.asked] == [True, False]
 
 

@@ -87,7 +87,7 @@ def test_positional_arguments_get_parameter_names_of_builtin_and_python_tools(ma
     refused = machine("fmt", "--to", "dag", plan)
     assert refused.exit_code == 2
     assert "arguments without a name (step S2)" in refused.stderr
-    assert "or say where the tool is declared" in refused.stderr
+    assert "or give the declaration of the tool" in refused.stderr
     assert "step S1" not in refused.stderr
     tools = machine.write(
         "shout.py",

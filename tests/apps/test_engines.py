@@ -53,7 +53,7 @@ def test_plan_reading_secret_is_refused_on_temporal(machine: Machine) -> None:
 
 def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, plan: str) -> None:
     assert "need --engine temporal" in machine("run", plan, "--detach").stderr
-    assert "exclude each other" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
+    assert "cannot be combined" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
 
 
 def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) -> None:

@@ -101,7 +101,7 @@ def test_fetched_model_is_default_without_configuration(machine, folder):
     assert machine("run", "asks.ltp").stderr.startswith(taken)
     assert "RUN010" not in machine("check", "asks.ltp").stderr
     items = {item["name"]: item["found"] for item in machine.json("doctor")["items"]}
-    assert items["model"] == "none is configured: local:qwen2.5-coder-0.5b is taken (not asked)"
+    assert items["model"] == "none is configured: local:qwen2.5-coder-0.5b is used (not asked)"
 
 
 def test_fetched_model_executes_step(machine, folder, model_file):
@@ -124,4 +124,4 @@ def test_fetched_model_is_unused_where_another_is_named_or_none_needed(machine, 
     assert machine("compile", "Say 3", "--model", "model.py:ask").exit_code == 0
     run = machine("run", "plain.ltp")
     assert (run.exit_code, run.stdout) == (0, "3\n")
-    assert "is taken" not in run.stderr
+    assert "no model is configured" not in run.stderr

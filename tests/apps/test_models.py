@@ -287,7 +287,7 @@ def test_doctor_asks_configured_model(machine, monkeypatch):
         assert model["found"].endswith(", 12 + 3 tokens")
         assert [(item["state"], item["found"]) for item in found["constraints"]] == [
             ("ok", "accepts json_schema"),
-            ("note", "gbnf does not work: its answer does not keep to it"),
+            ("note", "gbnf does not work: its answer does not follow it"),
         ]
         assert len(provider.asked) == 3
 

@@ -56,7 +56,7 @@ def test_missing_parameter_is_named_with_option(home):
     assert (
         "error PLN023: the parameter first (a whole number) of the plan triage is missing" in refused.stderr
     )
-    assert "give --var first=VALUE; was frist meant to be it?" in refused.stderr
+    assert "give --var first=VALUE; is frist a misspelling of it?" in refused.stderr
     assert codes(home, "run", "triage", "--tools", "tools.py", "--var", "first=x") == ["PLN024"]
     assert codes(home, "dry-run", "triage", "--tools", "tools.py") == ["PLN023"]
     told = home("dry-run", "triage", "--tools", "tools.py", "--var", "first=1")

@@ -110,7 +110,7 @@ def test_fmt_to_refuses_inexpressible_steps_with_position(machine):
     result = machine("fmt", "--to", "micro", "p.ltp")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "p.ltp:4:1: error MIC070: Micro-CLI cannot express the id of the step 'LAST'" in result.stderr
-    assert "help: commands are counted: it would be S2" in result.stderr
+    assert "help: commands are numbered: it would be S2" in result.stderr
     (found,) = machine.json("fmt", "--to", "micro", "p.ltp")["diagnostics"]
     assert (found["code"], found["line"], found["step"]) == ("MIC070", 4, "LAST")
 

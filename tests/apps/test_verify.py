@@ -41,7 +41,7 @@ def test_entry_of_server_not_asked_is_reported(machine):
     for name in ("SEND_NOTE", "MAIL__SEND_NOTE"):
         told = machine("verify", machine.plan(f'S1: @{name} (to="bo")'), "--policy", "p.toml")
         assert told.exit_code == 2, "there is no such tool"
-        assert "the entry mcp:mail/send-note counts once the server was asked" in told.stdout
+        assert "the entry mcp:mail/send-note applies once its server has been asked" in told.stdout
         assert "--mcp-config" in told.stdout
     other = machine("verify", machine.plan('S1: @SEND_LETTER (to="bo")'), "--policy", "p.toml")
     assert "describe it in the policy, under tools: @SEND_LETTER" in other.stdout
@@ -56,7 +56,7 @@ def test_server_that_failed_to_open_is_reported_with_entry(machine):
     told = machine("verify", plan, "--policy", "p.toml", "--mcp-config", "mcp.json")
     assert told.exit_code == 2
     assert "error TOL010: the MCP server 'mail' cannot be started" in told.stdout
-    assert "the entry mcp:mail/send-note counts once the server 'mail' is open" in told.stdout
+    assert "the entry mcp:mail/send-note applies once the server 'mail' is open" in told.stdout
     assert "--mcp-config" not in told.stdout
 
 
@@ -142,7 +142,7 @@ def test_explain_policy_reports_errors_of_whole_plan(machine):
     for shape in ("text", "mermaid"):
         told = machine("explain-policy", machine.plan(*FINE), "--policy", "p.toml", "--format", shape)
         assert told.exit_code == 3
-        assert "plan.ltp:5:1: error POL115: the plan has 3 steps, the policy allows 2" in told.stderr
+        assert "plan.ltp:5:1: error POL115: the plan has 3 steps, but the policy allows 2" in told.stderr
         assert "help: split it into two plans, or raise the limit: [budgets] max_steps" in told.stderr
 
 

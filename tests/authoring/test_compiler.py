@@ -326,7 +326,7 @@ def test_grammar_model_is_constrained_to_listed_tools(syntax: Syntax) -> None:
     assert constraint is not None
     assert constraint.syntax is syntax
     assert "send_mail" in constraint.text
-    assert Fact("answer held", f"to {syntax}") in draft.accounting.remarks
+    assert Fact("constraint", syntax) in draft.accounting.remarks
 
 
 def test_refused_constraint_is_dropped_with_note() -> None:
@@ -354,7 +354,7 @@ def test_plan_outside_grammar_is_used_with_note() -> None:
     draft = drafted(Scripted([loose], accepts=[Syntax.LARK]), options=Options(second_look=False))
     assert draft.plan is not None
     assert [d.code for d in draft.diagnostics if d.severity is Severity.WARNING] == ["MDL030"]
-    assert Fact("answer held", "to nothing: it is none that lark allows") in draft.accounting.remarks
+    assert Fact("constraint", "none: the answer does not match lark") in draft.accounting.remarks
 
 
 def test_truncated_answer_is_not_checked_against_grammar() -> None:

@@ -160,7 +160,7 @@ def test_small_model_is_asked_again_with_missing_parts() -> None:
     assert draft.plan is not None
     assert 'text="is read"' in draft.source.text
     assert (draft.accounting.calls, draft.accounting.repaired) == (2, False)
-    assert "the second plan is taken" in str(draft.accounting.remarks)
+    assert "the second plan is used" in str(draft.accounting.remarks)
     assert model.asked[1][-1]["content"].startswith('Mind:\n- the goal says "is read": write that\n')
     assert [message["role"] for message in model.asked[1]] == [m["role"] for m in model.asked[0]]
 
@@ -185,8 +185,8 @@ ON = (
 def test_second_answer_is_constrained_to_course() -> None:
     model = Scripted([OFF, ON], accepts=[Syntax.LARK])
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
-    assert "the second plan is taken" in str(draft.accounting.remarks)
-    assert [getattr(r, "name", "") for r in draft.accounting.remarks].count("answer held") == 1
+    assert "the second plan is used" in str(draft.accounting.remarks)
+    assert [getattr(r, "name", "") for r in draft.accounting.remarks].count("constraint") == 1
     said = model.asked[1][-1]["content"]
     assert said.startswith("Mind:\n- the steps are @list_issues, then @assign_issue")
     first, second = (Matcher(held.text) for held in model.constraints if held is not None)
@@ -198,10 +198,10 @@ def test_plan_with_doubts_is_returned_with_them() -> None:
     model = Scripted([OFF, OFF], accepts=[Syntax.LARK])
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     (told_of,) = [
-        r.text for r in draft.accounting.remarks if isinstance(r, Fact) and "plan is taken" in r.text
+        r.text for r in draft.accounting.remarks if isinstance(r, Fact) and "plan is used" in r.text
     ]
     assert told_of.startswith("the steps are @list_issues, then @assign_issue")
-    assert told_of.endswith("so the first plan is taken: look whether it leaves that out")
+    assert told_of.endswith("so the first plan is used: check whether it leaves that out")
 
 
 @pytest.mark.parametrize(

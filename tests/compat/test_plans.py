@@ -207,8 +207,8 @@ def test_empty_plan_has_diagram_and_problem() -> None:
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        ('@SELECT ([1], query="a[")', "cannot work"),
-        ('@CALC ("1 +")', "cannot work"),
+        ('@SELECT ([1], query="a[")', "is not valid"),
+        ('@CALC ("1 +")', "is not valid"),
         ("@SELECT ([1])", "lacks its argument query"),
         ('@SELECT ($data, query="a")', None),
         ('@NO_MATTER_WHAT (5, any="thing")', None),

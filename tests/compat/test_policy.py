@@ -129,7 +129,7 @@ def test_invalid_pattern_is_reported_at_construction(pattern: str) -> None:
 
 @pytest.mark.parametrize("name", ["allowed_tools", "denied_tools", "forbidden_arg_patterns"])
 def test_text_instead_of_collection_is_reported(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} is a text; give a collection of texts"):
+    with pytest.raises(ValueError, match=f"{name} is a string; give a collection of strings"):
         PlanPolicy(**{name: "@HOST_EXEC"})
 
 

@@ -162,7 +162,7 @@ async def test_any_function_result_is_recorded_after_one_call(
             {"n": None, "rows": [{"a": 3, "b": 2}]},
             [
                 "numbers that JSON cannot express became null: 1",
-                'the last value counts of keys that are repeated: "a", "n"',
+                'of repeated keys, the last value counts: "a", "n"',
             ],
         ),
         ("not utf-8", "caf\ufffd", []),

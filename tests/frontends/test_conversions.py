@@ -114,10 +114,14 @@ def test_positional_arguments_get_parameter_names() -> None:
 @pytest.mark.parametrize(
     ("text", "parameters", "help_"),
     [
-        ('S1: @COPY ("a")', {}, "give each its name: @COPY (name=value), or say where the tool is declared"),
+        ('S1: @COPY ("a")', {}, "name each one: @COPY (name=value), or give the declaration of the tool"),
         ('S1: @COPY ("a", "b")', {"COPY": ("source",)}, "@COPY takes source"),
         ('S1: @COPY ("a")', {"COPY": ()}, "@COPY takes no arguments"),
-        ('S1: @LLM_SUMMARIZE ("a")', {}, "what a model works on has no name: keep this plan as LTP text"),
+        (
+            'S1: @LLM_SUMMARIZE ("a")',
+            {},
+            "the data of a model operation has no name: keep this plan as LTP text",
+        ),
     ],
 )
 def test_refusal_for_unknown_name_has_hint(

@@ -195,8 +195,8 @@ def test_parsing_continues_after_syntax_errors() -> None:
     [
         ('{"a": [1, 2', "the [ of line 1 is not closed: ] is missing"),
         ('{"a": "b\nc"}', "this string contains a line end or another control character"),
-        ('{"a": "b', "this text has no end: its closing quote is missing"),
-        (r'{"a": "\x"}', "this is not an escape of JSON"),
+        ('{"a": "b', "this text is not closed: its closing quote is missing"),
+        (r'{"a": "\x"}', "this is not a JSON escape"),
         ('{"a" 1}', "expected : and a value after the name"),
         ('{"a": }', "a value is missing here"),
         ("{} {}", "text follows after the end of the plan"),
@@ -341,9 +341,9 @@ def test_graph_becomes_text_by_level_with_variables_inlined() -> None:
     ("step", "variables", "said"),
     [
         ({"depends_on": ["1"]}, {}, "steps that wait for one another"),
-        ({"args": {"x": "a ${v}"}}, {"v": {}}, "${v} inside a text, where it is no text and no number"),
-        ({"args": {"x": "${v.b}"}}, {"v": {}}, "a path to nothing in ${v}"),
-        ({"result_variable": "v"}, {"v": 1}, "an initial value of v, which the step sets anew"),
+        ({"args": {"x": "a ${v}"}}, {"v": {}}, "${v} inside a text, where it is neither a text nor a number"),
+        ({"args": {"x": "${v.b}"}}, {"v": {}}, "a path that does not exist in ${v}"),
+        ({"result_variable": "v"}, {"v": 1}, "an initial value of v, which the step overwrites"),
         ({"result_variable": "a-b"}, {}, "the variable name a-b"),
     ],
 )

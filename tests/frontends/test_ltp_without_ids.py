@@ -87,7 +87,7 @@ def test_assigned_id_is_reported_with_fix(line: str) -> None:
         ('fetch_page ("x")', "did you mean @FETCH_PAGE (…)? A call begins with @"),
         (
             "@PARALLEL",
-            "write @PARALLEL { before the steps that run side by side, and } on a line behind them",
+            "write @PARALLEL { before the steps that run concurrently, and } on a line after them",
         ),
     ],
 )

@@ -45,8 +45,8 @@ PLAN: dict[str, Any] = {
 }
 S1 = "/steps/0"
 ANSWER = "/steps/1/do/respond"
-NATURAL = "expected a whole number from 0 on, found"
-AMOUNT = "expected a number from 0 on, found"
+NATURAL = "expected a whole number of at least 0, found"
+AMOUNT = "expected a number of at least 0, found"
 FILLED = "expected a field that is left out when it is empty, found an empty array"
 ACTION = "expected exactly one of `call`, `respond`, `terminate`, `goto` and `replan`"
 ENDING = "expected `goto` or `terminate`, the actions after a failure"
@@ -115,12 +115,12 @@ def test_plan_with_every_field_round_trips() -> None:
         (f"{S1}/if/1/3", 5, f"{S1}/if/1: expected 2 operands of `==`, found 3"),
         (f"{S1}/if/2/2", ["empty", 1], f"{S1}/if/2: expected 1 operand of `not`, found 2"),
         (f"{S1}/if/2/1", ["empty", 1, 2], f"{S1}/if/2/1: expected 1 operand of `empty`, found 2"),
-        (f"{S1}/if", ["and"], f"{S1}/if: expected two operands or more of `and`, found 0"),
-        (f"{S1}/if", ["or", ["empty", 1]], f"{S1}/if: expected two operands or more of `or`, found 1"),
+        (f"{S1}/if", ["and"], f"{S1}/if: expected two or more operands of `and`, found 0"),
+        (f"{S1}/if", ["or", ["empty", 1]], f"{S1}/if: expected two or more operands of `or`, found 1"),
         (f"{S1}/if/2", ["and", ["empty", 1], ["empty", 2]], f"{S1}/if/2: {FLAT}"),
         (f"{S1}/if", [], f"{S1}/if: expected an array of an operator and its operands"),
         (f"{S1}/do", {"respond": [], "goto": "S2"}, f"{S1}/do: {ACTION}"),
-        (f"{ANSWER}/0/template", [{"ref": "a"}], f"{ANSWER}/0/template: expected two parts or more, found 1"),
+        (f"{ANSWER}/0/template", [{"ref": "a"}], f"{ANSWER}/0/template: expected two or more parts, found 1"),
         (f"{ANSWER}/0/template/0", "", f"{ANSWER}/0/template/0: expected a string that is not empty"),
         (f"{ANSWER}/0/template/1", "b", f"{ANSWER}/0/template/1: expected a reference after a string"),
         (f"{ANSWER}/1/dict/1/0", "k", f"{ANSWER}/1/dict/1/0: the name 'k' is already given"),

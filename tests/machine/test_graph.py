@@ -195,8 +195,8 @@ def test_exhausted_budget_fails_calling_steps() -> None:
 @pytest.mark.parametrize(
     ("steps", "why"),
     [
-        ((step(1, 2), step(2, 1)), "circle"),
-        ((step(1, 1),), "circle"),
+        ((step(1, 2), step(2, 1)), "cycle"),
+        ((step(1, 1),), "cycle"),
         ((step(1, 9),), "waits for 9"),
     ],
 )

@@ -160,7 +160,7 @@ def test_tool_may_check_its_literals_beyond_schema() -> None:
     (finding,) = found('@Q ("a[")', tools)
     assert (finding.code, finding.message) == (
         "CHK045",
-        "the argument query of @Q cannot work: query 'a[' is odd",
+        "the argument query of @Q is not valid: query 'a[' is odd",
     )
     assert found("@Q ($x)", tools) == []
 

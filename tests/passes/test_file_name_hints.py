@@ -26,7 +26,7 @@ def hints(call: str, made: str = "@A () > $t") -> list[str]:
     ],
 )
 def test_file_name_ending_in_field_is_reported(call: str) -> None:
-    assert hints(call) == ["if .md is the ending of the file, write ${t}.md"]
+    assert hints(call) == ["if .md is the file extension, write ${t}.md"]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_other_texts_and_fields_give_no_hint(call: str) -> None:
 
 
 def test_longer_path_keeps_its_beginning() -> None:
-    assert hints('@WRITE_FILE (path="$t.a.0.md")') == ["if .md is the ending of the file, write ${t.a.0}.md"]
+    assert hints('@WRITE_FILE (path="$t.a.0.md")') == ["if .md is the file extension, write ${t.a.0}.md"]
 
 
 def test_value_read_as_json_has_fields() -> None:

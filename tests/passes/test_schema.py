@@ -101,7 +101,7 @@ def test_list_with_runtime_values_may_have_unique_items():
 def test_mismatch_names_constraints():
     assert wanted({"type": "string", "pattern": "^[a-z]$"}) == "string (pattern ^[a-z]$)"
     assert (
-        wanted({"type": "array", "uniqueItems": True, "minItems": 1}) == "array (minItems 1, no item twice)"
+        wanted({"type": "array", "uniqueItems": True, "minItems": 1}) == "array (minItems 1, no duplicates)"
     )
 
 

@@ -136,14 +136,14 @@ def test_last_setter_determines_variable(tmp_path: Path) -> None:
     [
         ("", "not JSON"),
         (state("1", seen=1)[:-9], "not JSON"),
-        ('{"plan_id": "chain", "plan_id": "chain", "completed_steps": []}', "stands twice"),
+        ('{"plan_id": "chain", "plan_id": "chain", "completed_steps": []}', "occurs twice"),
         ('["1"]', "not a JSON object"),
         (state("1", plan_id="another", seen=1), "of the plan another"),
         ('{"plan_id": "chain", "variables": {}}', "not a list of indexes"),
         ('{"plan_id": "chain", "completed_steps": [true], "variables": {}}', "which is not an index"),
         ('{"plan_id": "chain", "completed_steps": ["1"], "variables": [1]}', "is not an object"),
         (state("9"), "has no step 9"),
-        (state("2", thought="t"), "step 1, for which it waits, is not"),
+        (state("2", thought="t"), "step 1, on which it depends, is not"),
         (state("1"), "its variable seen is not in the state file"),
     ],
 )

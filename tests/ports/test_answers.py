@@ -81,13 +81,13 @@ def test_mcp_result_is_its_content(said):
     [None, "text", 3, [], {}, {"result": 1}, {"success": "yes", "output": 1}, {"success": 1}, object()],
 )
 def test_answer_of_unknown_shape_is_failure(answer):
-    with pytest.raises(ToolFailed, match="no known shape"):
+    with pytest.raises(ToolFailed, match="unknown shape"):
         read_answer(answer)
 
 
 @pytest.mark.parametrize("content", ["text", ["text"], [{}], None])
 def test_non_mcp_content_is_of_unknown_shape(content):
-    with pytest.raises(ToolFailed, match="no known shape"):
+    with pytest.raises(ToolFailed, match="unknown shape"):
         read_answer({"content": content})
 
 

@@ -399,7 +399,7 @@ def make_wheel(folder: Path) -> None:
         ("import sys; sys.stderr.write('x' * 101)", (Cut("stderr", 100, 101, "bytes"),)),
         (
             "import os; os.write(1, b'ab\\xff')",
-            (Fact("not UTF-8", "stdout, from byte 2 on; what is no text is shown as U+FFFD"),),
+            (Fact("not UTF-8", "stdout, from byte 2 on; invalid bytes are shown as U+FFFD"),),
         ),
         ("print('x' * 500); raise SystemExit(3)", (Cut("stdout", 100, 501, "bytes"),)),
     ],

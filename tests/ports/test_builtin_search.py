@@ -120,7 +120,7 @@ async def test_missing_key_error_names_variable(tmp_path, monkeypatch):
     ("settings", "message"),
     [
         ({"provider": "brave", "url": "/x"}, "status 403"),
-        ({"provider": "searxng", "url": "/page"}, "other than its JSON"),
+        ({"provider": "searxng", "url": "/page"}, "did not answer in its JSON format"),
         ({"provider": "searxng", "url": "/nothing"}, "JSON format may be switched off"),
     ],
 )

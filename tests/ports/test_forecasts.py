@@ -61,7 +61,7 @@ def test_model_is_asked_as_often_as_forecast(answer: str, is_least: bool) -> Non
         assert len(asked) == use.least
         assert use.tokens == pytest.approx(asked[0] / 4, abs=1)
     else:
-        with pytest.raises(Exception, match="not one of those"):
+        with pytest.raises(Exception, match="not have the requested form"):
             asyncio.run(work)
         assert len(asked) == use.most
 

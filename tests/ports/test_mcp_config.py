@@ -119,8 +119,8 @@ def test_keys_of_other_clients_are_ignored_and_unknown_ones_are_warnings():
         ('{"mcpServers": {"a": {"url": "x.example/mcp"}}}', "1:30", "it must start with http"),
         ('{"mcpServers": {"a": {"command": ["b"]}}}', "1:34", '"command" must be a text'),
         ('{"mcpServers": {"a": {"command": "b", "args": "-v"}}}', "1:47", '"args" must be a list'),
-        ('{"mcpServers": {"a": {"command": "b", "args": [null]}}}', "1:48", '"args" holds texts'),
-        ('{"mcpServers": {"a": {"command": "b", "env": {"A": true}}}}', "1:52", '"env" holds texts'),
+        ('{"mcpServers": {"a": {"command": "b", "args": [null]}}}', "1:48", '"args" must contain texts'),
+        ('{"mcpServers": {"a": {"command": "b", "env": {"A": true}}}}', "1:52", '"env" must contain texts'),
         ('{"mcpServers": {"a": {"command": "b", "timeout": 0}}}', "1:50", "a number of seconds above 0"),
         ('{"mcpServers": {"a": {"command": "b", "timeout": true}}}', "1:50", "a number of seconds"),
         (
@@ -166,7 +166,7 @@ def test_wrong_shape_is_error_with_position(text, place, words):
         ("{'a': 1}", "1:2", "a key is expected here"),
         ("{\"a\": 'x'}", "1:7", "a string needs double quotes"),
         ('{"a": 1, "a": 2}', "1:10", "the key 'a' is repeated here"),
-        ('{"a": 1} x', "1:10", "the text goes on after the end"),
+        ('{"a": 1} x', "1:10", "there is more text after the end"),
         ('{"a": "x', "1:7", "unterminated string"),
         ('{"a": "\n"}', "1:8", "invalid control character"),
         ("[" * 100, "1:34", "nested too deep"),
@@ -366,7 +366,7 @@ def test_login_settings_are_read():
         ('{"command": "x", "callsheet": {"oauth": {}}}', "has no login"),
         (
             '{"url": "https://h", "headers": {"authorization": "x"}, "callsheet": {"oauth": {}}}',
-            "exclude each other",
+            "cannot be combined",
         ),
     ],
 )

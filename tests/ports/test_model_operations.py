@@ -260,7 +260,7 @@ async def test_evaluation_is_true_or_false(answer: str, value: str) -> None:
     "answer", ["not true", "TRUE or FALSE?", "False: it is true that", "True statements are rare", "", "?"]
 )
 async def test_non_verdict_is_refused(answer: str) -> None:
-    with pytest.raises(ToolFailed, match="not one of those asked for"):
+    with pytest.raises(ToolFailed, match="not have the requested form"):
         await ask(Model(answer, answer), "LLM_EVALUATE", "5", condition="above 3?")
 
 
@@ -289,7 +289,7 @@ async def test_category_is_recognized_by_words(answer: str, category: str) -> No
 
 @pytest.mark.parametrize("answer", ["It is a bug or a wish", "bugs", "", "not a bug"])
 async def test_answer_containing_category_is_no_category(answer: str) -> None:
-    with pytest.raises(ToolFailed, match="not one of those asked for"):
+    with pytest.raises(ToolFailed, match="not have the requested form"):
         await ask(Model(answer, answer), "LLM_CLASSIFY", "text", categories=["bug", "wish"])
 
 
@@ -319,7 +319,9 @@ async def test_invalid_answer_is_requested_once_more() -> None:
 
 async def test_second_invalid_answer_is_failure() -> None:
     model = Model("perhaps", "perhaps", "TRUE")
-    with pytest.raises(ToolFailed, match="@LLM_EVALUATE: the model's answer is not one of those asked for"):
+    with pytest.raises(
+        ToolFailed, match="@LLM_EVALUATE: the model's answer does not have the requested form"
+    ):
         await ask(model, "LLM_EVALUATE", "5", condition="above 3?")
     assert len(model.asked) == 2
 
@@ -345,7 +347,7 @@ async def test_non_text_answer_is_failure(answer: object) -> None:
 async def test_empty_answer_is_refused(tool: str) -> None:
     args = {"categories": ["bug"]} if tool == "LLM_CLASSIFY" else {}
     model = Model(" \n", "")
-    with pytest.raises(ToolFailed, match="not one of those asked for: ''"):
+    with pytest.raises(ToolFailed, match="not have the requested form: ''"):
         await ask(model, tool, "text", **args)
     assert [message["role"] for message in model.asked[1]] == ["system", "user"]
     assert model.prompt(1).startswith(model.prompt(0))
@@ -395,7 +397,9 @@ async def test_json_is_extracted_from_answer(answer: str, found: str) -> None:
 @pytest.mark.parametrize("answer", ["no", "{a: 1}", '{"a": NaN}', "[1, 2", "[" * 100_000])
 async def test_missing_requested_json_is_failure(answer: str) -> None:
     model = Model(answer, answer)
-    with pytest.raises(ToolFailed, match="@LLM_GENERATE: the model's answer is not one of those asked for"):
+    with pytest.raises(
+        ToolFailed, match="@LLM_GENERATE: the model's answer does not have the requested form"
+    ):
         await ask(model, "LLM_GENERATE", context="x", format="JSON list of names")
     assert model.prompt(0).endswith("Answer with JSON alone.")
     assert model.prompt(1) == "Answer with JSON alone."

@@ -37,7 +37,7 @@ def call(tool: str = "NOTE", key: str = "S1.0.1/t1c1", **args: JSON) -> Call:
         ("run", "S2.0.1", call(), 1.0, "another agent"),
         ("other", "S1.0.1", call(), 1.0, "another run"),
         ("run", "S1.0.1", call("PAY"), 1.0, "does not name @PAY"),
-        ("run", "S1.0.1", call(), 100.0, "time .* is over"),
+        ("run", "S1.0.1", call(), 100.0, "time .* has run out"),
     ],
 )
 def test_call_is_covered_by_run_agent_tool_and_time(

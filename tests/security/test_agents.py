@@ -233,7 +233,7 @@ async def test_agent_time_passes_while_run_is_stopped(world: World, monkeypatch:
     outcome = await world.resume()
     assert outcome.result is not None
     assert outcome.result.error == (
-        "the agent's token is not valid: the time that the policy gives it is over ([dynamic] agent.seconds)"
+        "the agent's token is not valid: its time under the policy has run out ([dynamic] agent.seconds)"
     )
 
 
@@ -316,7 +316,7 @@ async def test_retry_extends_no_agent_deadline(
     outcome = await world.run(plan, facts=AGENT)
     assert outcome.result is not None
     if times_out:
-        assert "the time that the policy gives it is over" in outcome.result.response
+        assert "its time under the policy has run out" in outcome.result.response
         assert len(model.heard) == 3
     else:
         assert outcome.result.response == "done"
@@ -346,7 +346,7 @@ async def test_resumed_agent_keeps_deadline_of_first_attempt(
     world.more["turn"] = Model(note("b"), {"finish": "done"})
     outcome = await world.resume()
     assert outcome.result is not None
-    assert "the time that the policy gives it is over" in outcome.result.response
+    assert "its time under the policy has run out" in outcome.result.response
 
 
 @pytest.mark.parametrize("host", ["api.internal", "docs.example"])

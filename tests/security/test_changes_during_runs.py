@@ -84,7 +84,7 @@ async def test_hanging_tool_list_blocks_no_run(changeling, tmp_path):
     changeling.answer(send="poke")
     server = replace(changeling.config(), timeout=1.0)
     result = await Runtime([change], mcp=[server], data=tmp_path).run(PLAN)
-    said = "the MCP server 'hall' said that its tools have changed, and does not list them within 1 s"
+    said = "the MCP server 'hall' reported that its tools have changed, but did not list them within 1 s"
     assert result.variables["after"] == f"{said}; not called"
     assert changeling.calls == ["look", "send"]
 
@@ -176,6 +176,6 @@ async def test_server_restarted_under_other_name_is_not_called(changeling, tmp_p
         if name == "changeling":
             assert await handler({}, CallContext("run", "S1.0.1")) == "ok"
             return
-        with pytest.raises(ToolFailed, match="calls itself something else than before; not called"):
+        with pytest.raises(ToolFailed, match="reports another name than before; not called"):
             await handler({}, CallContext("run", "S1.0.1"))
     assert changeling.calls == []

@@ -79,7 +79,7 @@ def test_json_bomb_is_error_with_code(tmp_path, place, bomb):
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_strict_reader_refuses_each_bomb_with_reason(bomb):
-    with pytest.raises(NotJson, match=r"deep|twice|digits|large|is no JSON"):
+    with pytest.raises(NotJson, match=r"deep|twice|digits|large|is not JSON"):
         read_json(bomb)
     known, value = parse_json(bomb)
     assert (known, value) in ((False, None), (True, {"a": 2}))  # data of a tool may say a thing twice

@@ -344,7 +344,7 @@ def test_values_are_bound_by_type_and_defaults_apply():
         bind("p", params, {"count": True, "rep": "x"})
     codes = [(d.code, d.message.split()[2]) for d in error.value.diagnostics]
     assert codes == [("PLN023", "repo"), ("PLN024", "count")]
-    assert error.value.diagnostics[0].help == "give --var repo=VALUE; was rep meant to be it?"
+    assert error.value.diagnostics[0].help == "give --var repo=VALUE; is rep a misspelling of it?"
 
 
 _JSON = st.recursive(

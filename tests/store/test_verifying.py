@@ -146,7 +146,7 @@ def test_truncated_tail_of_unended_run_is_detected(journal: Journal, plan: Plan)
     _change(journal, "DELETE FROM events WHERE id = :r + 3")
     bad = journal.verify("r")
     assert bad is not None
-    assert (bad.seq, bad.why) == (3, "it is missing: the run noted 3 events")
+    assert (bad.seq, bad.why) == (3, "it is missing: the run recorded 3 events")
 
 
 def test_unknown_status_is_detected(ended: Journal) -> None:

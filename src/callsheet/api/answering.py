@@ -23,7 +23,7 @@ def _answer_of(given: object) -> Answer:
             kind = type(given).__name__
             raise CallsheetError.single(
                 "RUN031",
-                f"an answer is True, False or an Answer, and not a {kind}",
+                f"an answer is True, False or an Answer, not a {kind}",
                 help="Answer.of(…) answers a question; Answer.approve() and Answer.deny() say yes and no",
             )
 

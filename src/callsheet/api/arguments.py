@@ -104,7 +104,7 @@ def verdict_of(given: InDoubt) -> Resolution:
         return Decision(given)
     except ValueError:
         words = ", ".join(map(repr, map(str, Decision)))
-        raise ValueError(f"{given!r} is no decision; it is one of {words} or TookPlace(value)") from None
+        raise ValueError(f"{given!r} is not a decision; use one of {words} or TookPlace(value)") from None
 
 
 def id_of_run(given: str | None) -> str:

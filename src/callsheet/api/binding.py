@@ -82,7 +82,7 @@ def _absent(key: str, known: list[str]) -> Diagnostic:
         f"the policy has an entry for {shown}, which does not exist here",
         help=f"did you mean {' or '.join(suggestions)}?"
         if suggestions
-        else "`callsheet tools` lists what is reachable",
+        else "`callsheet tools` lists the available tools",
     )
 
 

@@ -238,5 +238,5 @@ def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:
     return JournalError(
         "JRN083",
         f"steps ahead may change something outside: {summary}{more}",
-        hint="say that it may happen: effects=True, or a function that is shown them and says yes",
+        hint="allow it: effects=True, or a function that takes the steps and returns True",
     )

@@ -22,8 +22,8 @@ _RECEIVERS = frozenset(
 _HEAD = """\
 # What plans may do here, written by `callsheet policy init`.
 #   callsheet verify PLAN --policy {file}   proves a plan against it
-#   callsheet run PLAN --policy {file}      proves it, and holds each call to it
-# An entry that is left as it is allows least: read what the tool does, then loosen what is too strict.
+#   callsheet run PLAN --policy {file}      proves it, and checks each call against it
+# An unchanged entry allows least: read what the tool does, then loosen what is too strict.
 schema = 1
 extends = "{base}"
 
@@ -41,8 +41,8 @@ mail = []
 _KEYS = """
 # In each entry: `egress`: does a call tell somebody outside what its arguments are? `audience_arg`: the
 # argument that says whom; without it nobody knows, and only public data may go there. `destructive`: does it
-# delete, pay, send, or do what cannot be undone? Then each call needs a yes. `control`: the arguments that
-# decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, U/ else;
+# delete, pay, send, or do what cannot be undone? Then each call needs approval. `control`: the arguments that
+# decide what is done, and must not come from untrusted data. `returns`: T/ for trusted results, else U/;
 # and who may read them. `no_echo`: its results repeat none of its arguments. `pin`: the declaration for
 # which this was written.
 """

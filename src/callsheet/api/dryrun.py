@@ -81,8 +81,8 @@ class DryRun:
 _DUTIES: Mapping[Duty, str] = {
     Duty.SSRF_GUARD: "only public addresses and audiences are reached",
     Duty.SANDBOX: "the code runs without a network",
-    Duty.STORE_LABEL: "later runs know the label of what is left",
-    Duty.VERIFY_AGAIN: "what is not known yet is held against the policy then",
+    Duty.STORE_LABEL: "the labels of stored data are kept for later runs",
+    Duty.VERIFY_AGAIN: "what is not known yet is checked against the policy then",
 }
 """The duties that the runtime takes care of, in words."""
 

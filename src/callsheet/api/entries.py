@@ -43,7 +43,7 @@ def entry_hint(tool: str, policy: Policy, registry: Registry, not_asked: str | N
     """What to do so that an entry applies to a tool; None if the policy has to describe the tool first."""
     repinned = _other_pin(tool, policy, registry)
     if repinned is not None:
-        return f"the entry {repinned} does not count, as its pin is of another tool: see POL007"
+        return f"the entry {repinned} is not applied, because its pin belongs to another tool: see POL007"
     origins = dict.fromkeys(each.spec.origin for each in registry)
     servers = [origin.removeprefix(_SERVER) for origin in origins if origin.startswith(_SERVER)]
     for key in policy.tools:
@@ -51,7 +51,7 @@ def entry_hint(tool: str, policy: Policy, registry: Registry, not_asked: str | N
         if not key.startswith(_SERVER) or tool not in (fold(own), f"{fold(server)}__{fold(own)}"):
             continue
         if server in registry.unopened:
-            return f"the entry {key} counts once the server {server!r} is open; it could not be opened"
+            return f"the entry {key} applies once the server {server!r} is open; it could not be opened"
         if server in servers:
             return f"the entry {key} is for the server {server!r}, which is open and has no such tool"
         if servers:

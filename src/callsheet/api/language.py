@@ -54,7 +54,7 @@ class FunctionModel:
             usage = Usage(answer.input_tokens, answer.output_tokens, cost=answer.cost, seconds=seconds)
             return Completion(answer.text, usage, model=self.name)
         if not isinstance(answer, str):
-            raise ModelFailed(Failure.MALFORMED, f"it gave {type(answer).__name__} in place of a text")
+            raise ModelFailed(Failure.MALFORMED, f"it returned {type(answer).__name__} instead of a text")
         return Completion(answer, Usage(seconds=seconds), model=self.name)
 
 

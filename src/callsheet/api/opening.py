@@ -19,9 +19,9 @@ from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
 
 _T = TypeVar("_T")
-_IS_OPEN = "this runtime is open already; make another one, or share it"
+_IS_OPEN = "this runtime is already open; create another one, or share it"
 _IS_NOT_OPEN = "this runtime is not open"
-_IS_BUSY = "another thread runs something with this runtime; make one for each thread"
+_IS_BUSY = "another thread runs something with this runtime; create one for each thread"
 
 
 class Opening:
@@ -82,7 +82,7 @@ class Opening:
         if self._session is None:
             return Session(self._config)
         if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError("this runtime was opened on another event loop; make one for each loop")
+            raise RuntimeError("this runtime was opened on another event loop; create one for each loop")
         return nullcontext(self._session)
 
     @property

@@ -146,9 +146,9 @@ class RunResult(MaskedRepr):
             return self
         if self.status is RunStatus.IN_DOUBT:
             steps = ", ".join(f"{call.step} @{call.tool}" for call in self.in_doubt)
-            message = f"run {self.run_id} does not know whether these calls took place: {steps}"
+            message = f"it is not known whether these calls of run {self.run_id} took place: {steps}"
             decisions = f"runtime.resume({self.run_id!r}, in_doubt='retry'), or 'skip' or 'fail'"
-            raise RunFailed(self, message, f"look whether they did, then {decisions}")
+            raise RunFailed(self, message, f"check whether they did, then {decisions}")
         if self.status is RunStatus.WAITING:
             keys = ", ".join(ask.key for ask in self.waiting)
             hint = f"runtime.answer({self.run_id!r}, …), then runtime.resume({self.run_id!r})"

@@ -137,7 +137,7 @@ def _differs(run_id: str, own: Policy, given: Policy, changes: list[str]) -> Cal
         f"run {run_id} is under the policy {own.name}, and {given.name} differs from it in"
         f" {len(changes)} part{'s' if len(changes) != 1 else ''}",
         help="\n".join(
-            [*shown, "--accept-changed-policy goes on under it, if what is left of the plan passes"]
+            [*shown, "--accept-changed-policy continues under it, if the rest of the plan satisfies it"]
         ),
     )
 
@@ -146,6 +146,6 @@ def unproved(run_id: str) -> CallsheetError:
     """The error for resuming a run under a policy when it was started without one."""
     return CallsheetError.single(
         "JRN023",
-        f"run {run_id} was started without a policy, so nobody knows where its values come from",
+        f"run {run_id} was started without a policy, so the origin of its values is not known",
         help="resume it without the policy, or start it anew under it",
     )

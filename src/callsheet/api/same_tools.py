@@ -20,7 +20,7 @@ from callsheet.runtime.launch import check_pins, origin_change
 from callsheet.store import JournalError
 from callsheet.store.start import Start
 
-_OTHER_POLICY = "and go on under it: --policy FILE --accept-changed-policy"
+_OTHER_POLICY = "and continue under it: --policy FILE --accept-changed-policy"
 
 
 def check_present(
@@ -67,7 +67,7 @@ def _check_servers(start: Start, registry: Registry) -> None:
             raise JournalError(
                 "JRN021",
                 change,
-                hint="look at what changed (`callsheet tools`), then resume with --accept-changed-tools",
+                hint="review the changes (`callsheet tools`), then resume with --accept-changed-tools",
             )
 
 

@@ -69,7 +69,7 @@ def _checked(name: str) -> str:
         raise CallsheetError.single(
             "POL006",
             f"{name[:80]!a} cannot be the name of a shared policy",
-            help="take up to 64 of a-z, 0-9, and . _ - but for the first: store:payments",
+            help="use up to 64 of a-z, 0-9, . _ and -, beginning with a letter or digit: store:payments",
         )
     return bare
 
@@ -80,7 +80,7 @@ def _files() -> Generator[SharedFiles]:
     if address is None:
         raise CallsheetError.single(
             "POL006",
-            "there is no shared store to take a policy from",
+            "there is no shared store to read a policy from",
             help=f"name one: export {VARIABLE}=postgresql://USER@HOST/DATABASE",
         )
     from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only where there is one

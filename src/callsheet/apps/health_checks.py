@@ -124,7 +124,7 @@ def _journal(given: Path | None) -> CheckResult:
             f"{path}: {folder} cannot be written: {error.strerror}",
             "set CALLSHEET_JOURNAL to a file in a folder that you can write",
         )
-    return CheckResult("journal", "ok", f"{path} ({'there' if is_there else 'made with the first run'})")
+    return CheckResult("journal", "ok", f"{path} ({'exists' if is_there else 'created by the first run'})")
 
 
 def _store() -> list[CheckResult]:
@@ -143,7 +143,7 @@ def _store() -> list[CheckResult]:
         hint = "start it, or remove CALLSHEET_STORE (or `store` in config.toml)"
         return [CheckResult("store", "bad", error.strerror or str(error), hint)]
     return [
-        CheckResult("store", "ok", f"{shown(address)} ({'there' if exists else 'made with its first use'})")
+        CheckResult("store", "ok", f"{shown(address)} ({'exists' if exists else 'created by the first use'})")
     ]
 
 
@@ -185,7 +185,7 @@ async def _model(setup: Setup) -> list[CheckResult]:
     if model is None:
         local = default_local_model()
         if local is not None:
-            return [CheckResult("model", "ok", f"none is configured: {local} is taken (not asked)")]
+            return [CheckResult("model", "ok", f"none is configured: {local} is used (not asked)")]
         help_text = "set `model` in [model] of config.toml, CALLSHEET_MODEL, or pass --model"
         return [
             CheckResult(

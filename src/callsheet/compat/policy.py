@@ -58,7 +58,7 @@ class PlanPolicy:
     def __post_init__(self) -> None:
         for name in ("allowed_tools", "denied_tools", "forbidden_arg_patterns"):
             if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is a text; give a collection of texts")
+                raise ValueError(f"{name} is a string; give a collection of strings")
         self.patterns()
 
     def to_policy(self, base: Policy | None = None) -> Policy:

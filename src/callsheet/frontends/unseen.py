@@ -49,7 +49,7 @@ def hidden_characters(text: str) -> Iterator[Diagnostic]:
     """A warning (LTP071) for the first hidden character of each line.
 
     >>> [d.message for d in hidden_characters('S1: @RESPOND ("a\\u202eb")')]
-    ['the character U+202E is not shown, and the text around it may not read as it is executed']
+    ['the character U+202E is not shown, and the text around it may look different from what is executed']
     """
     if text.isascii():
         return
@@ -58,8 +58,8 @@ def hidden_characters(text: str) -> Iterator[Diagnostic]:
         if match.start() <= line_end:
             continue
         message = (
-            f"the character U+{ord(match[0]):04X} is not shown, and the text around it may not read as it is "
-            "executed"
+            f"the character U+{ord(match[0]):04X} is not shown, and the text around it may look different "
+            "from what is executed"
         )
         help_text = "delete it, or write it as an escape sequence"
         yield Diagnostic("LTP071", Severity.WARNING, message, Span(*match.span()), help_text)

@@ -295,7 +295,7 @@ def _read_template(data: object) -> Template:
             wanted = "a reference after a string" if part else "a string that is not empty"
             raise Refused(f"expected {wanted}").within(index)
     if len(parts) < 2:
-        raise Refused(f"expected two parts or more, found {len(parts)}")
+        raise Refused(f"expected two or more parts, found {len(parts)}")
     return Template(parts)
 
 
@@ -332,7 +332,7 @@ def _operands(read: Callable[[Any], _T], items: list[Json], count: int) -> tuple
 
 def _junction(items: list[Json], kind: type[And | Or]) -> tuple[Condition, ...]:
     if len(items) < 3:
-        raise Refused(f"expected two operands or more of `{items[0]}`, found {len(items) - 1}")
+        raise Refused(f"expected two or more operands of `{items[0]}`, found {len(items) - 1}")
     conditions = read_each(_read_condition, items[1:], first=1)
     for index, condition in enumerate(conditions, 1):
         if isinstance(condition, kind):

@@ -115,14 +115,14 @@ def read_text(data: object) -> str:
 def read_natural(data: object) -> int:
     """A whole number from 0 on, without a decimal point."""
     if type(data) is not int or data < 0:
-        raise Refused(f"expected a whole number from 0 on, found {described(data)}")
+        raise Refused(f"expected a whole number of at least 0, found {described(data)}")
     return data
 
 
 def read_amount(data: object) -> float:
     """A finite number from 0 on."""
     if isinstance(data, bool) or not isinstance(data, int | float) or not 0 <= data < math.inf:
-        raise Refused(f"expected a number from 0 on, found {described(data)}")
+        raise Refused(f"expected a number of at least 0, found {described(data)}")
     return data
 
 

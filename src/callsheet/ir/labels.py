@@ -168,7 +168,7 @@ def read_readers(text: str) -> Readers:
         return _WORDS[text]
     names = frozenset(text.split("+"))
     if not all(_NAME.fullmatch(name) for name in names) or names & _WORDS.keys() - {RETOLD}:
-        raise ValueError(f"{text!r} is none of pub, priv, secret and names no audiences")
+        raise ValueError(f"{text!r} is neither pub, priv or secret nor a list of audiences")
     if RETOLD in names:
         return names - {RETOLD, LINKS}
     return _plain(names | {LINKS})
@@ -184,5 +184,5 @@ def read_label(text: str) -> Label:
         return LITERAL
     integrity, slash, readers = text.partition("/")
     if not slash or integrity not in ("T", "U"):
-        raise ValueError(f"{text!r} is no label: write T/ or U/ and who may read it, such as U/priv")
+        raise ValueError(f"{text!r} is not a label: write T/ or U/ and who may read it, such as U/priv")
     return Label(integrity == "U", read_readers(readers))

@@ -27,7 +27,7 @@ def read_json(text: str) -> Any:
     >>> read_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
     ...
-    callsheet.ir.strict_json.NotJson: the key 'a' stands twice in one object
+    callsheet.ir.strict_json.NotJson: the key 'a' occurs twice in one object
     """
     try:
         return _decode(text)
@@ -45,13 +45,13 @@ def finite(text: str) -> float:
     """The value of a JSON number; raises NotJson if it exceeds the range of a float."""
     value = float(text)
     if not math.isfinite(value):
-        raise NotJson(f"no number can be as large as {text[:40]}")
+        raise NotJson(f"a number cannot be as large as {text[:40]}")
     return value
 
 
 def refuse_constant(name: str) -> NoReturn:
     """Raises NotJson; the parser calls it for NaN and infinities."""
-    raise NotJson(f"{name} is no JSON")
+    raise NotJson(f"{name} is not JSON")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(object_) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise NotJson(f"the key {twice[:60]!r} stands twice in one object")
+        raise NotJson(f"the key {twice[:60]!r} occurs twice in one object")
     return object_
 
 

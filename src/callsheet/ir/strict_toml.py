@@ -36,7 +36,7 @@ def read_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         message, offset = _placed("it is nested too deeply", text)
     except ValueError:  # from `int`, which limits the number of digits
-        message, offset = _placed("it holds a number of thousands of digits", text)
+        message, offset = _placed("it contains a number of thousands of digits", text)
     raise TomlError(message, offset)
 
 

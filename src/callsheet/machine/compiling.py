@@ -223,7 +223,7 @@ def _compile_loop(code: StepCode, call: Call, loop: Loop, names: Names) -> LoopC
     if names_its_tools(call):
         named = tools_named(call)
         if named is None:
-            return LoopCode({}, "tools must be a list of names that stand in the plan")
+            return LoopCode({}, "tools must be a list of names that are written in the plan")
         tools = tuple(name for name in named if name in tools) if loop.is_most else named
     known = {name: names.facts[name] for name in tools if name in names.facts}
     return LoopCode({name: _code_of_tool(code.id, name, fact, names) for name, fact in known.items()})

@@ -166,6 +166,6 @@ def _recorded_judgement(judged: Judged, judgement: Judgement) -> Judgement:
     objections: tuple[Objection, ...] = ()
     if judged.rule is not None:
         same = tuple(objection for objection in judgement.objections if objection.rule is judged.rule)
-        objections = same or (Objection(judged.rule, "a value that is sealed here speaks against it"),)
-    approvals = (judgement.approvals or ("a value that is sealed here asks for it",)) if judged.asks else ()
+        objections = same or (Objection(judged.rule, "a value that is sealed here rules it out"),)
+    approvals = (judgement.approvals or ("a value that is sealed here requires it",)) if judged.asks else ()
     return Judgement(objections, approvals, judgement.obligations, judged.result, judged.links)

@@ -32,7 +32,7 @@ def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
     """
     number_of = {step.id: number for number, step in enumerate(plan.steps)}
     if len(number_of) < len(plan.steps):
-        raise _unrunnable("two of its steps have one index")
+        raise _unrunnable("two of its steps have the same index")
     dependents: list[list[int]] = [[] for _ in plan.steps]
     waits: list[int] = []
     for number, step in enumerate(plan.steps):
@@ -40,13 +40,13 @@ def compile_graph(plan: Plan, ranks: Mapping[str, int] | None = None) -> Graph:
         waits.append(len(before))
         for name in before:
             if name not in number_of:
-                raise _unrunnable(f"step {step.id} waits for {name}, which is no step")
+                raise _unrunnable(f"step {step.id} waits for {name}, which is not a step")
             dependents[number_of[name]].append(number)
     for followers in dependents:
         followers.sort()
     order = topological(waits, dependents)
     if len(order) < len(waits):
-        raise _unrunnable("some of its steps wait for one another in a circle")
+        raise _unrunnable("some of its steps wait for one another in a cycle")
     if ranks and all(step.id in ranks for step in plan.steps):
         rank = [ranks[step.id] for step in plan.steps]
     else:
@@ -74,5 +74,5 @@ def topological(waits: Sequence[int], dependents: Sequence[Sequence[int]]) -> li
 
 def _unrunnable(why: str) -> CallsheetError:
     return CallsheetError.single(
-        "RUN001", f"this plan cannot be run: {why}", help="callsheet check says more"
+        "RUN001", f"this plan cannot be run: {why}", help="`callsheet check` shows the details"
     )

@@ -102,7 +102,7 @@ def wrong_argument(name: str, value: Any) -> str | None:
         if seconds is None:
             return "the timeout must be seconds or a text such as 45m, 12h or 3d"
         if not 0 < seconds <= MAX_TIMEOUT:
-            return "the timeout must be longer than nothing and at most a year"
+            return "the timeout must be more than 0 and at most a year"
     return None
 
 

@@ -119,7 +119,7 @@ def _program(run: Run, event: PlanCompiled) -> Program:
     """The program of the new steps; raises CallsheetError (RUN001) for a plan that cannot go on."""
     plan: Plan = event.plan
     if plan.order is not Order.DAG:
-        raise _unusable("it is a plan of text order")
+        raise _unusable("it is a plan in text order")
     if not plan.steps:
         raise _unusable("it has no steps")
     known = run.program.number_of

@@ -109,7 +109,7 @@ def state_from_json(
     """
     try:
         if data["format"] != FORMAT or data["program"] != _fingerprint(program):
-            raise NotRestorable("it is of another version, or of another plan")
+            raise NotRestorable("it belongs to another version or another plan")
         return _read(program, data, give, enforcement)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise NotRestorable(f"its state cannot be read: {error!r}") from error
@@ -121,7 +121,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run = Run(program, Limits.from_json(data["limits"]), None, (), enforcement=enforcement)
     run.is_started = True
     if (run.monitor is None) != ("monitor" not in data):
-        raise NotRestorable("it is of a run under another policy")
+        raise NotRestorable("it belongs to a run under another policy")
     if run.monitor is not None:
         put_monitor(run.monitor, data["monitor"])
     run.scope.restore(
@@ -131,7 +131,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     )
     visits = _uncounted(data["visits"])
     if len(visits) != len(program.steps):
-        raise NotRestorable("it counts other steps than the plan has")
+        raise NotRestorable("it counts steps that the plan does not have")
     group: Group | None = None
     if data["group"] is not None:
         following, end, is_open, members = data["group"]
@@ -172,7 +172,7 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
 def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: Give) -> None:
     done = bytearray(_uncounted(data["done"]))
     if len(done) != len(run.program.steps):
-        raise NotRestorable("it counts other steps than the plan has")
+        raise NotRestorable("it counts steps that the plan does not have")
     failures = {number: str(give(error)) for number, error in data["failures"]}
     under_way = {frame.code.number for frame in _frames_of(run)}
     stop: list[Any] | None = data["stop"]
@@ -184,7 +184,7 @@ def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: G
 def _end_from_json(data: list[Any]) -> End:
     control = _control_from_json(data)
     if not isinstance(control, End):
-        raise NotRestorable("a graph ends with something else than an end")
+        raise NotRestorable("a graph ends with something other than an end")
     return control
 
 
@@ -292,7 +292,7 @@ def _control_to_json(control: Control | None) -> list[Any] | None:
         case End():
             return ["end", *control]
         case NewPlan():
-            raise ValueError("a new plan is not said in the data")
+            raise ValueError("a new plan is missing in the data")
 
 
 def _control_from_json(data: list[Any] | None) -> Control | None:

@@ -84,9 +84,9 @@ class Usage(NamedTuple):
     cached_tokens: int = 0
     """The tokens in that were in a provider's cache."""
     model_requests: int = 0
-    """How often providers of models were asked for answers, with the tries that failed before one came."""
+    """How often providers in models were asked for answers, with the tries that failed before one came."""
     unpriced: int = 0
-    """The answers of models whose cost nobody knows."""
+    """The answers in models whose cost nobody knows."""
     model_seconds: float = 0.0
     """How long models took, added up also where they worked side by side."""
 
@@ -159,7 +159,7 @@ class Usage(NamedTuple):
             _counted(self.calls, "call") + (f" ({named}{more})" if tools else ""),
             _counted(self.model_calls, "model call") if self.model_calls else "",
             f"{self.early:,} of them early" if self.early else "",
-            f"{self.unused:,} of these for nothing" if self.unused else "",
+            f"{self.unused:,} of these unused" if self.unused else "",
             _counted(self.retries, "retry", "retries") if self.retries else "",
             f"{self.waited:g} s of waiting" if self.waited else "",
             _counted(self.replans, "re-plan") if self.replans else "",
@@ -167,7 +167,7 @@ class Usage(NamedTuple):
             f"{self.cached_tokens:,} of them cached" if self.cached_tokens else "",
             f"cost {self.cost:.6g}" if self.cost else "",
             f"{_counted(self.unpriced, 'answer')} of unknown cost" if self.unpriced else "",
-            f"{self.model_seconds:.3g} s of models" if self.model_seconds else "",
+            f"{self.model_seconds:.3g} s in models" if self.model_seconds else "",
             _counted(self.bytes, "byte") if self.bytes else "",
             f"{self.seconds:.3g} s" if self.seconds else "",
         )

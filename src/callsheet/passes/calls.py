@@ -40,7 +40,7 @@ def _unknown_tool(subject: Subject, number: int, call: Call) -> Finding:
         f"no tool is called @{call.tool}",
         number,
         call.span,
-        help_ or "`callsheet tools` lists what is reachable",
+        help_ or "`callsheet tools` lists the available tools",
         (call.tool,),
     )
 
@@ -118,7 +118,7 @@ def _argument(
             yield Finding(
                 "CHK045",
                 Severity.ERROR,
-                f"the argument {name} of @{call.tool} cannot work: {refused}",
+                f"the argument {name} of @{call.tool} is not valid: {refused}",
                 number,
                 value.span or call.span,
                 names=(call.tool, name),

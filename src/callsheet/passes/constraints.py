@@ -85,7 +85,7 @@ def constraints_in_words(schema: Mapping[str, Any]) -> str:
     if isinstance(pattern := schema.get("pattern"), str):
         parts.append(f"pattern {pattern[:80]}")
     if schema.get("uniqueItems") is True:
-        parts.append("no item twice")
+        parts.append("no duplicates")
     return f" ({', '.join(parts)})" if parts else ""
 
 

@@ -40,7 +40,7 @@ def _finding(step: int, ref: Ref) -> Finding:
         f"${whole} is the field {ending} of ${before}; the name is empty if the value has no such field",
         step,
         ref.span,
-        f"if .{ending} is the ending of the file, write ${{{before}}}.{ending}",
+        f"if .{ending} is the file extension, write ${{{before}}}.{ending}",
         (ref.name, ending),
     )
 

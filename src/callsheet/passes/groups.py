@@ -43,7 +43,7 @@ def _group(subject: Subject, members: range) -> Iterator[Finding]:
                 f"{step.id} reads ${name}, which {steps[other].id} of the same group sets",
                 number,
                 use.ref.span,
-                "steps of a group run together; move this one after the closing brace",
+                "steps of a group run concurrently; move this one after the closing brace",
                 (name, steps[other].id),
                 use.place,
             )

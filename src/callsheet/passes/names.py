@@ -76,7 +76,7 @@ def _set_sometimes(subject: Subject, use: Use) -> Finding:
         Severity.HINT,
         f"${name} is not set on every path to {subject.plan.steps[use.step].id}",
         use,
-        f"where it is not, it is null; ask with ?IF (NOT_EMPTY(${name})) if that matters",
+        f"where it is not, it is null; test it with ?IF (NOT_EMPTY(${name})) if that matters",
     )
 
 

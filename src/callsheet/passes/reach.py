@@ -56,7 +56,7 @@ def _empty_answer(subject: Subject, start: int, ids: tuple[str, ...]) -> Finding
     return Finding(
         "CHK011",
         Severity.WARNING,
-        f"{_named(ids)} {_are(ids)} reached only where the answer of {before.id} is empty",
+        f"{_named(ids)} {_are(ids)} reached only if the answer of {before.id} is empty",
         start,
         help=f"if that is intended, guard {before.id} with ?IF (NOT_EMPTY($…)) THEN",
         names=ids,

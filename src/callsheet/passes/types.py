@@ -30,7 +30,7 @@ def impossible_paths(subject: Subject) -> Iterator[Finding]:
             ref.span,
             "go through a list with ?FOREACH, or by index ($list.0)"
             if shape == LIST
-            else "take the path from the value before it is cast",
+            else "apply the path to the value before it is cast",
             (ref.name,),
         )
 
@@ -81,7 +81,7 @@ def impossible_casts(subject: Subject) -> Iterator[Finding]:
                 f"the cast :{output.cast} cannot fit: @{step.action.tool} {why}",
                 number,
                 output.span,
-                "leave the cast out" + (", or use :bool" if step.action.tool == "LLM_EVALUATE" else ""),
+                "remove the cast" + (", or use :bool" if step.action.tool == "LLM_EVALUATE" else ""),
                 (output.var, str(output.cast)),
             )
 

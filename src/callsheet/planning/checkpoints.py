@@ -37,7 +37,7 @@ def read_checkpoint(text: str, plan: Plan) -> Checkpoint:
     state = cast("dict[str, Any]", data)
     if state.get("plan_id") != plan.id:
         raise _refused(
-            f"the state file is of the plan {str(state.get('plan_id'))[:80]}, and this is {plan.id}"
+            f"the state file is of the plan {str(state.get('plan_id'))[:80]}, but this is {plan.id}"
         )
     variables: Any = state.get("variables", {})
     if not isinstance(variables, Mapping):
@@ -64,7 +64,7 @@ def _checkpoint_for(plan: Plan, completed: list[str], variables: dict[str, JSON]
     results = {s.output.var: s.id for s in in_order if s.output is not None and s.id in done}
     for name, step_id in results.items():
         if name not in variables:
-            raise _refused(f"step {step_id} is completed, and its variable {name} is not in the state file")
+            raise _refused(f"step {step_id} is completed, but its variable {name} is not in the state file")
         done[step_id] = variables[name]
     return Checkpoint(done, {name: value for name, value in variables.items() if name not in results})
 

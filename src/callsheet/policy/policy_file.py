@@ -98,7 +98,7 @@ def _check_schema(data: Mapping[str, Any], faults: Faults, name: str) -> None:
         message = f"the policy {name} has no schema version"
         faults.add("POL004", message, (), f"write `schema = {SCHEMA}` at its top")
     elif type(given) is not int or given != SCHEMA:
-        message = f"the policy has schema version {given!r}; this callsheet reads version {SCHEMA}"
+        message = f"the policy has schema version {given!r}; this version of callsheet reads version {SCHEMA}"
         faults.add("POL004", message, ("schema",), f"write `schema = {SCHEMA}`")
 
 
@@ -156,7 +156,7 @@ def _check_audiences(policy: Policy, faults: Faults) -> None:
     known = {audience.name for audience in policy.audiences} | {USER, MODEL, LINKS}
     for path, readers in faults.readers:
         for name in sorted(readers - known):
-            message = f"{name!r} is no audience of this policy"
+            message = f"{name!r} is not an audience of this policy"
             faults.add("POL003", message, path, _readers_hint(name, known))
 
 

@@ -76,7 +76,7 @@ def _sources(value: object, path: Path, faults: Faults) -> tuple[SourceRule, ...
         kind, colon, pattern = place.partition(":")
         if kind not in _SOURCE_KINDS or (not pattern if kind != "memory" else bool(colon and not pattern)):
             known = "file:GLOB, url:HOST, host:GLOB, tool:@NAME and memory"
-            faults.add("POL003", f"{place!r} is no source", key_path, f"sources are {known}")
+            faults.add("POL003", f"{place!r} is not a source", key_path, f"sources are {known}")
             continue
         is_tool = kind == "tool" and pattern != "*"
         try:

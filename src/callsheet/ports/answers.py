@@ -40,7 +40,7 @@ def read_answer(answer: object) -> object:
     callsheet.ports.calls.ToolFailed: 503
     """
     if not isinstance(answer, Mapping):
-        raise ToolFailed(f"the tool answered in no known shape: {_kind(answer)} instead of a dict")
+        raise ToolFailed(f"the tool's answer has an unknown shape: {_kind(answer)} instead of a dict")
     fields = cast("Mapping[Any, Any]", answer)
     if fields.get("isError") is True:
         raise ToolFailed(_content_text(fields.get("content")) or failure_text(fields))
@@ -48,13 +48,13 @@ def read_answer(answer: object) -> object:
         if _is_mcp_result(fields):
             structured = fields.get("structuredContent")
             return _content_text(fields["content"]) if structured is None else structured
-        raise ToolFailed("the tool answered in no known shape: a dict without success and output")
+        raise ToolFailed("the tool's answer has an unknown shape: a dict without success and output")
     success = fields.get("success")
     if success is None:
         success = not fields.get("error")
     if not isinstance(success, bool):
         raise ToolFailed(
-            f"the tool answered in no known shape: success is {_kind(success)}, not true or false"
+            f"the tool's answer has an unknown shape: success is {_kind(success)}, not true or false"
         )
     if not success:
         raise ToolFailed(failure_text(fields))
@@ -154,7 +154,7 @@ def _made_json(value: object, depth: int) -> JSON:
         return value
     if isinstance(value, int):
         if not -_LARGEST < value < _LARGEST:
-            raise ToolFailed("the tool's result holds an integer of more than 4,000 digits")
+            raise ToolFailed("the tool's result contains an integer of more than 4,000 digits")
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -165,7 +165,7 @@ def _made_json(value: object, depth: int) -> JSON:
         value = sorted(cast("set[object]", value), key=repr)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return [as_json(item, depth + 1) for item in cast("Sequence[object]", value)]
-    raise ToolFailed(f"the tool's result holds {_kind(value)}, which is not JSON")
+    raise ToolFailed(f"the tool's result contains {_kind(value)}, which is not JSON")
 
 
 def _kind(value: Any) -> str:

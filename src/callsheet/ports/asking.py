@@ -16,14 +16,14 @@ from callsheet.ports.tools import Tool, ToolSpec
 ORIGIN = "people"
 """The origin in the tool's declaration."""
 _PARAMETERS: dict[str, Any] = {
-    "prompt": {"description": "what the person is asked"},
-    "options": {"type": "array", "description": "the only answers there are"},
-    "schema": {"type": "object", "description": "JSON schema of the answer"},
+    "prompt": {"description": "the question"},
+    "options": {"type": "array", "description": "the allowed answers"},
+    "schema": {"type": "object", "description": "JSON Schema of the answer"},
     "timeout": {
         "type": ["string", "number"],
-        "description": "how long to wait: seconds, or a text such as 45m, 12h, 3d; default: for ever",
+        "description": "how long to wait: seconds, or 45m, 12h, 3d; default: no limit",
     },
-    "default": {"description": "the answer when the time is over; without it the step fails"},
+    "default": {"description": "the answer after the timeout; without it the step fails"},
 }
 
 
@@ -32,7 +32,7 @@ def asking_tool() -> Tool:
     spec = ToolSpec(
         name=ASK,
         executor=executor_name(ASK),
-        description="Ask a person and wait for the answer, for days if need be.",
+        description="Ask a person and wait for the answer, for days if necessary.",
         parameters={
             "type": "object",
             "properties": _PARAMETERS,

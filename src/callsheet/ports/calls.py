@@ -238,7 +238,7 @@ class CallContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The key by which a tool can recognise repeated deliveries of this call."""
+        """The key by which a tool can recognize repeated deliveries of this call."""
         rare = self._rare()
         if rare.idempotency_key is None:
             delivery = rare.delivery or self.key

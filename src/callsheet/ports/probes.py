@@ -30,7 +30,7 @@ def probed(answer: object) -> Probed:
     if answer is False or answer is None:
         return answer
     raise ToolFailed(
-        f"it gave {type(answer).__name__}, and a probe gives TookPlace(value), False (it did not happen)"
+        f"it returned {type(answer).__name__}; a probe returns TookPlace(value), False (it did not happen)"
         " or None (unknown)"
     )
 

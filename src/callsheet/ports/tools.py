@@ -163,7 +163,7 @@ class Registry:
             "TOL001",
             Severity.ERROR,
             f"no tool is called @{name}",
-            help=known or "`callsheet tools` lists what is reachable",
+            help=known or "`callsheet tools` lists the available tools",
         )
 
     def __iter__(self) -> Iterator[Tool]:

@@ -148,7 +148,7 @@ def check_done(plan: Plan, done: Mapping[str, JSON]) -> None:
             raise _refused(f"the plan has no step {step_id[:60]}")
         missing = [other for other in step.depends_on or () if other not in done]
         if missing:
-            raise _refused(f"step {step_id} is done, and step {missing[0]}, for which it waits, is not")
+            raise _refused(f"step {step_id} is done, but step {missing[0]}, on which it depends, is not")
         if step.foreach is not None:
             raise _refused(f"step {step_id} is a loop: the result of each item is not given")
 

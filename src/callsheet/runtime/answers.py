@@ -129,10 +129,10 @@ def misfit(asked: Asked, answer: Answer) -> str | None:
     wanted = "the answer must be " + (
         "one of " + ", ".join(json.dumps(option, ensure_ascii=False) for option in asked.options)
         if asked.options
-        else "of the schema that the step gives"
+        else "JSON that matches the schema of the step"
     )
     if answer.verdict is Verdict.APPROVE:
-        return f"{wanted}; a yes alone is none"
+        return f"{wanted}; a plain approval is not enough"
     try:
         json.dumps(answer.value, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:

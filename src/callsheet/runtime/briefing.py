@@ -115,7 +115,7 @@ class _Briefings:
         if reply.errors:
             return f"the agent's LCTL block breaks rules: {reply.errors[0].rule} {reply.errors[0].message}"
         if reply.blocked:
-            return f"the agent's answer rests on what it is not sure of: {_some(reply.blocked)} below 0.40"
+            return f"the agent's answer rests on uncertain facts: {_some(reply.blocked)} below 0.40"
         if reply.review and self._rule is BlockRule.REVIEW:
             return f"the agent is not sure enough of its answer: {_some(reply.review)} below 0.60"
         return ""

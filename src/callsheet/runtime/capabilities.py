@@ -117,4 +117,4 @@ class Ledger:
 
 def _in_time(capability: Capability, now: float) -> None:
     if now >= capability.expires:
-        raise TokenRefused("the time that the policy gives it is over ([dynamic] agent.seconds)")
+        raise TokenRefused("its time under the policy has run out ([dynamic] agent.seconds)")

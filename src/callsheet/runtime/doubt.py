@@ -150,7 +150,7 @@ def check_version(journal: Journal, run_id: str) -> None:
             "JRN022",
             f"run {run_id} was begun by version {version} of the machine that runs plans, and this is"
             f" version {MACHINE_VERSION}: it might continue differently",
-            hint="resume it with the callsheet that started it, or start a new run",
+            hint="resume it with the version of callsheet that started it, or start a new run",
         )
 
 
@@ -327,7 +327,7 @@ def _not_in_doubt(folded: Folded, run_id: str, name: str, undecided: Sequence[st
         message = f"no call {name[:80]!r} of this run is in doubt"
     if not undecided:
         return JournalError(
-            "JRN030", message, hint=f"nothing is in doubt: `callsheet resume {run_id}` carries it on"
+            "JRN030", message, hint=f"nothing is in doubt: `callsheet resume {run_id}` continues it"
         )
     steps = [place_of_key(key)[0] for key in undecided]
     suggestions = () if decided else did_you_mean(name, [*undecided, *steps])

@@ -103,8 +103,7 @@ def check_plain(history: ParentHistory, edits: Edits) -> None:
         if history.finds_in(value):
             raise JournalError(
                 "SEC009",
-                f"what would stand in step {step} of the new plan is a secret, and plans are stored "
-                "unencrypted",
+                f"step {step} of the new plan would contain a secret, and plans are stored unencrypted",
                 hint="let the step read a variable, and set that: --set NAME=VALUE",
             )
 
@@ -122,7 +121,7 @@ def check_not_begun(history: ParentHistory, edits: Edits, at: int) -> None:
             raise JournalError(
                 "JRN082",
                 f"at event {event.seq} the run followed a new plan of RE-PLAN, which cannot be edited",
-                hint=f"fork before it, or edit variables alone: --at {event.seq - 1}",
+                hint=f"fork before it, or edit only variables: --at {event.seq - 1}",
             )
         if event.key is not None and parse_key(event.key).step in changed:
             step = parse_key(event.key).step

@@ -200,7 +200,7 @@ class Gateway:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise error
-            reason = "the call was cancelled by the tool itself"
+            reason = "the tool cancelled the call itself"
         else:
             reason = str(error) if isinstance(error, CallsheetError) else describe(error)
         return Failed(command.key, reason, context.remarks, context.spent)
@@ -253,7 +253,7 @@ class Gateway:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return Doubted(key, "the probe was cancelled by itself")
+            return Doubted(key, "the probe cancelled itself")
         except Exception as error:
             why = str(error) if isinstance(error, ToolFailed) else describe(error)
             return Doubted(key, f"the probe failed: {why}")

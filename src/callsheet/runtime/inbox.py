@@ -141,7 +141,7 @@ def fitting(
         )
     if ask.until is not None and time.time() >= ask.until:
         raise not_asked(
-            f"the time to answer {ask.key} of run {run_id} is over",
+            f"the time to answer {ask.key} of run {run_id} has run out",
             f"continue the run without an answer: callsheet resume {run_id}",
         )
     if ask.is_answered:
@@ -225,7 +225,7 @@ def _why(journal: Journal, run_id: str, place: str | None) -> str:
     """Why there is nothing to answer, if the journal says so."""
     latest = next(reversed([*_answers(journal, run_id, place)]), None)
     if latest is not None and latest.verdict is Verdict.EXPIRE:
-        return f": the time to answer {latest.key} is over"
+        return f": the time to answer {latest.key} has run out"
     if latest is not None:
         who = f" by {latest.by}" if latest.by else ""
         return f": {latest.key} was answered before ({latest.verdict}{who}), and an answer counts once"
@@ -250,4 +250,6 @@ def answered_already(run_id: str, key: str) -> CallsheetError:
 
 def not_asked(message: str, hint: str | None = None) -> CallsheetError:
     """The error for an answer to a question that is not open (RUN030)."""
-    return CallsheetError.single("RUN030", message, help=hint or "`callsheet inbox` lists what waits")
+    return CallsheetError.single(
+        "RUN030", message, help=hint or "`callsheet inbox` lists the pending requests"
+    )

@@ -79,7 +79,7 @@ class Launch:
         if self.policy is not None and self.verified != plan_hash(plan):
             raise CallsheetError.single(
                 "RUN050",
-                "under a policy only the verified plan may run, and this is another plan",
+                "under a policy only the verified plan may run, but this is another plan",
                 help="verify the plan as it is now, then run it",
             )
 

@@ -84,7 +84,7 @@ def _read_line(_plan: Plan, old: Step, text: str) -> Step:
     if read.plan is None:
         raise CallsheetError(read.diagnostics, read.source)
     if len(read.plan.steps) != 1:
-        raise _wrong(f"this must be one line of a plan, and has {len(read.plan.steps)}", read.source)
+        raise _wrong(f"this must be one line of a plan, but has {len(read.plan.steps)}", read.source)
     step = read.plan.steps[0]
     if step.group is not None:
         raise _wrong("a block is not a step", read.source)
@@ -97,7 +97,7 @@ def _read_object(plan: Plan, old: Step, text: str) -> Step:
     try:
         given: Any = read_json(text)
     except NotJson as error:
-        raise _wrong(f"a step of this plan is a JSON object, and this is none: {error}", source) from error
+        raise _wrong(f"a step of this plan is a JSON object, but this is not one: {error}", source) from error
     if not isinstance(given, dict):
         raise _wrong("a step of this plan is a JSON object", source)
     tree = json.loads(format_dag(plan))

@@ -31,7 +31,7 @@ class SealKey:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
-            raise ValueError(f"a key has {KEY_BYTES} bytes, and this has {len(secret)}")
+            raise ValueError(f"a key has {KEY_BYTES} bytes, but this one has {len(secret)}")
         self._secret = secret
 
     def __repr__(self) -> str:

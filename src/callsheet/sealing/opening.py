@@ -47,7 +47,7 @@ def opened(
         for path, places in sealed["at"]:
             _put(body, path, places, values)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
+        raise NotOpened(f"its description cannot be read: {error!r}") from error
     return body
 
 
@@ -62,7 +62,7 @@ def rebound(body: Mapping[str, Any], ring: KeyRing, run_id: str, new_run_id: str
         bound = _run_of(sealed, run_id)
         boxes = [[*about, key.seal(key.open(box, bound), new_run_id)] for *about, box in sealed["boxes"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise NotOpened(f"what is said of it cannot be read: {error!r}") from error
+        raise NotOpened(f"its description cannot be read: {error!r}") from error
     return {**body, SEALED: {**sealed, "run": new_run_id, "boxes": boxes}}
 
 

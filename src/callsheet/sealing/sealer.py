@@ -100,7 +100,7 @@ class Sealer:
             work = _Work(self._keys, self._names, self._run_id)
             copy = json.loads(data.decode("utf-8", "surrogatepass"))
             for name in ("state", "asked", "decided"):
-                work.seal_value(copy, (name,), "it sums up what is sealed", shows=False)
+                work.seal_value(copy, (name,), "it summarizes sealed values", shows=False)
         if not work.at:
             return None
         self.has_sealed = True
@@ -197,7 +197,7 @@ class _Search:
                 if isinstance(value, str):
                     part[name] = self._text(name, value, place, named)
                 elif isinstance(value, dict) and self._is_named_by_secrets(cast("dict[str, Any]", value)):
-                    self._work.seal_value(body, place, "its names hold a secret", shows=False)
+                    self._work.seal_value(body, place, "its names contain a secret", shows=False)
                 elif isinstance(value, dict | list):
                     stack.append((cast("Any", value), place))
         return named

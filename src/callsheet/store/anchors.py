@@ -56,9 +56,9 @@ def read_anchors(path: Path) -> list[Anchor]:
             data: Any = read_json(line)
             anchors.append(Anchor(str(data["run"]), int(data["seq"]), str(data["head"]), float(data["time"])))
         except (ValueError, KeyError, TypeError) as error:
-            raise _unusable(path, f"line {number} is no anchor") from error
+            raise _unusable(path, f"line {number} is not an anchor") from error
     if not anchors:
-        raise _unusable(path, "it holds no anchor")
+        raise _unusable(path, "it contains no anchor")
     return anchors
 
 
@@ -68,12 +68,12 @@ def broken_anchor(reader: Reader, anchor: Anchor) -> str | None:
     Only the anchored event is compared; the caller verifies the chain.
     """
     if reader.runs.get(anchor.run_id) is None:
-        return "the run is not in this journal any more"
+        return "the run is no longer in this journal"
     recorded = reader.hash_at(anchor.run_id, anchor.seq)
     if recorded is None:
-        return f"its event {anchor.seq} is not there, or not the end of an entry"
+        return f"its event {anchor.seq} is missing, or is not the end of an entry"
     if recorded.hex() != anchor.head:
-        return f"its event {anchor.seq} has another hash than was anchored"
+        return f"its event {anchor.seq} does not have the anchored hash"
     return None
 
 
@@ -85,5 +85,5 @@ def _unusable(path: Path, reason: str) -> JournalError:
     return JournalError(
         "JRN018",
         f"the anchor file {path} cannot be used: {reason}",
-        hint="name a file of `callsheet runs heads --anchor FILE`",
+        hint="name a file written by `callsheet runs heads --anchor FILE`",
     )

@@ -194,7 +194,7 @@ def import_runs(parts: Parts, lines: Iterable[bytes]) -> list[Imported]:
         if intake is not None:
             raise _damaged("it ends in the middle of a run")
         if not taken:
-            raise _damaged("it holds no run")
+            raise _damaged("it contains no run")
         take_labels(parts.place.database, labels)  # before the runs are committed
         return taken
 
@@ -219,7 +219,7 @@ class _Intake:
         if cursor.execute("SELECT 1 FROM runs WHERE run_id = ?", (self._run_id,)).fetchone():
             raise JournalError(
                 "JRN003",
-                f"there is a run {self._run_id} in this journal already",
+                f"this journal already has a run {self._run_id}",
                 hint="import the file into another journal: --journal PATH",
             )
         self._run = run
@@ -263,7 +263,7 @@ class _Intake:
         row |= {"body": _from_json(row["body"]), "source": _from_json(row["source"])}
         check_row(row)
         if sha256(row["body"]).hexdigest() != row["plan_hash"]:
-            raise ValueError("a plan is not what its hash says")
+            raise ValueError("a plan does not match its hash")
         self._cursor.execute(
             f"INSERT OR IGNORE INTO plans ({', '.join(_PLAN)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
             tuple(row.values()),
@@ -285,7 +285,7 @@ class _Intake:
         else:
             codec, data = CODEC, _from_json(row["data"])
             if data is None or sha256(data).hexdigest() != name or len(data) != size:
-                raise ValueError("a large value is not what its hash says")
+                raise ValueError("a large value does not match its hash")
             if len(data) > ROW_LIMIT:
                 write_blob_file(self._parts.place.blobs, name, data, sync=True)
                 data = None
@@ -322,13 +322,13 @@ def _object(data: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     if not isinstance(parsed, dict):
-        raise TypeError("it is no object")
+        raise TypeError("it is not an object")
     return cast("dict[str, Any]", parsed)
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return "it is no JSON"
+        return "it is not JSON"
     if isinstance(error, KeyError):
         return f"it has no {error}"
     return str(error) or type(error).__name__

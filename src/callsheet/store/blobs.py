@@ -36,7 +36,7 @@ class BlobDropped(BlobMissing):
     """A blob that was dropped by retention; `size` is its former size in bytes."""
 
     def __init__(self, size: int) -> None:
-        super().__init__("its large value was dropped when its time was over")
+        super().__init__("its large value was pruned because of its age")
         self.size = size
 
 

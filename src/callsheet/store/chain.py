@@ -48,9 +48,9 @@ def verify(reader: Reader, run_id: str, start: int = 1) -> BadEvent | None:
             first, seq, prev = seq + 1, seq + row[COVERS], row[-1]
             has_ended = has_ended or row[2] == EventType.END
             if first <= head_seq <= seq and (head_seq, head_hash) != (seq, prev):
-                return BadEvent(seq, "its hash is not the one that the run noted")
+                return BadEvent(seq, "its hash is not the one that the run recorded")
     if seq < head_seq:
-        return BadEvent(seq + 1, f"it is missing: the run noted {head_seq} events")
+        return BadEvent(seq + 1, f"it is missing: the run recorded {head_seq} events")
     if status not in _STATUSES:
         return BadEvent(seq, f"the run's status {status!r} is unknown")
     if RunStatus(status).is_final and not has_ended:
@@ -96,7 +96,7 @@ def check(
     except BlobMissing as error:
         return BadEvent(seq, str(error))
     except (TypeError, ValueError, struct.error):
-        return BadEvent(seq, "a field has another type than what was written")
+        return BadEvent(seq, "a field does not have the type that was written")
     return (
         None
         if linked == hashed

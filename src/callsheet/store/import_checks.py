@@ -48,7 +48,7 @@ def check_row(row: Mapping[str, Any]) -> None:
         if value is None and name in _NULLABLE:
             continue
         if not _fits(name, value):
-            raise TypeError(f"{name} is not of its type")
+            raise TypeError(f"{name} has the wrong type")
 
 
 def _fits(name: str, value: Any) -> bool:
@@ -74,7 +74,7 @@ def check_events(events: Iterable[Event], plan_of: PlanOf, *, is_of_this_version
     for event in events:
         body = cast("object", event.body)
         if body is not None and not isinstance(body, dict):
-            raise TypeError(f"the body of event {event.seq} is no object")
+            raise TypeError(f"the body of event {event.seq} is not an object")
         if event.type in _KEYED:
             parse_key(event.key or "")
         if event.type is EventType.START:
@@ -97,4 +97,4 @@ def _check_start(event: Event) -> None:
         raise ValueError("a run has one start")
     for name in ("inputs", "facts", "limits", "pins", "launch"):
         if not isinstance(body[name], dict):
-            raise TypeError(f"{name} of the start is no object")
+            raise TypeError(f"{name} of the start is not an object")

@@ -64,13 +64,13 @@ def open_message(message: Message, keys: KeyStore, run_id: str) -> Message:
     try:
         return message._replace(payload=opened(deepcopy(message.payload), keys.opening(), run_id))
     except WrongKey as error:
-        why = f"it was sealed with the key {error.name}, and here is {', '.join(error.available)}"
+        why = f"it was sealed with the key {error.name}, but only {', '.join(error.available)} is available"
     except (JournalError, NotOpened) as error:
         why = str(error)
     raise JournalError(
         "SEC008",
         f"the answer to {message.topic} of run {run_id} cannot be opened: {why}",
-        hint="put the key back with which it was sealed, or answer again: `callsheet approve`",
+        hint="restore the key with which it was sealed, or answer again: `callsheet approve`",
     )
 
 

@@ -84,7 +84,7 @@ def refuse_special(path: Path) -> None:
         raise JournalError(
             "JRN010",
             f"the journal {path} cannot be used: it is a device or a pipe, not a file",
-            hint="name a file; a run that is not to be recorded has --no-journal",
+            hint="name a file; to run without recording, use --no-journal",
         )
 
 

@@ -97,7 +97,9 @@ class Runs:
         if not near:
             raise self.unknown(text)
         shown = ", ".join(info.run_id for info in near[:3]) + (", …" if len(near) > 3 else "")
-        raise JournalError("JRN002", f"more than one run starts with {text}: {shown}", "give more of the id")
+        raise JournalError(
+            "JRN002", f"more than one run starts with {text}: {shown}", "give more characters of the id"
+        )
 
     def unknown(self, text: str) -> JournalError:
         """The error that there is no such run, with the nearest ids."""

@@ -164,7 +164,7 @@ def unusable(path: Path, error: Exception) -> JournalError:
     if _is_broken(error):
         return JournalError(
             "JRN010",
-            f"the journal {path} cannot be used, its disk does not work: {reason}",
+            f"the journal {path} cannot be used, because its disk does not work: {reason}",
             hint="repair the disk, or make it writable again; what was written to the journal is kept",
         )
     return JournalError(
@@ -241,7 +241,7 @@ def other_format(path: Path, version: int) -> JournalError:
     newer = ", or a newer one" if version > SCHEMA_VERSION else "; for new runs, name another file"
     return JournalError(
         "JRN009",
-        f"the journal {path} has format {version}; this callsheet reads format {SCHEMA_VERSION}",
+        f"the journal {path} has format {version}; this version reads format {SCHEMA_VERSION}",
         hint=f"use the version of callsheet that wrote it{newer}",
     )
 
@@ -250,7 +250,7 @@ def _foreign(path: Path) -> JournalError:
     return JournalError(
         "JRN008",
         f"{path} is not a journal of callsheet",
-        hint="name another file; callsheet makes a journal where there is none",
+        hint="name another file; callsheet creates a journal if the file does not exist",
     )
 
 

@@ -47,10 +47,10 @@ class KeyStore:
             try:
                 _make(self.path)
             except OSError as error:
-                raise _unusable(self.path, f"it cannot be made: {error.strerror or error}") from error
+                raise _unusable(self.path, f"it cannot be created: {error.strerror or error}") from error
             ring = self._found()
             if ring is None:
-                raise _unusable(self.path, "it went away")
+                raise _unusable(self.path, "it was removed")
         return ring
 
     def opening(self) -> KeyRing:
@@ -86,7 +86,7 @@ def not_opened(run_id: str, seq: int, error: WrongKey | NotOpened) -> JournalErr
     if isinstance(error, WrongKey):
         return JournalError(
             "SEC002",
-            f"values of run {run_id} were sealed with the key {error.name}, and here is "
+            f"values of run {run_id} were sealed with the key {error.name}, but the available keys are "
             + ", ".join(error.available),
             hint=f"add that key to the file of keys, or set {VARIABLE}; the run is unchanged",
         )

@@ -69,7 +69,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
         (_CALL % (1, b"NaN"), -32700, None, "NaN"),
         (_CALL % (1, b"1") + _CALL % (2, b"1"), -32700, None, "extra data"),
         (_CALL % (1, b"[" * 100_000 + b"]" * 100_000), -32700, None, "nested too deep"),
-        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700, None, "'id' stands twice"),
+        (b'{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700, None, "'id' occurs twice"),
         (b"x" * (MOST_BYTES + 100), -32600, None, "a message may have at most"),
         (b"[]", -32600, None, "batches are not supported"),
         (b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600, None, "batches are not supported"),

@@ -411,7 +411,7 @@ def test_grammar_size_is_at_most_quadratic_in_optional_arguments() -> None:
     [
         ([READ, replace(READ, name="Read-File")], ExportOptions(), "two tools are called READ_FILE"),
         ([replace(READ, name="goto")], ExportOptions(), "no plan can call"),
-        ([READ], ExportOptions(operations=frozenset({"LLM_DREAM"})), "no operation"),
+        ([READ], ExportOptions(operations=frozenset({"LLM_DREAM"})), "not an operation"),
         ([READ], ExportOptions(max_steps=0), "at least 1"),
         ([READ], ExportOptions(given=("a b",)), "not a valid name of a variable"),
         ([READ], ExportOptions(max_steps=3, min_results=3), "less than max_steps"),
@@ -447,7 +447,7 @@ def test_text_rules_are_shared_by_scope() -> None:
 @pytest.mark.parametrize(
     ("course", "least", "why"),
     [
-        ((CourseStep(frozenset({"NOTHING"})),), 1, "calls something that there is"),
+        ((CourseStep(frozenset({"NOTHING"})),), 1, "must call an available tool"),
         ((CourseStep(frozenset({"READ_FILE"})),), 0, "at least the length of the course"),
     ],
 )

@@ -81,7 +81,7 @@ def responded(world: int, command: Awaited) -> Event:
     if isinstance(command, AgentTurn):
         if crc32(f"{world}!{command.key}".encode()) % 12 == 0:
             return Failed(command.key, "the model is gone")
-        doubt = "a person has to look" if crc32(f"{world}~{command.key}".encode()) % 3 == 0 else ""
+        doubt = "a person has to review it" if crc32(f"{world}~{command.key}".encode()) % 3 == 0 else ""
         return Succeeded(command.key, answer(world, command.key), review=doubt)
     if isinstance(command, Ask):
         assert isinstance(command.asked, Approval)

@@ -192,7 +192,7 @@ def test_wasted_early_calls_are_counted() -> None:
         2,
     )
     assert (usage.model_calls, usage.bytes) == (1, 6)
-    assert "2 of them early · 2 of these for nothing" in usage.describe()
+    assert "2 of them early · 2 of these unused" in usage.describe()
 
 
 def test_switching_to_sequential_keeps_early_calls() -> None:

@@ -187,7 +187,7 @@ def test_tool_that_reads_private_data_and_sends_has_own_hint() -> None:
     )
     (violation,) = verdict.violations
     assert violation.message.endswith("read private data with @WEB_SEARCH and send it out with @WEB_SEARCH")
-    assert (violation.help or "").startswith("leave it out")
+    assert (violation.help or "").startswith("remove it")
 
 
 def test_pattern_unsupported_by_re2_is_refused() -> None:

@@ -88,8 +88,8 @@ def test_failed_and_refused_calls_are_marked() -> None:
     assert said.startswith("The call failed:\n")
     said = turn_prompt(turn(looked("no", CallOutcome.REFUSED)), [SEARCH]).messages[-1]["content"]
     assert said.startswith("The call was not made:\n")
-    said = turn_prompt(turn(Turn("hm", fault="it is no JSON object")), [SEARCH]).messages[-1]["content"]
-    assert said.startswith("That was no action: it is no JSON object.")
+    said = turn_prompt(turn(Turn("hm", fault="it is not a JSON object")), [SEARCH]).messages[-1]["content"]
+    assert said.startswith("That was no action: it is not a JSON object.")
 
 
 def test_last_turn_schema_allows_only_finish() -> None:

@@ -69,7 +69,7 @@ def test_server_crash_loses_no_labels_and_connection_reopens(
 def test_tables_of_later_version_are_unchanged(address: str) -> None:
     with closing(PostgresDatabase(address)) as database:
         database.execute("UPDATE about SET version = 99")
-    with pytest.raises(StoreUnreachable, match="its tables are of version 99, and this callsheet reads 1"):
+    with pytest.raises(StoreUnreachable, match="its tables have version 99"):
         PostgresDatabase(address).execute("SELECT 1")
 
 

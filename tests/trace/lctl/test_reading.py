@@ -89,7 +89,7 @@ def test_duplicate_keys_and_shape_violations_are_reported() -> None:
 @pytest.mark.parametrize(("step", "told"), [("0", "0"), ("1.5", "1.5"), ("one", "a text"), ("", "empty")])
 def test_invalid_step_is_reported_by_number_or_kind(step: str, told: str) -> None:
     found = read(f"lctl: '3.0'\nchain: {{id: c, step: {step}, from: a, to: b}}\ninstruction: go\n").findings
-    assert [finding.message for finding in found] == [f"step has to be a whole number from 1, and is {told}"]
+    assert [finding.message for finding in found] == [f"step has to be a whole number from 1, but is {told}"]
 
 
 def calls_made(work: Callable[[], object]) -> int:

@@ -107,7 +107,7 @@ def test_error_of_continued_step_is_kept_and_not_handed_on(journal: Journal) -> 
     assert (fact(document, "a").confidence, document.handed_on) == (0.0, ())
     assert document.entries[1].error == "no such file"
     assert document.lists is not None
-    assert "a person has to look" in document.lists.warnings[0]
+    assert "a person has to review it" in document.lists.warnings[0]
 
 
 def test_failed_item_and_failed_cast_have_no_confidence(journal: Journal) -> None:

@@ -16,33 +16,33 @@ class _Definition(NamedTuple):
 _GOAL = {
     "type": "string",
     "minLength": 1,
-    "description": "What is to be reached, with every name, path and number that the steps need.",
+    "description": "The goal, with every name, path and number that the steps need.",
 }
 _VARIABLES = {
     "type": "object",
-    "description": "Variables of the plan by name; they go before its own values.",
+    "description": "Variables of the plan by name; they override its own values.",
 }
 _DEFINITIONS = {
     "plan_create": _Definition(
-        "Make a plan for a goal that takes several coordinated tool calls: a graph of steps, saved under an "
-        "id. Nothing is run. Gives the plan's id and its steps.",
+        "Create a plan for a goal that takes several coordinated tool calls: a graph of steps, saved under "
+        "an id. Nothing is run. Returns the plan's id and its steps.",
         {"goal": _GOAL},
         ["goal"],
         False,
     ),
     "plan_execute": _Definition(
-        "Run a plan that was made before, by its id. Steps that do not wait for one another run side by "
-        "side. Gives the outcome and the result of each step.",
+        "Run a plan that was created before, by its id. Steps that do not depend on one another run "
+        "concurrently. Returns the outcome and the result of each step.",
         {
-            "plan_id": {"type": "string", "description": "The id that plan_create gave."},
+            "plan_id": {"type": "string", "description": "The id that plan_create returned."},
             "variables": _VARIABLES,
         },
         ["plan_id"],
         True,
     ),
     "plan_create_and_execute": _Definition(
-        "Make a plan for a goal that takes several coordinated tool calls, and run it at once. For a single "
-        "call use the tool itself. Gives the outcome and the result of each step.",
+        "Create a plan for a goal that takes several coordinated tool calls, and run it. For a single "
+        "call, use the tool itself. Returns the outcome and the result of each step.",
         {"goal": _GOAL, "variables": _VARIABLES},
         ["goal"],
         True,

@@ -86,7 +86,7 @@ def approve(
     from callsheet.runtime.inbox import answer_run  # noqa: PLC0415 - as above
 
     if arguments.deny and arguments.text is not None:
-        raise click.UsageError("--deny and --answer exclude each other")
+        raise click.UsageError("--deny and --answer cannot be combined")
     is_elsewhere = temporal_runs.runs_on_temporal(journal, run)
     if is_elsewhere:
         ask, owned = temporal_runs.approve_on_temporal(journal, run, arguments.answer_to, which, digest), True

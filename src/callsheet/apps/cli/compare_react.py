@@ -49,7 +49,7 @@ def compare_react(
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
-        raise click.UsageError("--expect and --check exclude each other")
+        raise click.UsageError("--expect and --check cannot be combined")
     attempts_by_method = run_async(
         compare_methods(goal, with_local_model(setup, to_stderr), _solves(expect, check), times)
     )

@@ -34,7 +34,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
     Servers are asked for their tools only if --mcp-config is given, once at the start. Nothing is executed.
     """
     if stdio and port is not None:
-        raise click.UsageError("--stdio and --tcp exclude each other")
+        raise click.UsageError("--stdio and --tcp cannot be combined")
     if port is None:
         if sys.stdin is None or sys.stdout is None:
             raise click.UsageError(

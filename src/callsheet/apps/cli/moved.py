@@ -83,7 +83,7 @@ moved = options.grouped(
         multiple=True,
         type=_PATH,
         metavar="FILE.py",
-        help="The Python files of tools, if they were moved; may be repeated. Default: those of the start.",
+        help="The Python files of tools, if they were moved; may be repeated. Default: the original ones.",
     ),
     mcp_configs=click.option(
         "--mcp-config",
@@ -91,13 +91,13 @@ moved = options.grouped(
         multiple=True,
         type=_PATH,
         metavar="FILE",
-        help="The MCP configuration, if it was moved; may be repeated. Default: that of the start.",
+        help="The MCP configuration, if it was moved; may be repeated. Default: the original one.",
     ),
     workspace=click.option(
         "--workspace",
         type=_PATH,
         metavar="DIR",
-        help="The folder of the file tools, if it was moved. Default: that of the start.",
+        help="The folder of the file tools, if it was moved. Default: the original one.",
     ),
 )
 """The options as one argument `moved`."""

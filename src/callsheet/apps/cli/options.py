@@ -77,7 +77,7 @@ progress = click.option(
     help="The progress display on standard error; auto: live on a terminal, else plain; none with --json.",
 )
 waits = click.option(
-    "--wait", "waits", is_flag=True, help="Wait for answers of people; default: stop with exit status 4."
+    "--wait", "waits", is_flag=True, help="Wait for people to answer; default: stop with exit status 4."
 )
 
 

@@ -127,7 +127,7 @@ def run(**arguments: Any) -> int:
     """Check PLAN and run it.
 
     PLAN is a file, - for standard input, or a plan of the library: its id, or ID@N for version N. A file of
-    that name has precedence.
+    that name takes precedence.
 
     The answer is printed on standard output, progress on standard error. `callsheet resume` continues an
     interrupted run. A run that waits for people ends with exit status 4.
@@ -226,7 +226,7 @@ def _validate_options(arguments: RunArguments) -> TemporalSettings | None:
             " remove --engine or --state"
         )
     if temporal is not None and recording.no_journal:
-        raise click.UsageError("--no-journal and --engine temporal exclude each other")
+        raise click.UsageError("--no-journal and --engine temporal cannot be combined")
     return temporal
 
 

@@ -90,7 +90,7 @@ def _read_file(name: str, path: Path) -> str:
 
 def _text(name: str, data: bytes, source: str) -> str:
     if len(data) > _MAX_BYTES:
-        raise _error(f"--secret {name}: {source} holds more than 1 MB", "a secret is a short text")
+        raise _error(f"--secret {name}: {source} contains more than 1 MB", "a secret is a short text")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -136,7 +136,7 @@ def serve(
       callsheet serve --port 8420 --tools tools.py --policy workspace
     """
     if no_auth and token_file is not None:
-        raise click.UsageError("--no-auth and --token-file exclude each other")
+        raise click.UsageError("--no-auth and --token-file cannot be combined")
     _require_extra()
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server, as all below
 

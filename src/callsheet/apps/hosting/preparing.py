@@ -146,7 +146,7 @@ def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
     if request.policy is not None:
         raise CallsheetError.single(
             "API020",
-            f"all runs of this server are under the policy {config.policy.name}, and the request names one",
+            f"all runs of this server are under the policy {config.policy.name}, but the request names one",
             help="omit the policy; the operator of the server sets it",
         )
     return config.policy

@@ -36,7 +36,7 @@ class NeedsConsent(JournalError):
         super().__init__(
             "JRN083",
             f"steps ahead may change something outside: {summary}{more}",
-            hint="say that it may happen: effects",
+            hint="allow it: effects",
         )
         self.forking = forking
 
@@ -48,8 +48,8 @@ def check_policy(own: Policy | None, policy: Policy | None) -> None:
     text = "has none" if own is None else f"is under the policy {own.name}"
     raise CallsheetError.single(
         "API020",
-        f"all runs here are under the policy {policy.name}, and the run to branch off from {text}",
-        help="start its plan anew; who runs callsheet can branch off with `callsheet rerun` and `fork`",
+        f"all runs here are under the policy {policy.name}, but the run to branch off from {text}",
+        help="start its plan anew; the operator can branch off with `callsheet rerun` and `fork`",
     )
 
 

@@ -201,7 +201,7 @@ class RunQueue:
         if not isinstance(error, CallsheetError):
             _log.error("run %s has met a bug", run.run_id, exc_info=error)
             error = CallsheetError.single(
-                "API013", f"a bug of callsheet has stopped the run: {type(error).__name__}: {error}"
+                "API013", f"a bug in callsheet has stopped the run: {type(error).__name__}: {error}"
             )
         else:
             summary = "; ".join(f"{d.code}: {d.message}" for d in self._masker.error(error).diagnostics)

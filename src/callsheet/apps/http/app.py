@@ -111,4 +111,4 @@ async def _http_problem(request: Request, error: Exception) -> Response:
 async def _bug(request: Request, error: Exception) -> Response:
     """The response to an unexpected exception; the traceback is only logged."""
     _log.error("%s %s has met a bug", request.method, request.url.path, exc_info=error)
-    return problem_of(Problem("API013", f"a bug of callsheet: {type(error).__name__}; see its log"))
+    return problem_of(Problem("API013", f"a bug in callsheet: {type(error).__name__}; see its log"))

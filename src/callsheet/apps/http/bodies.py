@@ -18,7 +18,7 @@ _DOCUMENT = r"^[0-9a-f]{32}$"
 SPELLINGS = {
     _NAME: "a name is made of A-Z, a-z, 0-9 and underscore, and does not begin with a digit",
     _ID: "an id is 1 to 64 of a-z, 0-9, dot, dash and underscore, with a letter or a digit first",
-    _DOCUMENT: "it is 32 of 0-9 and a-f",
+    _DOCUMENT: "it has 32 of the characters 0-9 and a-f",
 }
 """What each pattern of a text demands, in words."""
 Name = Annotated[str, Field(pattern=_NAME, max_length=200)]

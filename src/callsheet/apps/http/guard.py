@@ -110,7 +110,7 @@ class Guard:
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         if not host or (host not in self._state.hosts and name not in self._state.hosts):
             hint = "use the address that callsheet serve printed, or allow this host: --allow-host"
-            raise Problem("API002", f"this server is not {host[:100]!a}", hint)
+            raise Problem("API002", f"this server does not serve {host[:100]!a}", hint)
         return host
 
     def _check_origin(self, headers: Headers, host: str, method: str, path: str) -> None:

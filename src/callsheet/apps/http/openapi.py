@@ -39,8 +39,8 @@ _PROBLEMS: Mapping[int, str] = {
     421: "This server does not serve the host.",
     422: "The request or the plan is invalid.",
     429: "Too many requests.",
-    500: "A bug of callsheet.",
-    503: "Unavailable: the queue is full, the server shuts down, or the journal cannot be written.",
+    500: "A bug in callsheet.",
+    503: "Unavailable: the queue is full, the server is shutting down, or the journal cannot be written.",
 }
 _ALWAYS = (403, 413, 421, 422, 429)
 _WITH_BODY = (408, 415)

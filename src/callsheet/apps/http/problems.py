@@ -58,7 +58,7 @@ _TITLES = {
     421: "wrong host",
     422: "invalid",
     429: "too many requests",
-    500: "a bug of callsheet",
+    500: "a bug in callsheet",
     503: "temporarily unavailable",
 }
 

@@ -46,7 +46,7 @@ class State:
     guesses: Rates = field(default_factory=lambda: Rates(Rate(1.0, 20)))
     """The rate limit of failed authentications."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the server shuts down; event streams end then."""
+    """Set when the server is shutting down; event streams end then."""
     documents: DocumentCache = field(default_factory=DocumentCache)
     """The latest viewer documents."""
     streams: set[object] = field(default_factory=set[object])

@@ -49,7 +49,7 @@ def read_address(text: str) -> Address:
     if host != "localhost" and not _is_loopback(host):
         raise CallsheetError.single(
             "MCP002",
-            f"callsheet mcp listens on loopback addresses, and {host} is an address of the network",
+            f"callsheet mcp listens only on loopback addresses, and {host} is an address of the network",
             help=f"write --http {match['port']}; for other machines use ssh -L or a proxy with TLS",
         )
     return Address("127.0.0.1" if host == "localhost" else host, int(match["port"]))

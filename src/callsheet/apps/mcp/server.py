@@ -149,7 +149,7 @@ class _Handlers:
             raise
         except Exception as error:
             _log.exception("the tool %s failed with an unexpected exception", offer.name)
-            text = f"a bug of callsheet: {type(error).__name__}: {error}"
+            text = f"a bug in callsheet: {type(error).__name__}: {error}"
             bug = CallsheetError.single("MCP009", text, help="please report it; the server continues")
             answer = error_reply(bug)
         return answer.result(context.protocol_version) if isinstance(answer, Reply) else answer

@@ -43,7 +43,7 @@ def question_lines(ask: PendingAsk, hint: str = "") -> Iterator[str]:
         if ask.options:
             yield "    one of " + ", ".join(map(exact_json, ask.options))
         if ask.schema is not None:
-            yield f"    of the schema {exact_json(dict(ask.schema))}"
+            yield f"    JSON of the schema {exact_json(dict(ask.schema))}"
     yield f"  {_command(ask, hint)}"
 
 
@@ -51,7 +51,7 @@ def _command(ask: PendingAsk, hint: str) -> str:
     if ask.is_answered:
         return f"answered; continue with: callsheet resume {ask.run_id}{hint}"
     if ask.until is not None and time.time() >= ask.until:
-        return f"its timeout is over; continue without an answer: callsheet resume {ask.run_id}{hint}"
+        return f"its time has run out; continue without an answer: callsheet resume {ask.run_id}{hint}"
     needs_more = bool(ask.options) or ask.schema is not None
     answer = " --answer …" if needs_more else "" if ask.kind == "approval" else " [--answer …]"
     return f"callsheet approve {ask.run_id} {ask.key}{hint}{answer}   or with --deny"

@@ -107,9 +107,9 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
 def _taken(second: Draft, *, is_better: bool) -> str:
     """Which plan was taken, and what to check in it."""
     if not is_better:
-        return "the second answer is no better, so the first plan is taken: look whether it leaves that out"
-    left = f": look whether it leaves this out: {second.doubts[0]}" if second.doubts else ""
-    return f"the second plan is taken{left}"
+        return "the second answer is no better, so the first plan is used: check whether it leaves that out"
+    left = f": check whether it leaves this out: {second.doubts[0]}" if second.doubts else ""
+    return f"the second plan is used{left}"
 
 
 async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft:
@@ -120,7 +120,7 @@ async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft
     except ModelFailed as error:
         if error.kind is Failure.CONSTRAINT and constraint is not None:
             without = replace(
-                ask, constraint=None, accounting=accounting.with_remarks(Fact(_HELD, "to nothing: refused"))
+                ask, constraint=None, accounting=accounting.with_remarks(Fact(_CONSTRAINT, "none: refused"))
             )
             return await _answered(without, model, ask.plainly or messages)
         if error.kind is Failure.EMPTY:
@@ -130,7 +130,7 @@ async def _answered(ask: Ask, model: LanguageModel, messages: Messages) -> Draft
     return _read(ask, completion, constraint)
 
 
-_HELD = "answer held"
+_CONSTRAINT = "constraint"
 
 
 def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Draft:
@@ -138,10 +138,8 @@ def _read(ask: Ask, completion: Completion, constraint: Constraint | None) -> Dr
     is_held = constraint is not None and completion.constrained
     keeps = not is_held or _keeps(ask, completion)
     if constraint is not None:
-        left = (
-            f"to {constraint.syntax}" if keeps else f"to nothing: it is none that {constraint.syntax} allows"
-        )
-        accounting = accounting.with_remarks(Fact(_HELD, left if is_held else "to nothing: left out"))
+        kept = str(constraint.syntax) if keeps else f"none: the answer does not match {constraint.syntax}"
+        accounting = accounting.with_remarks(Fact(_CONSTRAINT, kept if is_held else "none: omitted"))
     if not completion.text.strip():
         return _draft(ask, completion.text, [_empty()], accounting)
     reading = ask.read(completion.text, constraint if is_held else None)
@@ -169,7 +167,10 @@ def _draft(ask: Ask, answer: str, wrong: Iterable[Diagnostic], accounting: Accou
 
 
 def _was_unconstrained(draft: Draft) -> bool:
-    return any(isinstance(r, Fact) and r.text.startswith("to nothing") for r in draft.accounting.remarks)
+    return any(
+        isinstance(r, Fact) and r.name == _CONSTRAINT and r.text.startswith("none:")
+        for r in draft.accounting.remarks
+    )
 
 
 def _empty() -> Diagnostic:
@@ -195,8 +196,8 @@ def _not_kept(completion: Completion, constraint: Constraint) -> Diagnostic:
     return Diagnostic(
         _NOT_KEPT,
         Severity.WARNING,
-        f"{asked} was asked to hold its answer to a grammar ({constraint.syntax}), and did not",
-        help="look at what `callsheet doctor` says of its constraints, and at the server's log",
+        f"{asked} was asked to keep its answer to a grammar ({constraint.syntax}), but did not",
+        help="see what `callsheet doctor` reports about its constraints, and the server's log",
     )
 
 

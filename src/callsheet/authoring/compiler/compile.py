@@ -100,7 +100,7 @@ def _headed(draft: Draft) -> Draft:
     """The draft with a summary diagnostic before the errors of its plan, if the answer was one."""
     if draft.plan is not None or draft.failure is not None or draft.errors[0].code.startswith("CMP"):
         return draft
-    again = ", also after one repair" if draft.accounting.repaired else ""
+    again = ", even after one repair" if draft.accounting.repaired else ""
     head = Diagnostic(
         "CMP007",
         Severity.ERROR,
@@ -115,7 +115,7 @@ def goal_fault(goal: str) -> Diagnostic | None:
     if not goal.strip():
         return Diagnostic("CMP002", Severity.ERROR, "the goal is empty", help="describe what should be done")
     if len(goal) > MAX_GOAL:
-        message = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are taken"
+        message = f"the goal has {len(goal):,} characters; at most {MAX_GOAL:,} are allowed"
         return Diagnostic("CMP003", Severity.ERROR, message, help="shorten it, and pass the rest as context")
     return None
 
@@ -230,7 +230,7 @@ def _no_plan(text: str) -> Diagnostic:
     return Diagnostic(
         "CMP006",
         Severity.ERROR,
-        f"the model's answer holds no plan: it begins {begins!r}",
+        f"the model's answer contains no plan: it begins {begins!r}",
         help="make the goal more precise, or try another model",
     )
 

@@ -82,7 +82,7 @@ def _no_plan(text: str, name: str) -> ParseResult:
     wrong = Diagnostic(
         "PLN010",
         Severity.ERROR,
-        f"the model's answer holds no JSON plan: {message}",
+        f"the model's answer contains no JSON plan: {message}",
         help="make the goal more precise, or try another model",
     )
     return ParseResult(None, Plan((), Order.DAG), (wrong,), Source(name, text))

@@ -43,7 +43,7 @@ def read_when(scalar: Scalar, texts: Texts, report: Report, step: str | None) ->
             rest = reader.text[reader.pos :]
             reader.error(
                 "LTP040",
-                f"the condition does not continue with {shown(rest)}",
+                f"a condition cannot continue with {shown(rest)}",
                 reader.pos,
                 len(reader.text),
                 help="join conditions with AND and OR",

@@ -108,9 +108,9 @@ def _with_names(step: Step, parameters: Parameters) -> Action:
     names = filled_parameters(known or (), {name for name, _ in call.named}, len(call.positional))
     if len(names) < len(call.positional):
         if call.kind in _INPUTS:
-            hint = "what a model works on has no name: keep this plan as LTP text"
+            hint = "the data of a model operation has no name: keep this plan as LTP text"
         elif known is None:
-            hint = f"give each its name: @{call.tool} (name=value), or say where the tool is declared"
+            hint = f"name each one: @{call.tool} (name=value), or give the declaration of the tool"
         else:
             hint = f"@{call.tool} takes {', '.join(known) or 'no arguments'}"
         refusal = refuse("arguments without a name", hint)
@@ -200,7 +200,7 @@ def to_text_order(plan: Plan) -> Converted:
     if UNORDERED in order.level:
         stuck = plan.steps[order.level.index(UNORDERED)]
         raise _refused(
-            [_refusal("steps that wait for one another", stuck, "`callsheet check` names the circle")]
+            [_refusal("steps that wait for one another", stuck, "`callsheet check` names the cycle")]
         )
     names = _labels(plan)
     constants = dict(plan.variables)
@@ -257,7 +257,7 @@ def _labels(plan: Plan) -> list[str]:
 def _overwritten(plan: Plan, constants: dict[str, Value]) -> Iterator[Diagnostic]:
     for step in plan.steps:
         if step.output is not None and step.output.var in constants:
-            what = f"an initial value of {step.output.var}, which the step sets anew"
+            what = f"an initial value of {step.output.var}, which the step overwrites"
             yield _refusal(what, step, "give the step's result a name of its own")
 
 
@@ -370,7 +370,7 @@ class _Constants:
                 return repr(number)
             case _:
                 raise _Inexpressible(
-                    f"${{{ref.name}}} inside a text, where it is no text and no number",
+                    f"${{{ref.name}}} inside a text, where it is neither a text nor a number",
                     "write it into the text",
                 )
 
@@ -385,6 +385,8 @@ class _Constants:
                 case _:
                     member = None
             if member is None:
-                raise _Inexpressible(f"a path to nothing in ${{{ref.name}}}", "`callsheet check` says where")
+                raise _Inexpressible(
+                    f"a path that does not exist in ${{{ref.name}}}", "`callsheet check` says where"
+                )
             value = member
         return value

@@ -40,17 +40,19 @@ FAILURE_FIELDS = (
     Field(
         "retry",
         "a whole number",
-        "how many more attempts there are",
+        "the number of further attempts",
         {"type": "integer", "minimum": 0, "maximum": MOST_RETRIES},
     ),
-    Field("delay", "a number", "the seconds before the first of them; else what the run is set to", _NUMBER),
-    Field("backoff", "a number", "each further wait is so many times the one before", _NUMBER),
-    Field("terminate", "a text", "ends the plan with this message, references filled in", _TEXT),
+    Field(
+        "delay", "a number", "the seconds before the first of them; default: the setting of the run", _NUMBER
+    ),
+    Field("backoff", "a number", "the factor by which each wait is longer than the one before", _NUMBER),
+    Field("terminate", "a text", "ends the plan with this message; its references are filled in", _TEXT),
 )
 CALL_FIELDS = (
     Field("name", "a text", "the tool", _TOOL, is_required=True),
     Field("args", "an object", "the tool's arguments by name", _ARGS, is_required=True),
-    Field("id", "a text", "the call's id, which nothing reads", {}),
+    Field("id", "a text", "the call's id, which is ignored", {}),
 )
 STEP_FIELDS = (
     Field(
@@ -58,7 +60,13 @@ STEP_FIELDS = (
     ),
     Field("title", "a text", "what the step does, for people", _TEXT, is_required=True),
     Field("tool", "a text", "the tool that is called", _TOOL, is_required=True),
-    Field("args", "an object", "the tool's arguments by name, references filled in", _ARGS, is_required=True),
+    Field(
+        "args",
+        "an object",
+        "the tool's arguments by name; their references are filled in",
+        _ARGS,
+        is_required=True,
+    ),
     Field(
         "depends_on",
         "a list of indexes",
@@ -75,7 +83,7 @@ STEP_FIELDS = (
     Field(
         "when",
         "a condition as text",
-        "the step is left out where this does not hold",
+        "the step is skipped if this is not true",
         {"type": ["string", "null"]},
     ),
     Field(
@@ -88,17 +96,17 @@ STEP_FIELDS = (
 TOOL_CALLS = Field(
     "tool_calls",
     "a list of one call",
-    "the call as planners store it, in the place of tool and args",
+    "the call as planners store it, instead of tool and args",
     {"type": "array", "items": {"$ref": "#/$defs/call"}, "minItems": 1, "maxItems": 1},
 )
 PLAN_FIELDS = (
     Field("id", "a text", "the plan's name in files and commands", {"type": "string", "pattern": f"^{ID}$"}),
     Field("title", "a text", "what the plan does, for people", _TEXT),
-    Field("goal", "a text", "the goal that it was made for", _TEXT),
+    Field("goal", "a text", "the goal that the plan was made for", _TEXT),
     Field(
         "variables",
         "an object",
-        "values that are there before the first step, by name",
+        "values that are set before the first step, by name",
         {"type": "object", "propertyNames": {"pattern": f"^{NAME}$"}},
     ),
     Field(

@@ -60,7 +60,7 @@ class _JsonReader:
                 "text follows after the end of the plan",
                 self._pos,
                 self._pos + 1,
-                "one file holds one plan: remove what follows",
+                "a file contains one plan: remove the rest",
             )
         return node
 
@@ -126,10 +126,10 @@ class _JsonReader:
         if error.msg.startswith("Unterminated"):
             end = self._text.find("\n", start)
             end = len(self._text) if end == -1 else end
-            return self._error("DAG001", "this text has no end: its closing quote is missing", start, end)
+            return self._error("DAG001", "this text is not closed: its closing quote is missing", start, end)
         if "escape" in error.msg:
             help_ = r"a backslash is written \\ in JSON; escapes are \" \\ \/ \b \f \n \r \t \u0041"
-            return self._error("DAG001", "this is not an escape of JSON", at, at + 2, help_)
+            return self._error("DAG001", "this is not a JSON escape", at, at + 2, help_)
         help_ = r"a line end is written \n in JSON, a tab \t; or close the quote before it"
         return self._error(
             "DAG001", "this string contains a line end or another control character", at, at + 1, help_

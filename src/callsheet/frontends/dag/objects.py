@@ -50,7 +50,7 @@ class Fields:
                 help_ = "did you mean " + " or ".join(suggestions) + "?"
                 self._report.error("DAG012", message, entry.key_span, help_, fix=fix, step=self.step)
             else:
-                help_ = "it is not read; fields are " + ", ".join(self._known)
+                help_ = "it is ignored; the fields are " + ", ".join(self._known)
                 self._report.warning("DAG012", message, entry.key_span, help_, step=self.step)
 
     def require(self, *names: str) -> None:
@@ -111,7 +111,7 @@ class Fields:
         holds = self._known[name].holds
         help_: str | None = None
         if isinstance(node, Scalar) and isinstance(node.value, str) and holds != "a text":
-            help_ = "leave the quotes out" if node.value.lstrip()[:1] in ("{", "[") else None
+            help_ = "remove the quotes" if node.value.lstrip()[:1] in ("{", "[") else None
             if holds == "a list of indexes":
                 help_ = f'write ["{node.value[:40]}"]'
         elif isinstance(node, Scalar) and isinstance(node.value, int | float) and holds == "a text":
@@ -120,7 +120,7 @@ class Fields:
             help_ = {"an object": "write {} for none", "a list of indexes": "write [] for none"}.get(holds)
         self._report.error(
             "DAG011",
-            f"{name} of {self.what} is {kind_of(node)}, and should be {holds}",
+            f"{name} of {self.what} is {kind_of(node)}, but should be {holds}",
             node.span,
             help_,
             step=self.step,

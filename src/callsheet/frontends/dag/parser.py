@@ -76,7 +76,7 @@ class _Document:
 
     def _read(self, root: Node, steps: list[Step], lost: list[Span]) -> Plan:
         if not isinstance(root, Mapping):
-            message = f"a plan is an object, and this is {kind_of(root)}"
+            message = f"a plan is an object, but this is {kind_of(root)}"
             raise self._report.error("DAG011", message, _opening(root), 'write {"steps": […]}')
         fields = Fields(root, _PLAN, self._report, "the plan")
         fields.check_names()
@@ -103,7 +103,9 @@ class _Document:
         text = str(plan_id.value)
         if _ID.fullmatch(text) is None:
             near = re.sub(r"[^a-z0-9._-]+", "-", text.lower()).strip("-._")[:64]
-            help_ = "an id is 1 to 64 of a-z, 0-9, . _ and -, and begins with a letter or digit"
+            help_ = (
+                "an id has 1 to 64 of the characters a-z, 0-9, . _ and -, and begins with a letter or digit"
+            )
             if near:
                 help_ += f", such as {near}"
             self._report.error("DAG013", f"{text[:40]!r} is not a valid plan id", plan_id.span, help_)

@@ -81,7 +81,9 @@ def plan_data(plan: Plan) -> dict[str, JSON]:
     out: dict[str, JSON] = {}
     if plan.id is not None:
         if _ID.fullmatch(plan.id) is None:
-            raise refuse(f"the plan's id {plan.id!r}", "an id is 1 to 64 of a-z, 0-9, . _ and -")
+            raise refuse(
+                f"the plan's id {plan.id!r}", "an id has 1 to 64 of the characters a-z, 0-9, . _ and -"
+            )
         out["id"] = plan.id
     if plan.title is not None:
         out["title"] = plan.title
@@ -148,7 +150,7 @@ def _fields(step: Step) -> Iterator[tuple[str, JSON]]:
     if step.foreach is not None:
         raise refuse("?FOREACH", "loop in LTP text, or give each item a step of its own")
     if step.group is not None:
-        raise refuse("a group", "steps that do not depend on one another run together anyway")
+        raise refuse("a group", "steps that do not depend on one another run concurrently anyway")
     if step.depends_on is None:
         raise refuse("a step without its dependencies")
     yield "index", step.id
@@ -160,7 +162,7 @@ def _fields(step: Step) -> Iterator[tuple[str, JSON]]:
     if step.output is not None:
         if step.output.cast is not None:
             raise refuse(
-                f"the cast :{step.output.cast}", "leave it out, or change the value in a step: @SELECT, @CALC"
+                f"the cast :{step.output.cast}", "remove it, or convert the value in a step: @SELECT, @CALC"
             )
         if is_variable_name(step.output.var) is None:
             raise refuse(f"the variable name {step.output.var!r}")
@@ -178,7 +180,7 @@ def _call(action: Action) -> tuple[str, dict[str, JSON]]:
     match action:
         case Call(tool=tool, positional=positional, named=named):
             if positional:
-                raise refuse("arguments without a name", "give each its name: @TOOL (name=value)")
+                raise refuse("arguments without a name", "name each one: @TOOL (name=value)")
             name = tool.lower()
             if _TOOL.fullmatch(name) is None or canonical_tool_name(name) != tool or tool in CONTROL_WORDS:
                 raise refuse(f"a call of the tool {tool!r}", "give the tool another name in the tool table")
@@ -195,7 +197,10 @@ def _call(action: Action) -> tuple[str, dict[str, JSON]]:
                 "GOTO", "a graph has no jumps: give the other way a step of its own, with a condition"
             )
         case Replan():
-            raise refuse("RE-PLAN", "a graph is planned anew by who runs it")
+            raise refuse(
+                "RE-PLAN",
+                "a graph has no RE-PLAN; the option --replan of its run asks for a new plan when it fails",
+            )
 
 
 def _on_fail(on_fail: OnFail) -> dict[str, JSON]:

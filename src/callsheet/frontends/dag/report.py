@@ -33,7 +33,7 @@ class Report:
     ) -> Unreadable:
         """Record an error; returns the exception that a caller raises if it cannot go on."""
         if self.errors == MOST_ERRORS:
-            text = f"more than {MOST_ERRORS:,} errors; the rest of the text was not looked at"
+            text = f"more than {MOST_ERRORS:,} errors; the rest of the text was not checked"
             self.diagnostics.append(
                 Diagnostic("DAG006", Severity.ERROR, text, span, "repair these first, then check again")
             )

@@ -59,7 +59,7 @@ class Steps:
     def read(self, node: Node, number: int) -> Step | None:
         """The step of a node; None after an error. `number` (from 1) identifies it if it has no index."""
         if not isinstance(node, Mapping):
-            message = f"step number {number} is {kind_of(node)}, and should be an object"
+            message = f"step number {number} is {kind_of(node)}, but should be an object"
             self._report.error("DAG011", message, node.span, 'write {"index": "1", "title": "…", …}')
             return None
         fields = Fields(node, _STEP, self._report, f"step number {number}")
@@ -104,13 +104,13 @@ class Steps:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if not isinstance(value, str):
-            message = f"the {what} is {kind_of(node)}, and should be a text or a whole number"
+            message = f"the {what} is {kind_of(node)}, but should be a text or a whole number"
             self._report.error("DAG011", message, node.span, step=step)
             return None
         if _INDEX.fullmatch(value) is None:
             help_ = "1 to 64 characters, no line ends, no blanks at its ends"
             self._report.error(
-                "DAG014", f"the {what}, {value[:40]!r}, cannot be one", node.span, help_, step=step
+                "DAG014", f"the {what} is not valid: {value[:40]!r}", node.span, help_, step=step
             )
             return None
         return _Index(value, node.span)
@@ -133,7 +133,7 @@ class Steps:
         for name in ("tool", "args"):
             entry = fields.entry(name)
             if entry is not None:
-                message = f"{fields.what} has tool_calls, and {name} as well"
+                message = f"{fields.what} has both tool_calls and {name}"
                 self._report.error(
                     "DAG016", message, entry.key_span, "remove one of the two", step=fields.step
                 )
@@ -142,13 +142,13 @@ class Steps:
             return None
         if len(calls.items) != 1:
             count = len(calls.items) or "no"
-            message = f"{fields.what} has {count} tool calls, and should have one"
+            message = f"{fields.what} has {count} tool calls, but should have one"
             help_ = "give each call a step of its own" if calls.items else "put the call into the list"
             self._report.error("DAG016", message, calls.span, help_, step=fields.step)
             return None
         (item,) = calls.items
         if not isinstance(item, Mapping):
-            message = f"the tool call of {fields.what} is {kind_of(item)}, and should be an object"
+            message = f"the tool call of {fields.what} is {kind_of(item)}, but should be an object"
             self._report.error("DAG011", message, item.span, step=fields.step)
             return None
         call = Fields(item, _CALL, self._report, f"the tool call of {fields.what}")
@@ -187,7 +187,7 @@ class Steps:
             help_ = (
                 _NO_JUMP if word == "GOTO" else 'a failure may end the plan: "on_fail": {"terminate": "why"}'
             )
-            message = f"{tool.value} is no tool, and not allowed in a JSON plan"
+            message = f"{tool.value} is not a tool, and is not allowed in a JSON plan"
             self._report.error("DAG015", message, tool.span, help_, step=fields.step)
             return None
         match values:
@@ -222,7 +222,7 @@ class Steps:
         goto = failure.entry("goto")
         if goto is not None:
             self._report.error(
-                "DAG018", "a failure cannot lead to a step", goto.key_span, _NO_JUMP, step=fields.step
+                "DAG018", "a failure cannot jump to a step", goto.key_span, _NO_JUMP, step=fields.step
             )
         retry = self._retry(failure)
         message = failure.text("terminate")
@@ -255,7 +255,7 @@ class Steps:
             return None
         if not isinstance(count, int) or not 0 <= count <= MOST_RETRIES:
             message = f"{count} is not a valid number of retries"
-            help_ = "a whole number from 0 on: how many more attempts there are"
+            help_ = "a whole number of at least 0: the number of further attempts"
             self._report.error("DAG018", message, entry.value.span, help_, step=failure.step)
             return None
         return Retry(count, waits[0], waits[1], entry.value.span)
@@ -264,8 +264,8 @@ class Steps:
         value, entry = failure.number(name), failure.entry(name)
         if value is None or entry is None or 0 <= value <= MOST_SECONDS:
             return value
-        message = f"{value} cannot be the {name} of a retry"
-        self._report.error("DAG018", message, entry.value.span, "a number from 0 on", step=failure.step)
+        message = f"{value} is not a valid {name} of a retry"
+        self._report.error("DAG018", message, entry.value.span, "a number of at least 0", step=failure.step)
         return None
 
 

@@ -47,7 +47,7 @@ def read_yaml(text: str, report: Report) -> Node:
             raise _too_deep(report, at) from None
         message = " ".join(str(error.problem or error.context or "this is not YAML").split())
         braces = text[at - 1 : at + 1] == "${" or text[at : at + 1] == "{"
-        help_ = 'a text with ${…} stands in quotes inside { } and [ ]: "${name}"' if braces else None
+        help_ = 'inside { } and [ ], a text with ${…} needs quotes: "${name}"' if braces else None
         raise report.error("DAG005", f"this is not YAML: {message}", place_near(text, at), help_) from None
     except yaml.YAMLError as error:
         raise report.error("DAG005", f"this is not YAML: {str(error).splitlines()[0]}", Span(0, 1)) from None
@@ -93,7 +93,7 @@ class _YamlReader(YamlWalk):
 
     def second_document(self, event: Any) -> None:
         """Refuses a second document: a file is one plan."""
-        raise self._refuse(event, "a second document", "one file holds one plan")
+        raise self._refuse(event, "a second document", "a file contains one plan")
 
     def repeated(self, key: str, first: Span, again: Span) -> None:
         """Reports a duplicate key as an error; the tree has the first value."""
@@ -167,7 +167,7 @@ class _YamlReader(YamlWalk):
                 event, f"anchors (&{event.anchor[:40]})", "write each value out where it is used"
             )
         if event.tag is not None:
-            raise self._refuse(event, f"tags ({event.tag[:40]})", "leave it out: texts stand in quotes")
+            raise self._refuse(event, f"tags ({event.tag[:40]})", "remove it: texts are put in quotes")
 
     def _refuse(self, event: Any, what: str, help_: str) -> Unreadable:
         start, end = span_of(event)

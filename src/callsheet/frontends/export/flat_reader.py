@@ -92,7 +92,7 @@ class _Reader:
     def read(self, root: Node, steps: list[Step]) -> None:
         steps_node = root.get("steps") if isinstance(root, Object) else None
         if steps_node is None or not isinstance(steps_node.value, Items) or not steps_node.value.items:
-            raise self._wrong('a flat plan is {"steps": […]} with a step at least', root)
+            raise self._wrong('a flat plan is {"steps": […]} with at least one step', root)
         for number, item in enumerate(steps_node.value.items, 1):
             try:
                 steps.append(self._step(item, f"S{number}"))
@@ -107,7 +107,7 @@ class _Reader:
 
     def _step(self, node: Node, id_: str) -> Step:
         if not isinstance(node, Object):
-            raise self._wrong(f"{id_} is {kind_of(node)}, and should be an object", node, step=id_)
+            raise self._wrong(f"{id_} is {kind_of(node)}, but should be an object", node, step=id_)
         for entry in node.entries:
             if entry.key not in _STEP_FIELDS:
                 self._report.error(
@@ -135,7 +135,7 @@ class _Reader:
             return value if must or value.value.strip() else None
         if isinstance(value, Scalar) and value.value is None and key != "tool":
             return Scalar("", value.span) if must else None
-        raise self._wrong(f"{key} of {id_} is {kind_of(value)}, and should be a text", value, step=id_)
+        raise self._wrong(f"{key} of {id_} is {kind_of(value)}, but should be a text", value, step=id_)
 
     def _each(self, node: Object, id_: str) -> Foreach | None:
         text = self._text(node, "each", id_, must=False)
@@ -226,7 +226,7 @@ class _Reader:
         text = node.value if isinstance(node, Scalar) else None
         match = _REFERENCE.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
-            message = f"a reference of {id_} should be a variable and the way into it, such as v1.items.0"
+            message = f"a reference of {id_} should be a variable with a path into it, such as v1.items.0"
             raise self._wrong(message, node, "GRM002", id_)
         return Ref(match[1], path_of(match.string, *match.span(2)), node.span)
 

@@ -68,7 +68,7 @@ def operation(name: str, rules: Rules, scope: Scope) -> Node | None:
         case _ if name in OPERATIONS:
             return _asked(OPERATIONS[name], rules, scope)
         case _:
-            raise ValueError(f"{name} is no operation that an export knows")
+            raise ValueError(f"{name} is not an operation that an export supports")
 
 
 def _asked(shape: Shape, rules: Rules, scope: Scope) -> Node | None:

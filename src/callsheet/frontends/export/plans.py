@@ -47,14 +47,14 @@ def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
         if not is_name(name):
             raise ValueError(f"{name!r} is not a valid name of a variable or field")
     if min(options.max_steps, options.max_text, options.max_items) < 1:
-        raise ValueError("max_steps, max_text and max_items are at least 1")
+        raise ValueError("max_steps, max_text and max_items must be at least 1")
     if not 0 <= options.min_results < options.max_steps:
-        raise ValueError("min_results is less than max_steps")
+        raise ValueError("min_results must be at least 0 and less than max_steps")
     known = {*names, *options.operations}
     if any(known.isdisjoint(leg.tools) for leg in options.course):
-        raise ValueError("each part of the course calls something that there is")
+        raise ValueError("each part of the course must call an available tool or operation")
     if options.course and not len(options.course) <= options.min_results:
-        raise ValueError("min_results is at least the length of the course")
+        raise ValueError("min_results must be at least the length of the course")
 
 
 class _Plans:

@@ -156,7 +156,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
             "expected the id of a step after GOTO",
             reader.pos,
             end,
-            help="write GOTO S5; an id is not a variable",
+            help="write GOTO S5; a variable cannot be the target",
         )
     if match[0] != match[3]:
         reader.loose("LTP107", "the target of GOTO is a bare id", *match.span(), match[3])

@@ -83,7 +83,9 @@ class Document:
             if reader.pos >= size:
                 break
             if reader.errors >= MAX_ERRORS:
-                reader.error("LTP006", f"after {MAX_ERRORS:,} errors the rest is not read", reader.pos, size)
+                reader.error(
+                    "LTP006", f"the rest is not checked after {MAX_ERRORS:,} errors", reader.pos, size
+                )
                 return
             if self.ended is not None:
                 self._read_after_end()
@@ -260,7 +262,7 @@ class Document:
         start = block.start()
         self.reader.error(
             "LTP012",
-            f"{shown(block[0])} opens no group",
+            f"{shown(block[0])} does not open a group",
             start,
             end,
             help="did you mean @PARALLEL {?" if suggestions else "the only group is @PARALLEL { … }",
@@ -278,7 +280,7 @@ class Document:
                 "a @PARALLEL group cannot be inside another",
                 start,
                 after,
-                help="close the outer group first; its steps run together anyway",
+                help="close the outer group first; its steps run concurrently anyway",
             )
             self._nested += 1
             return
@@ -295,7 +297,7 @@ class Document:
         if self.group is None:
             reader.error(
                 "LTP009",
-                "this } closes no group",
+                "this } does not close a group",
                 pos,
                 pos + 1,
                 help="remove it, or write @PARALLEL { before",

@@ -82,7 +82,9 @@ def _unreadable(reader: Reader) -> Stop:
         f"{shown(word[0])} cannot follow ON_FAIL",
         start,
         word.end(),
-        help=f"did you mean {meant}?" if meant else "a failure leads to @RETRY(n), GOTO Sx or TERMINATE (…)",
+        help=f"did you mean {meant}?"
+        if meant
+        else "ON_FAIL is followed by @RETRY(n), GOTO Sx or TERMINATE (…)",
         fix=replace(f"write {meant}", start, word.end(), meant) if meant else None,
     )
 

@@ -84,7 +84,7 @@ def _too_many(reader: Reader, match: re.Match[str], word: str) -> Stop:
         )
     else:
         help_ = "join the conditions: ?IF (… AND …) THEN …"
-    return reader.error("LTP017", f"there can be no second guard ?{word} here", *match.span(), help=help_)
+    return reader.error("LTP017", f"a second guard ?{word} is not allowed here", *match.span(), help=help_)
 
 
 def _unknown_guard(reader: Reader) -> Stop:
@@ -132,7 +132,7 @@ def _missing_then(reader: Reader, guard: str, guard_start: int, after: int) -> S
     text, start = reader.text, reader.pos
     if text.startswith(")", start):
         return reader.error(
-            "LTP021", "this ) closes no bracket", fix=replace("remove )", start, start + 1, "")
+            "LTP021", "this ) does not close a bracket", fix=replace("remove )", start, start + 1, "")
         )
     word = _WORD.match(text, start)
     if word is not None and did_you_mean(word[0], ("THEN",)):

@@ -52,7 +52,7 @@ def _end_before(reader: Reader, line: int, error: Diagnostic, known_errors: int)
     end = line
     while reader.text[end - 1] in " \t\r\n":
         end -= 1
-    message = "the step goes on behind this, where the next one begins"
+    message = "the step does not end here, although the next one follows"
     help_ = "close its brackets and quotes on this line"
     reader.diagnostics[-1] = Diagnostic("LTP021", error.severity, message, Span(end, end), help_)
 
@@ -67,7 +67,7 @@ def _name_hash(reader: Reader, start: int, error: Diagnostic, known_errors: int)
         return
     for match in _HASHES.finditer(reader.text, start, error.span.start):
         if match[1]:
-            message = f"the text {match[1]} stands without quotes, and a # begins a comment"
+            message = f"the text {match[1]} is not in quotes, and a # begins a comment"
             span = Span(match.start(1), match.end(1))
             reader.diagnostics[-1] = Diagnostic(
                 "LTP023", error.severity, message, span, f'write "{match[1]}"'

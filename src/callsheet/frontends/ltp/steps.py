@@ -136,7 +136,7 @@ def _loose_cast(reader: Reader, match: re.Match[str], written: str) -> Cast:
         end,
         help=f"did you mean {suggestions}?"
         if suggestions
-        else f"types are {', '.join(_CASTS)}; without one a value stays as it is",
+        else f"types are {', '.join(_CASTS)}; without one, a value is stored unchanged",
         fix=replace(f"write {suggestions}", start, end, suggestions) if suggestions else None,
     )
 
@@ -152,7 +152,7 @@ def _check_output_end(reader: Reader) -> None:
     if char in {".", "["}:
         raise reader.error(
             "LTP050",
-            "a result goes into a whole variable, not into a part of one",
+            "a result is stored in a whole variable, not in a part of one",
             help="store it in a variable of its own; $name.part is for reading",
         )
     if char == ":":
@@ -196,7 +196,7 @@ def _text_after_step(reader: Reader, char: str) -> Stop:
         return reader.error("LTP019", "> $name is given once, right after the action and before ON_FAIL")
     if char == ")":
         return reader.error(
-            "LTP021", "this ) closes no bracket", fix=replace("remove )", start, start + 1, "")
+            "LTP021", "this ) does not close a bracket", fix=replace("remove )", start, start + 1, "")
         )
     word = _WORD.match(text, start)
     if word is not None:

@@ -26,9 +26,9 @@ def report_stray(reader: Reader, span: Span, line: str) -> None:
 def _meant(line: str) -> str:
     word = _WORD.match(line)
     if _ELSEWHERE.match(line):
-        return "a step stands on one line: join this to the line above"
+        return "a step is written on one line: join this to the line above"
     if _GROUP.match(line):
-        return "write @PARALLEL { before the steps that run side by side, and } on a line behind them"
+        return "write @PARALLEL { before the steps that run concurrently, and } on a line after them"
     if word is not None and (control := CONTROL_SPELLINGS.get(word[1].upper())) is not None:
         return f"write {'GOTO S5' if control == 'GOTO' else f'{CONTROL[control]} (values)'}"
     if word is not None and word[2] is not None:

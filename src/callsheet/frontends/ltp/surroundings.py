@@ -31,13 +31,13 @@ class Surroundings:
 
     def note(self, span: Span) -> None:
         """Reports a span as skipped prose (LTP103)."""
-        self._reader.loose("LTP103", "this is not part of the plan and is not read", *span, "")
+        self._reader.loose("LTP103", "this is not part of the plan and is ignored", *span, "")
 
     def warn(self, span: Span) -> None:
         """Warns of a step outside the markers (LTP005)."""
         self._reader.warning(
             "LTP005",
-            "this looks like a step, but is outside PLAN_START and PLAN_END: it is not read",
+            "this looks like a step, but is outside PLAN_START and PLAN_END: it is ignored",
             *span,
             help="put it between the markers if it belongs to the plan",
         )

@@ -255,7 +255,7 @@ def _read_output(reader: Reader) -> Output | None:
             "expected the variable for the result after >",
             reader.pos,
             reader.line_end(reader.pos),
-            help="write > name or > name:type; a result goes into a whole variable",
+            help="write > name or > name:type; a result is stored in a whole variable",
         )
     reader.pos = match.end()
     return Output(match[1], _cast(reader, match), Span(start, reader.pos))

@@ -80,7 +80,9 @@ class Document:
             elif reader.pos >= size:
                 break
             elif reader.errors >= MAX_ERRORS:
-                reader.error("MIC006", f"after {MAX_ERRORS:,} errors the rest is not read", reader.pos, size)
+                reader.error(
+                    "MIC006", f"the rest is not checked after {MAX_ERRORS:,} errors", reader.pos, size
+                )
                 break
             else:
                 self._read_line(char)
@@ -152,7 +154,7 @@ class Document:
                 "MIC007",
                 "a @PARALLEL group cannot be inside another",
                 *match.span(),
-                help="close the outer group first; its commands run together anyway",
+                help="close the outer group first; its commands run concurrently anyway",
             )
             self._nested += 1
             return
@@ -165,7 +167,7 @@ class Document:
         reader.pos += 1
         if self._group is None:
             help_ = "remove it, or write @PARALLEL { before"
-            reader.error("MIC009", "this } closes no group", pos, pos + 1, help=help_)
+            reader.error("MIC009", "this } does not close a group", pos, pos + 1, help=help_)
         elif self._nested:
             self._nested -= 1
         else:
@@ -196,9 +198,9 @@ class Document:
             return
         before = len(reader.diagnostics)
         if start > pos and number is None:
-            reader.loose("MIC101", "a command has no mark before it", pos, start, "")
+            reader.loose("MIC101", "a command has no bullet before it", pos, start, "")
         elif start > pos:
-            reader.loose("MIC101", "commands are counted, not labelled", pos, start, "")
+            reader.loose("MIC101", "commands are numbered, not labelled", pos, start, "")
         reader.pos = start
         step = self._read_command(kind, pos)
         diagnostics = reader.diagnostics[before:]
@@ -266,7 +268,7 @@ class Document:
             if where == block and first < span.start < last:
                 self._not_a_command(span)
             else:
-                reader.loose("MIC102", "this is not part of the plan and is not read", *span, "")
+                reader.loose("MIC102", "this is not part of the plan and is ignored", *span, "")
         self.diagnostics = reader.diagnostics
         self._number(plan)
         if not plan and not any(d.is_error for d in self.diagnostics):
@@ -282,7 +284,7 @@ class Document:
         """Report a line outside the fence of the plan: as an error if it is a command, else as a hint."""
         if statement.step is None:
             self.lost = [span for span in self.lost if span != statement.span]
-            self.reader.loose("MIC102", "this is not part of the plan and is not read", *statement.span, "")
+            self.reader.loose("MIC102", "this is not part of the plan and is ignored", *statement.span, "")
             return
         self.reader.error(
             "MIC003",
@@ -297,7 +299,7 @@ class Document:
             self.diagnostics.extend(replace(d, step=step_id) for d in statement.diagnostics)
             if statement.label not in {None, number}:
                 message = f"this command is {step_id}, not S{statement.label}"
-                help_ = "commands are counted from S1 in their order; write them without labels"
+                help_ = "commands are numbered in order from S1; write them without labels"
                 self.diagnostics.append(
                     Diagnostic("MIC020", Severity.ERROR, message, statement.span, help_, None, step_id)
                 )

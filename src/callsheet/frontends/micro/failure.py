@@ -110,7 +110,7 @@ def read_goto(reader: Reader, start: int) -> Goto:
             "expected a step after goto",
             reader.pos,
             reader.line_end(reader.pos),
-            help="write goto S4; commands are counted S1, S2, …",
+            help="write goto S4; commands are numbered S1, S2, …",
         )
     label, number = match[2], match[3]
     if label is None or match[1] is not None:

@@ -72,7 +72,7 @@ def _refuse(what: str, help_: str | None = None) -> CallsheetError:
 def _check_ids(steps: tuple[Step, ...]) -> None:
     for number, step in enumerate(steps, 1):
         if step.id != f"S{number}":
-            hint = f"commands are counted: it would be S{number}"
+            hint = f"commands are numbered: it would be S{number}"
             raise placed(_refuse(f"the id of the step {step.id!r}", hint), step)
 
 

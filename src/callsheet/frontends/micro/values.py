@@ -82,7 +82,7 @@ def _note_bare(scope: Scope, word: str, start: int) -> None:
         Diagnostic(
             "MIC103",
             Severity.WARNING if near else Severity.HINT,
-            f"{shown(word)} names no variable that is set here: it is read as a text",
+            f"{shown(word)} is not a variable that is set here: it is read as a text",
             Span(start, end),
             f"did you mean ${near}?" if near else None,
             replace("put it in quotes", start, end, f'"{word}"'),

@@ -66,13 +66,13 @@ def _by_position(values: list[Value], verb: Verb, given: Sequence[str] = ()) -> 
         raise _too_few(len(values), least)
     most = verb.inputs + len(names)
     if len(values) > most and not verb.many:
-        raise Misfit(f"{_counted(len(values))}, and {most} {'is' if most == 1 else 'are'} the most")
+        raise Misfit(f"{_counted(len(values))}, but at most {most} {'is' if most == 1 else 'are'} allowed")
     inputs = max(verb.inputs, len(values) - len(names)) if verb.many else verb.inputs
     return tuple(values[:inputs]), tuple(zip(names, values[inputs:], strict=False))
 
 
 def _too_few(count: int, least: int) -> Misfit:
-    return Misfit(f"{_counted(count)}, and at least {least} {'is' if least == 1 else 'are'} needed")
+    return Misfit(f"{_counted(count)}, but at least {least} {'is' if least == 1 else 'are'} needed")
 
 
 def _counted(count: int) -> str:

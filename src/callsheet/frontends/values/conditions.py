@@ -170,7 +170,7 @@ def unclosed_condition(reader: Reader, opening: int, after: int) -> Stop:
         )
     return reader.error(
         "LTP040",
-        f"the condition does not continue with {shown(rest)}",
+        f"a condition cannot continue with {shown(rest)}",
         help="join conditions with AND and OR",
     )
 

@@ -44,7 +44,7 @@ def read_value(reader: Reader) -> Value:
         return _read_dict(reader)
     if char in {"r", "R"} and reader.text[start + 1 : start + 2] in {'"', "'"}:
         if char == "R":
-            reader.loose("LTP105", "the r of a raw text is a small one", start, start + 1, "r")
+            reader.loose("LTP105", "the r of a raw text is lower case", start, start + 1, "r")
         return read_string(reader)
     if _NUMBER_LIKE.match(reader.text, start):
         return _read_number(reader)
@@ -146,7 +146,7 @@ def _number(reader: Reader, written: str, span: Span, *, is_int: bool) -> Litera
         value = float(written) if len(written) <= MAX_DIGITS else float("inf")
         if value - value == 0.0:
             return Literal(value, span)
-        why = "a number that no computer's float can hold"
+        why = "a number beyond the range of a float"
     reader.warning("LTP025", f"{why} is kept as text", *span, help="put it in quotes if it is a text")
     return Literal(written, span)
 

@@ -139,7 +139,7 @@ def _line_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
         if close != -1:
             return close + 1
         raise _unterminated(
-            reader, at, reader.line_end(at), f"r{quote * 3}…{quote * 3} may run over several lines"
+            reader, at, reader.line_end(at), f"r{quote * 3}…{quote * 3} may span several lines"
         )
     match = _LINE_STRING[quote].match(text, at + 1)
     if match is not None:
@@ -193,7 +193,7 @@ def _block_end(reader: Reader, at: int, quote: str, raw: bool) -> int:
 
 def _unterminated(reader: Reader, start: int, end: int, help_: str) -> Stop:
     return reader.error(
-        "LTP020", "this text has no end: its closing quote is missing", start, end, help=help_
+        "LTP020", "this text is not closed: its closing quote is missing", start, end, help=help_
     )
 
 

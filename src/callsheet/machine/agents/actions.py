@@ -44,19 +44,19 @@ def read_action(answer: JSON, at_once: int = 1) -> Decided:
     >>> read_action({"finish": 42})
     Finish(value=42)
     >>> read_action("I would search.")
-    Unreadable(why='it is no JSON object')
+    Unreadable(why='it is not a JSON object')
     """
     parsed: Any = answer
     if isinstance(parsed, str):
         _, parsed = parse_json(parsed.strip())
     if not isinstance(parsed, dict):
-        return Unreadable("it is no JSON object")
+        return Unreadable("it is not a JSON object")
     fields = cast("dict[str, Any]", parsed)
     asked = [name for name in ("tool", "calls") if fields.get(name) is not None]
     if "finish" in fields and not asked:
         return Finish(fields["finish"])
     if fields.get("finish") is not None or len(asked) > 1:
-        return Unreadable("it asks for more than one thing: a call and the end do not go together")
+        return Unreadable("it asks for more than one thing: it cannot call and finish at once")
     if not asked:
         return Unreadable("it has neither `tool` nor `finish`")
     given: Any = [fields] if asked == ["tool"] else fields["calls"]
@@ -64,7 +64,7 @@ def read_action(answer: JSON, at_once: int = 1) -> Decided:
         return Unreadable("`calls` must be a list of calls")
     calls = cast("list[Any]", given)
     if len(calls) > at_once:
-        return Unreadable(f"it asks for {len(calls)} calls; in one turn there may be {at_once}")
+        return Unreadable(f"it asks for {len(calls)} calls; one turn may have {at_once}")
     actions: list[Action] = []
     for item in calls:
         action = _read_call(item)

@@ -252,7 +252,7 @@ class Monitor:
         call = bare(CallView, fields)
         origins = self.variable_labels.origins_at(reads.slots)
         if code.kind is _AGENT and code.loop is None:
-            unseen = "the agent makes its calls by itself, so that nobody could hold them against the policy"
+            unseen = "the agent makes its calls by itself, so they cannot be checked against the policy"
             raise objected(call, Objection(Rule.AGENT, unseen), origins)
         admitted = self._judging.admitted(call, origins, is_asked=is_asked)
         self.open_calls.calls[attempt.key] = admitted

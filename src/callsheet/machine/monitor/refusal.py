@@ -12,7 +12,7 @@ from callsheet.policy.calls import Argument, CallView, Objection, Rule
 from callsheet.policy.rules.base import shown
 
 _MODEL = frozenset({MODEL})
-_IN_A_STEP = "leave the tool out of the agent's tools, and call it in a step"
+_IN_A_STEP = "remove the tool from the agent's tools, and call it in a step"
 
 
 class PolicyRefusal(NamedTuple):

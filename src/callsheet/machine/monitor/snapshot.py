@@ -42,7 +42,7 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
     Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
     """
     if data["policy"] != policy_hash(monitor.enforcement.policy):
-        raise ValueError("it is of a run under another policy")
+        raise ValueError("it belongs to a run under another policy")
     monitor.literal = read_label(data["literal"])
     noted = {number: read_label(label) for number, label in data["noted"]}
     monitor.resume_plan(read_label(data["base"]), noted, is_anew=bool(data["anew"]))

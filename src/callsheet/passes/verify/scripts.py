@@ -211,7 +211,7 @@ class _Reading:
 
     def _place(self, file: _Written) -> str:
         steps = self.labels.subject.plan.steps
-        writer = "a run before has written" if file.step is None else f"{steps[file.step].id} writes"
+        writer = "an earlier run has written" if file.step is None else f"{steps[file.step].id} writes"
         return f"{file.path}, into which {writer} untrusted content"
 
     def _objection(self, program: _Program, what: str) -> Objection:

@@ -27,7 +27,7 @@ def _limits(subject: Subject) -> Iterator[Violation]:
     most = subject.judge.policy.max_steps
     count = len(subject.plan.steps)
     if most is not None and count > most:
-        message = f"the plan has {count} steps, the policy allows {most}"
+        message = f"the plan has {count} steps, but the policy allows {most}"
         hint = "split it into two plans, or raise the limit: [budgets] max_steps"
         yield Violation(None, Rule.LIMIT, message, help=hint, span=subject.plan.steps[most].span)
 
@@ -66,8 +66,8 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
             yield Violation(
                 step.id,
                 Rule.STRUCTURE,
-                "steps of a parallel block run together, so none of them may jump or end the plan",
-                help="put the jump or the end behind the closing brace",
+                "steps of a group run concurrently, so none of them may jump or end the plan",
+                help="put the jump or the end after the closing brace",
                 span=step.span,
             )
 

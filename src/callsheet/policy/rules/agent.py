@@ -31,7 +31,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
         tools = _tools(setting, call, notes)
         for refusal in _refusals(setting, tools):
             notes.object(
-                Rule.AGENT, refusal, "tools", help="leave it out of the agent's tools, and call it in a step"
+                Rule.AGENT, refusal, "tools", help="remove it from the agent's tools, and call it in a step"
             )
         _numbers(given, call, notes)
         _together(setting, call, tools, notes)
@@ -62,7 +62,7 @@ def _tools(setting: Setting, call: CallView, notes: Notes) -> frozenset[str]:
             Rule.AGENT,
             f"the policy does not allow an agent {listed}",
             "tools",
-            help="leave them out, or name them in the policy: [dynamic] agent.tools",
+            help="remove them, or name them in the policy: [dynamic] agent.tools",
         )
     return frozenset(names)
 
@@ -135,7 +135,7 @@ def dangerous_together(setting: Setting, tools: frozenset[str], label: Label) ->
     """
     can = _powers(setting, frozenset(fold(name) for name in tools))
     if can.outward and not label.is_public:
-        return f"{shown(label)} and a way out, @{can.outward[0]}, are not given to one agent"
+        return f"{shown(label)} and a way out, @{can.outward[0]}, must not be given to one agent"
     if can.outward and can.private:
         return f"it could read private data with @{can.private[0]} and send it out with @{can.outward[0]}"
     if can.changes and (label.untrusted or can.reads_untrusted):
@@ -151,7 +151,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             Rule.FLOW,
             f"{shown(label)} that @{name} gives the agent would reach the language model",
             "tools",
-            help="leave it out of the agent's tools, and call it in a step",
+            help="remove it from the agent's tools, and call it in a step",
         )
     if can.outward and not data.is_public:
         guilty = next((a.name for a in call.arguments if not a.label.is_public), None)
@@ -159,7 +159,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
             Rule.FLOW,
             f"{shown(data)} goes to an agent that can send it out with @{can.outward[0]}",
             None if guilty is None or guilty.isdigit() else guilty,
-            help="give the agent no tool that reaches outside, or public data alone",
+            help="give the agent no tool that reaches outside, or only public data",
         )
     elif can.outward and not call.pc.is_public:
         notes.object(
@@ -171,7 +171,7 @@ def _together(setting: Setting, call: CallView, tools: frozenset[str], notes: No
         reads, sends = can.private[0], can.outward[0]
         hint = "give it one of the two, not both"
         if reads == sends:
-            hint = f"leave it out; if what @{reads} gives is public, say so in the policy: returns"
+            hint = f"remove it; if what @{reads} returns is public, say so in the policy: returns"
         both = f"read private data with @{reads} and send it out with @{sends}"
         notes.object(Rule.AGENT, f"the agent could {both}", "tools", help=hint)
     if can.changes and (data.untrusted or can.reads_untrusted):

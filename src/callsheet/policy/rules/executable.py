@@ -26,7 +26,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
                 f"@{tool} would put untrusted content into a file that may be executed:"
                 " the end of its path is not known before the run",
                 name,
-                help=f"end the path with what nothing runs: {_with_ending(end)}",
+                help=f"end the path with an extension that nothing executes: {_with_ending(end)}",
             )
         elif may_be_executed(argument):
             notes.object(

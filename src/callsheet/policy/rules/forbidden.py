@@ -29,7 +29,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfTexts | Non
                 Rule.FORBIDDEN,
                 f"an argument of @{tool} matches {pattern}, which the policy forbids",
                 guilty,
-                help="use a tool that holds the secret, and keep it out of the plan",
+                help="use a tool that has the secret itself, and keep it out of the plan",
             )
 
     def clears(text: str) -> bool:

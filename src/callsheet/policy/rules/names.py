@@ -120,7 +120,5 @@ def _describe(setting: Setting, tool: str) -> str:
     for key in setting.policy.tools:
         server, _, own = key.removeprefix("mcp:").partition("/")
         if key.startswith("mcp:") and tool in (fold(own), f"{fold(server)}__{fold(own)}"):
-            return (
-                f"the entry {key} counts once the server was asked for its tools: name it with --mcp-config"
-            )
+            return f"the entry {key} applies once its server has been asked for its tools: use --mcp-config"
     return f"describe it in the policy, under tools: @{tool} (`callsheet policy init` writes entries)"

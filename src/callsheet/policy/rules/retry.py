@@ -21,7 +21,7 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> OfLabels | No
         if most is not None and call.retries > most:
             notes.object(
                 Rule.RETRY,
-                f"@{tool} is retried {call.retries} times, the policy allows {most}",
+                f"@{tool} is retried {call.retries} times, but the policy allows {most}",
                 help=f"write @RETRY({most}) or less",
             )
         if not repeatable and (call.retries or not goes_round) and not has_key(call, traits):

@@ -27,35 +27,38 @@ def file_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "READ_FILE",
-            "Read a text file of the workspace.",
+            "Read a text file in the workspace.",
             {"path": _PATH},
             partial(_read_file, settings),
             effect=Effect.READ,
         ),
         declare(
             "WRITE_FILE",
-            "Create or overwrite a file of the workspace, folders included; what is no text is put as JSON.",
-            {"path": _PATH, "content": {"description": "the text, or a value that is written as JSON"}},
+            "Create or overwrite a file in the workspace, creating folders; non-text content becomes JSON.",
+            {"path": _PATH, "content": {"description": "text, or any value, which is written as JSON"}},
             partial(_write_file, settings),
             effect=Effect.IDEMPOTENT,
         ),
         declare(
             "EDIT_FILE",
-            "Replace a text that occurs exactly once in a file of the workspace.",
+            "Replace text that occurs exactly once in a file in the workspace.",
             {"path": _PATH, "old": TEXT, "new": TEXT},
             partial(_edit_file, settings),
             effect=Effect.UNSAFE,
         ),
         declare(
             "SEARCH_FILES",
-            "Find the lines that hold a literal text in the files of the workspace.",
+            "Find the lines that contain a literal text in the files of the workspace.",
             {
                 "pattern": {
                     "type": "string",
-                    "description": "literal text, case counts; not a regular expression",
+                    "description": "literal text, case-sensitive; not a regular expression",
                 },
-                "path": {"type": "string", "description": "folder or file to search, by default everything"},
-                "glob": {"type": "string", "description": "only files whose path or name fits, as *.py"},
+                "path": {"type": "string", "description": "folder or file to search; default: everything"},
+                "glob": {
+                    "type": "string",
+                    "description": "only files whose path or name matches, such as *.py",
+                },
             },
             partial(_search_files, settings),
             effect=Effect.READ,
@@ -79,7 +82,7 @@ def decode_text(content: bytes, path: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ToolFailed(f"{path!r} is not UTF-8 text (byte {error.start} does not fit)") from None
+        raise ToolFailed(f"{path!r} is not UTF-8 text (invalid byte at position {error.start})") from None
 
 
 async def _write_file(settings: BuiltinSettings, arguments: dict[str, Any], _context: CallContext) -> JSON:
@@ -157,7 +160,7 @@ class _Found:
             more = ", …" if len(self.passed_over) > _MOST_NAMED else ""
             notes.append(
                 Fact(
-                    "passed over",
+                    "skipped",
                     f"{len(self.passed_over)} files that are too large, not text or not regular: "
                     f"{names}{more}",
                 )
@@ -180,7 +183,7 @@ def _search(settings: BuiltinSettings, pattern: str, path: str, glob: str) -> _F
             if pattern not in line:
                 continue
             if len(matches.rows) >= settings.max_matches:
-                text = f"more than {settings.max_matches} matches: search narrower"
+                text = f"more than {settings.max_matches} matches; narrow the search"
                 matches.rows.append({"path": "", "line": 0, "text": text})
                 matches.has_more = True
                 return matches

@@ -25,7 +25,7 @@ def host_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "HOST_EXEC",
-            "Run a shell command on this machine itself, with the rights of callsheet.",
+            "Run a shell command on this machine itself, with the permissions of callsheet.",
             {"command": TEXT},
             partial(_execute, settings),
             effect=Effect.UNSAFE,

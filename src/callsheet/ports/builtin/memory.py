@@ -30,14 +30,14 @@ def memory_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "QUERY_MEMORY",
-            "Search the facts stored by earlier runs; gives the best of them, one a line, or an empty text.",
+            "Search the facts stored by earlier runs; returns the best, one per line, or an empty text.",
             {"query": TEXT},
             partial(_query, settings),
             effect=Effect.READ,
         ),
         declare(
             "STORE_FACT",
-            "Keep a fact for later runs.",
+            "Store a fact for later runs.",
             {"content": TEXT, "importance": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5}},
             partial(_store, settings),
             effect=Effect.KEYED,

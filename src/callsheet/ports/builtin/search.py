@@ -99,7 +99,7 @@ async def _ask(request: _Request, settings: SearchSettings) -> Mapping[str, Any]
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, Mapping):
-        raise ToolFailed(f"{service} answered with something other than its JSON")
+        raise ToolFailed(f"{service} did not answer in its JSON format")
     return cast("Mapping[str, Any]", answer)
 
 

@@ -111,7 +111,7 @@ class BuiltinSettings:
         if not _NAMESPACE.match(self.namespace):
             raise _wrong(
                 f"{self.namespace!r} is not a namespace",
-                "use up to 64 of a-z, 0-9, dot, dash and underscore, a letter or digit first",
+                "use up to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit",
             )
         from callsheet.policy.addresses import AllowedHosts  # noqa: PLC0415 - costs more than all here
 

@@ -17,7 +17,7 @@ def search_tool(settings: SearchSettings) -> Tool:
     """`@WEB_SEARCH`; without a provider every call fails and says how to configure one."""
     return declare(
         "WEB_SEARCH",
-        "Search the web; gives titles, addresses and excerpts.",
+        "Search the web; returns titles, addresses and excerpts.",
         {"query": TEXT},
         partial(_web_search, settings),
         effect=Effect.READ,
@@ -28,7 +28,7 @@ def fetch_tool(settings: FetchSettings) -> Tool:
     """`@FETCH_PAGE`, with the limits and permissions of these settings."""
     return declare(
         "FETCH_PAGE",
-        "Fetch a web page as Markdown, or a JSON or text document as it is.",
+        "Fetch a web page as Markdown, or a JSON or text document unchanged.",
         {"url": {"type": "string", "description": "http:// or https:// address"}},
         partial(_fetch_page, settings),
         effect=Effect.READ,

@@ -22,14 +22,14 @@ def working_memory_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "SET_WM",
-            "Keep a value under a name for the rest of this run.",
+            "Store a value under a name for the rest of this run.",
             {"key": TEXT, "value": {"description": "any value"}},
             partial(_set, settings),
             effect=Effect.IDEMPOTENT,
         ),
         declare(
             "GET_WM",
-            "The value that this run keeps under a name; null if there is none.",
+            "Get the value that this run stored under a name; null if there is none.",
             {"key": TEXT},
             partial(_get, settings),
             effect=Effect.READ,

@@ -30,11 +30,11 @@ def split_path(path: str) -> tuple[str, ...]:
     ('notes', 'today.md')
     """
     if "\0" in path:
-        raise ToolFailed("the path holds a NUL character")
+        raise ToolFailed("the path contains a NUL character")
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise ToolFailed("the path holds half of a character") from None
+        raise ToolFailed("the path contains half of a character (a lone surrogate)") from None
     if path.startswith("/"):
         raise ToolFailed(f"{path!r} is absolute; paths are relative to the workspace")
     parts = tuple(part for part in path.split("/") if part not in ("", "."))
@@ -111,7 +111,7 @@ class Workspace:
 def _file_parts(path: str) -> tuple[str, ...]:
     parts = split_path(path)
     if not parts or path.endswith("/"):
-        raise ToolFailed(f"{path!r} names no file")
+        raise ToolFailed(f"{path!r} does not name a file")
     return parts
 
 
@@ -162,12 +162,12 @@ def _said_of(path: str) -> Generator[None]:
 
 def _fail(path: str, error: OSError) -> NoReturn:
     if error.errno == errno.ELOOP:
-        raise ToolFailed(f"{path!r} has a symbolic link in it, which is not followed") from None
+        raise ToolFailed(f"{path!r} contains a symbolic link, which is not followed") from None
     if error.errno == errno.ENOENT:
         raise ToolFailed(f"there is no {path!r} in the workspace") from None
     if error.errno == errno.ENOTDIR:
         raise ToolFailed(
-            f"a part of {path!r} is no folder, or a symbolic link, which is not followed"
+            f"a part of {path!r} is not a folder, or is a symbolic link, which is not followed"
         ) from None
     if error.errno in (errno.ENXIO, errno.ENODEV):
         raise ToolFailed(f"{path!r} is not a regular file") from None

@@ -16,7 +16,7 @@ def replace_file(path: Path, data: bytes) -> None:
     Raises OSError, also if the path is a device or a pipe, which would be lost.
     """
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no file", str(path))
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
     temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o600)

@@ -168,9 +168,11 @@ class _Reading:
         entry = self.table(node, '"oauth"')
         self.known(entry, _OAUTH, frozenset())
         if not isinstance(transport, HttpServer):
-            self.wrong(node.span, "a server that is started by a command has no login", "leave it out")
+            self.wrong(node.span, "a server that is started by a command has no login", "remove it")
         if any(name.lower() == "authorization" for name in transport.headers):
-            self.wrong(node.span, "the header Authorization and a login exclude each other", "leave one out")
+            self.wrong(
+                node.span, "the header Authorization and a login cannot be combined", "remove one of them"
+            )
         texts = {key: self.text(entry[key], key) for key in _OAUTH[1:-1] if key in entry}
         grant = self.word(Grant, "grant", entry["grant"]) if "grant" in entry else Grant.LOGIN
         rules = OAuthRules(grant=grant, redirect_port=self.port(entry), **texts)
@@ -268,7 +270,7 @@ class _Reading:
                 k: self.text(v, "headers") for k, v in self.table(entry.get("headers"), '"headers"').items()
             }
             if headers and not is_safe(url):
-                message = f"headers of the server {name!r} go over the wire as they are: its url is http://"
+                message = f"headers of the server {name!r} are sent unencrypted: its url is http://"
                 hint = "use https://, or remove the headers"
                 span = entry["headers"].key or entry["headers"].span
                 self.warnings.append(Diagnostic("TOL026", Severity.WARNING, message, span, hint))
@@ -350,7 +352,8 @@ class _Reading:
             value = str(value)
         if not isinstance(value, str):
             self.wrong(
-                node.span, f'"{what}" must be a text' if what in _KNOWN[:1] else f'"{what}" holds texts'
+                node.span,
+                f'"{what}" must be a text' if what in _KNOWN[:1] else f'"{what}" must contain texts',
             )
         return _VARIABLE.sub(lambda m: self.variable(m[1], node), value)
 

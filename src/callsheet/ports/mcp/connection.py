@@ -358,7 +358,9 @@ class Connection:
         except Exception as error:
             if scope.expired():
                 name = f"the MCP server {self.config.name!r}"
-                why = f"{name} said that its tools have changed, and does not list them within {seconds:g} s"
+                why = (
+                    f"{name} reported that its tools have changed, but did not list them within {seconds:g} s"
+                )
                 raise ToolFailed(f"{why}; not called") from None
             failed = await self._failed(error)
             raise ToolFailed(f"{failed} (when its tools were asked for again); not called") from error

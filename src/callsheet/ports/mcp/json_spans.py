@@ -52,7 +52,7 @@ def parse(source: Source) -> Node:
     node = reader.value(reader.skip(0), None, 0)
     end = reader.skip(node.span.end)
     if end != len(source.text):
-        reader.wrong(end, "the text goes on after the end of the JSON value")
+        reader.wrong(end, "there is more text after the end of the JSON value")
     return node
 
 

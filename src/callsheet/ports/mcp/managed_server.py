@@ -272,7 +272,7 @@ class ManagedServer:
             context.remark(Fact("changed", f"numbers that JSON cannot express became null: {lost}"))
         repeated = repeated_keys_of(result)
         if repeated:
-            context.remark(Fact("changed", f"the last value counts of keys that are repeated: {repeated}"))
+            context.remark(Fact("changed", f"of repeated keys, the last value counts: {repeated}"))
         sink = self._sink
         if sink is None or not has_blobs(result):
             return value_of(result, schema, None)
@@ -293,7 +293,7 @@ class ManagedServer:
         """Raise ToolFailed if the tool's declaration or the server's name has changed since it was opened."""
         if connection.reported[0] != self._reported:
             server = f"the MCP server {self.config.name!r}"
-            raise ToolFailed(f"{server} calls itself something else than before; not called")
+            raise ToolFailed(f"{server} reports another name than before; not called")
         await connection.refresh(spec.timeout or self.config.timeout)
         if connection.pins.get(spec.executor) != spec.pin:
             raise self._changed(spec.executor, declaration, connection.declarations.get(spec.executor))

@@ -37,7 +37,7 @@ def declaration_warnings(
     for name, declaration in declarations.items():
         if not is_plain(name):
             message = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"
-            hint = "it is ignored; names of tools are made of ASCII characters, 128 at most"
+            hint = "it is ignored; tool names have at most 128 characters, all of them ASCII"
             yield Diagnostic("TOL017", Severity.WARNING, message, help=hint)
         contradicted = hint_against(config, declaration)
         if contradicted is not None:

@@ -53,7 +53,7 @@ async def bounded_client(
                 chunk = unpacked(part)
                 count += len(chunk)
                 if count > most:
-                    raise TooLarge(f"its answer is larger than {most:,} bytes, more than was asked")
+                    raise TooLarge(f"its answer is larger than {most:,} bytes, more than was requested")
                 yield chunk
 
         async def aclose(self) -> None:
@@ -82,14 +82,14 @@ def unpacking(packed: str, most: int) -> Callable[[bytes], bytes]:
     if packed in ("", "identity"):
         return lambda part: part
     if packed not in _UNPACKED:
-        raise TooLarge(f"its answer is packed ({packed[:20]!r}), which was not asked for")
+        raise TooLarge(f"its answer is compressed ({packed[:20]!r}), which was not requested")
     decompressor = zlib.decompressobj(_ANY_HEADER)
 
     def unpack(part: bytes) -> bytes:
         try:
             return decompressor.decompress(part, most + 1)
         except zlib.error as error:
-            raise TooLarge(f"its answer is said to be packed ({packed}), and is not") from error
+            raise TooLarge(f"its answer is declared to be compressed ({packed}), but is not") from error
 
     return unpack
 

@@ -42,7 +42,7 @@ def read_completion(text: str, seconds: float, *, constrained: bool, secrets: Se
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise ModelFailed(Failure.MALFORMED, f"its answer is not a chat completion: {error!r}") from error
     if declined or reason == "content_filter":
-        why = words(declined, secrets) if isinstance(declined, str) else "a filter held its answer back"
+        why = words(declined, secrets) if isinstance(declined, str) else "a filter blocked its answer"
         raise ModelFailed(Failure.REFUSED, f"it refuses: {why}")
     if not output.strip():
         raise ModelFailed(Failure.EMPTY, _why_empty(message, reason))

@@ -49,7 +49,7 @@ def fields_for(constraint: Constraint, kind: Kind) -> dict[str, Any]:
         return {"grammar": with_mark(constraint.text) if is_lark else constraint.text}
     if kind == "vllm":
         return {"structured_outputs": {"grammar": constraint.text}}
-    raise ValueError(f"{kind} takes no {constraint.syntax}")
+    raise ValueError(f"{kind} does not support {constraint.syntax}")
 
 
 def with_mark(lark: str) -> str:

@@ -90,7 +90,7 @@ class DirectModel:
     ) -> Completion:
         """Ask once; raises ModelFailed."""
         if constraint is not None and constraint.syntax not in await asyncio.to_thread(lambda: self.accepts):
-            raise ValueError(f"{self.name} takes no {constraint.syntax}")
+            raise ValueError(f"{self.name} does not support {constraint.syntax}")
         most = min(max_tokens or self._settings.max_tokens, self._settings.max_tokens)
         with self._failures(constrained=constraint is not None):
             async with bounded_client(bytes_for(most), self._settings.timeout) as client:
@@ -155,9 +155,7 @@ class DirectModel:
         reason = response.finish_reason
         text = "".join(_texts(response))
         if reason == "content_filter":
-            raise ModelFailed(
-                Failure.REFUSED, f"it refuses: {words(text) or 'a filter held its answer back'}"
-            )
+            raise ModelFailed(Failure.REFUSED, f"it refuses: {words(text) or 'a filter blocked its answer'}")
         if not text.strip():
             more = ": raise max_tokens of [model]" if reason == "length" else ""
             raise ModelFailed(Failure.EMPTY, f"its answer is empty{more}")

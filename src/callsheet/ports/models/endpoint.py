@@ -68,7 +68,7 @@ class EndpointModel:
                 secrets=(self._key(),),
             )
         if status >= 300:
-            raise ModelFailed(Failure.REQUEST, f"it answered with status {status}: it is elsewhere")
+            raise ModelFailed(Failure.REQUEST, f"it answered with status {status}, a redirect")
         seconds = round(time.monotonic() - began, 3)
         completion = read_completion(
             text, seconds, constrained=constraint is not None, secrets=(self._key(),)
@@ -101,7 +101,7 @@ class EndpointModel:
             body["seed"] = settings.seed
         if constraint is not None:
             if constraint.syntax not in self.accepts:
-                raise ValueError(f"{self.name} takes no {constraint.syntax}")
+                raise ValueError(f"{self.name} does not support {constraint.syntax}")
             body |= fields_for(constraint, settings.kind)
         return body
 
@@ -134,4 +134,6 @@ class EndpointModel:
             message = words(str(error)) or type(error).__name__
             raise ModelFailed(Failure.UNREACHABLE, f"the connection broke: {message}") from error
         except (httpx2.InvalidURL, UnicodeError) as error:
-            raise ModelFailed(Failure.REQUEST, f"{self._settings.url!r} is no address: {error}") from error
+            raise ModelFailed(
+                Failure.REQUEST, f"{self._settings.url!r} is not an address: {error}"
+            ) from error

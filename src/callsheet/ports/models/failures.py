@@ -41,13 +41,13 @@ _CODES = {
 _HINTS = {
     Failure.KEY: "set the provider's key in its environment variable; `key_env` of [model] names another one",
     Failure.LIMITED: "wait a while, or raise the account's limits with the provider",
-    Failure.TIMEOUT: "raise `timeout` of [model] in config.toml, or ask a faster model",
+    Failure.TIMEOUT: "raise `timeout` of [model] in config.toml, or use a faster model",
     Failure.UNREACHABLE: "check that the server runs, and the address of the model",
-    Failure.OVERLOADED: "the fault is the provider's: try again later, or look at the server's log",
+    Failure.OVERLOADED: "this is a fault of the provider: try again later, or read the server's log",
     Failure.REQUEST: "check the model's name and the length of the input",
-    Failure.CONSTRAINT: "set the `kind` of the server in [model], or ask another model",
-    Failure.REFUSED: "change what is asked, or ask another model",
-    Failure.EMPTY: "ask again, or ask another model",
+    Failure.CONSTRAINT: "set the `kind` of the server in [model], or use another model",
+    Failure.REFUSED: "change what is asked, or use another model",
+    Failure.EMPTY: "ask again, or use another model",
     Failure.MALFORMED: "check that the address is that of a model, and `kind` of [model]",
 }
 

@@ -85,7 +85,7 @@ class ModelOperations:
         value = checked(command, answer)
         if value is None:
             raise ToolFailed(
-                f"@{command.tool}: the model's answer is not one of those asked for: {_excerpt(answer)}"
+                f"@{command.tool}: the model's answer does not have the requested form: {_excerpt(answer)}"
             )
         return value
 
@@ -122,7 +122,9 @@ def report(answer: Completion, context: CallContext) -> None:
     )
     facts = [Fact("model", answer.model)] if answer.model else []
     if answer.stop is Stop.LENGTH:
-        facts.append(Fact("answer", f"it reached its bound of {used.output_tokens:,} tokens and may be cut"))
+        facts.append(
+            Fact("answer", f"it reached its limit of {used.output_tokens:,} tokens and may be truncated")
+        )
     context.remark(*(fact for fact in facts if fact not in context.remarks))
 
 
@@ -137,5 +139,5 @@ def rounds_of(tool: str, value: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         raise ToolFailed(f"@{tool}: rounds is {value!r}, not a number") from None
     if rounds > MAX_ROUNDS:
-        raise ToolFailed(f"@{tool}: rounds is {rounds}; at most {MAX_ROUNDS} are made")
+        raise ToolFailed(f"@{tool}: rounds is {rounds}; at most {MAX_ROUNDS} are allowed")
     return rounds

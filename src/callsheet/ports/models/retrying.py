@@ -75,7 +75,7 @@ class PatientModel:
     ) -> Completion:
         """Ask until there is an answer or no retry is left; raises the ModelFailed of the last attempt."""
         if constraint is not None and constraint.syntax not in self._model.accepts:
-            raise ValueError(f"{self.name} takes no {constraint.syntax}")
+            raise ValueError(f"{self.name} does not support {constraint.syntax}")
         if constraint is not None and constraint.syntax not in self.accepts:
             constraint = None
         began, tries, again = time.monotonic(), 0, 0

@@ -69,7 +69,7 @@ class ScriptedModel:
     ) -> Completion:
         """The next answer; raises ModelFailed if the script says so or has no further answer."""
         if constraint is not None and constraint.syntax not in self._accepts:
-            raise ValueError(f"{self.name} takes no {constraint.syntax}")
+            raise ValueError(f"{self.name} does not support {constraint.syntax}")
         self.asked.append(Request([dict(message) for message in messages], constraint, max_tokens))
         answer = self._next(messages)
         if isinstance(answer, ModelFailed):

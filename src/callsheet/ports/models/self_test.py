@@ -62,7 +62,7 @@ async def _broken(model: LanguageModel, syntax: Syntax) -> str | None:
         return str(error)
     if not completion.constrained:
         return "its provider refuses it"
-    return None if _is_held(completion.text, syntax) else "its answer does not keep to it"
+    return None if _is_held(completion.text, syntax) else "its answer does not follow it"
 
 
 def _is_held(text: str, syntax: Syntax) -> bool:

@@ -91,7 +91,7 @@ class ModelSettings:
         for address in (self.url, self.model if is_address(self.model) else ""):
             if has_secret(address):
                 raise ValueError(
-                    "an address holds no key or password: name its environment variable in key_env"
+                    "an address must not contain a key or password: name its environment variable in key_env"
                 )
         if self.max_tokens < 1:
             raise ValueError("max_tokens must be at least 1")

@@ -179,7 +179,7 @@ def _word(function: Callable[..., Any], kind: type[_Word], what: str, given: str
 def _refuse_misfits(function: Callable[..., Any], declared: Declaration) -> None:
     """Raise CFG105 for a key or probe that the effect does not use, or a missing probe."""
     if declared.key_argument is not None and declared.effect not in (Effect.KEYED, Effect.PROBE):
-        raise cannot(function, "key_argument hands an idempotency key over", "declare effect='keyed'")
+        raise cannot(function, "key_argument passes an idempotency key", "declare effect='keyed'")
     if (declared.probe is not None) != (declared.effect is Effect.PROBE):
         hint = "write @tool(effect='probe', probe=function)"
         raise cannot(function, "the effect probe and a probe belong together", hint)
@@ -193,7 +193,9 @@ def _canonical(function: Callable[..., Any], given: str) -> str:
     if not given.isascii() or not _NAME.fullmatch(name):
         raise cannot(function, f"{given!r} is not a valid tool name", "give it one: @tool(name=...)")
     if name in CONTROL_WORDS or call_kind(name) is not CallKind.TOOL:
-        raise cannot(function, f"@{name} is a word of the language", "give it another name: @tool(name=...)")
+        raise cannot(
+            function, f"@{name} is a keyword of the language", "give it another name: @tool(name=...)"
+        )
     return name
 
 

@@ -40,7 +40,7 @@ def to_json(value: object) -> JSON:
     try:
         return _convert(value)
     except RecursionError:
-        raise ToolFailed("the result is nested too deep to be JSON, or contains itself") from None
+        raise ToolFailed("the result is nested too deeply to be JSON, or contains itself") from None
 
 
 def _convert(value: Any) -> JSON:

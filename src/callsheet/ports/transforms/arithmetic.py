@@ -130,7 +130,9 @@ class _Reader:
             self._take()
             value = -self._signed()
             if self._is_power:
-                raise Fault("a sign before a power is read in two ways: put parentheses around one", token.at)
+                raise Fault(
+                    "a sign before a power is ambiguous: put parentheses around one of them", token.at
+                )
         else:
             value = self._power()
         self._depth -= 1
@@ -182,7 +184,7 @@ class _Reader:
         """Consume a comma between arguments, unless it may be a thousands separator."""
         comma = self._take()
         if comma.at and _THOUSANDS.match(self._text, comma.at - 1):
-            raise Fault("is this one number or two? Leave the comma out, or put a blank behind it", comma.at)
+            raise Fault("is this one number or two? Remove the comma, or put a space after it", comma.at)
 
     def _list(self) -> list[Exact]:
         self._take()
@@ -215,9 +217,9 @@ def _number(token: Token) -> Exact:
 
 def _misplaced(token: Token) -> str:
     if token.text == ",":
-        return "a comma stands only between the values of a function; a number is written without (1200)"
+        return "a comma is allowed only between the values of a function; write a number without it (1200)"
     if token.text in _COMPARISONS:
-        return "two values are compared, and nothing else goes on from there"
+        return "a comparison is between two values, and nothing can follow it"
     if token.kind == "number":
         return "an operator is missing before this number"
     return _no_number(token)
@@ -229,12 +231,12 @@ def _no_number(token: Token) -> str:
     if token.kind in ("text", "name"):
         return f"{token.text[:40]} is not a number"
     if token.text in ("[", "]"):
-        return "a list stands only in a function: sum([1, 2])"
+        return "a list is allowed only in a function: sum([1, 2])"
     if token.text == ")":
         return "a parenthesis is closed that was not opened, or is empty"
     if token.kind == "op":
         return f"a number is missing before {token.text}"
-    return f"{token.text!r} is no part of a number or an expression"
+    return f"{token.text!r} cannot be part of a number or an expression"
 
 
 _PRODUCTS: dict[str, Callable[[Exact, Exact], Exact]] = {
@@ -271,7 +273,7 @@ def _round(values: list[Exact]) -> Exact:
     if len(values) == 2 and values[1].denominator == 1:
         return rounded(values[0], values[1].numerator)
     if len(values) == 2:
-        raise Fault("the number of decimal places is a whole number")
+        raise Fault("the number of decimal places must be a whole number")
     return rounded(_only(values))
 
 

@@ -203,7 +203,7 @@ def add_days(work: Work, value: JSON, days: float) -> JSON:
     try:
         return (start + timedelta(days=days)).isoformat()
     except OverflowError:
-        raise Fault("that is a date beyond the years 1 to 9999") from None
+        raise Fault("that is a date outside the years 1 to 9999") from None
 
 
 def _moment(value: date) -> datetime:
@@ -212,4 +212,4 @@ def _moment(value: date) -> datetime:
     try:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
-        raise Fault("that is a date beyond the years 1 to 9999") from None
+        raise Fault("that is a date outside the years 1 to 9999") from None

@@ -35,7 +35,7 @@ def plain(value: Exact) -> int | float:
     try:
         return float(value)
     except OverflowError:
-        raise Fault("the result is larger than any number that is not whole can be") from None
+        raise Fault("the result is too large for a number that is not whole") from None
 
 
 def rounded(value: Exact, places: int = 0) -> Exact:

@@ -32,7 +32,7 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except UnicodeEncodeError:
-        raise Fault("the pattern holds half a character (a lone surrogate)") from None
+        raise Fault("the pattern contains half a character (a lone surrogate)") from None
     except re2.error as error:
         reason: Any = next(iter(error.args), "")
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
@@ -59,7 +59,7 @@ def _matches(work: Work, text: str, pattern: str) -> Iterator[Any]:
             if time.monotonic() > end:
                 raise TooMuchWork(f"the pattern took longer than {MAX_SECONDS:g} s")
     except UnicodeEncodeError:
-        raise Fault("the text holds half a character (a lone surrogate)") from None
+        raise Fault("the text contains half a character (a lone surrogate)") from None
 
 
 def _match_value(one_match: Any) -> JSON:

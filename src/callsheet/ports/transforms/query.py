@@ -234,7 +234,7 @@ class _Interpreter(TreeInterpreter):
         except JMESPathError as error:
             raise Fault(_error_text(node["value"], error), node["at"]) from None
         except _WRONG as error:
-            raise Fault(f"{node['value']}() cannot work on this: {error}", node["at"]) from None
+            raise Fault(f"{node['value']}() cannot be applied to this: {error}", node["at"]) from None
 
     def _from_opened(self, node: Any, value: Any) -> Any:
         """The node with the operand replaced by its value, parsed if it is JSON text."""
@@ -256,7 +256,7 @@ def _error_text(name: str, error: JMESPathError) -> str:
     if isinstance(error, JMESPathTypeError):
         wanted = " or ".join(str(kind) for kind in error.expected_types)
         return f"{name}() was given {kind_of(error.current_value)}, not {wanted}"
-    return str(error) if isinstance(error, ArityError) else f"{name}() cannot work on this"
+    return str(error) if isinstance(error, ArityError) else f"{name}() cannot be applied to this"
 
 
 def opened(data: Any) -> Any:
@@ -275,7 +275,7 @@ def search(data: JSON, query: str, work: Work) -> JSON:
         return _Settling(work).settled(result, 0)
     except _WRONG as error:
         message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise Fault(f"the query cannot work on this data: {message}") from None
+        raise Fault(f"the query cannot be applied to this data: {message}") from None
 
 
 class _Settling:
@@ -302,7 +302,7 @@ class _Settling:
         if isinstance(value, dict):
             pairs = cast("dict[Any, Any]", value)
             return {self._take(str(key)): self.settled(item, depth + 1) for key, item in pairs.items()}
-        raise Fault("the query gives an expression (&…), which is not a value")
+        raise Fault("the query returns an expression (&…), which is not a value")
 
     def _take(self, text: str) -> str:
         self._characters -= len(text)
@@ -316,7 +316,7 @@ _TOO_LARGE = f"the result has more than {MAX_RESULT_ITEMS:,} values or {MAX_RESU
 
 def _number(value: int | float) -> JSON:
     if isinstance(value, float) and not math.isfinite(value):
-        raise Fault("the result holds a number too large to be one")
+        raise Fault("the result contains a number that is too large")
     if isinstance(value, int) and not -_LARGEST < value < _LARGEST:
-        raise Fault("the result holds an integer of more than 4,000 digits")
+        raise Fault("the result contains an integer of more than 4,000 digits")
     return value

@@ -38,8 +38,8 @@ def transform_tools() -> list[Tool]:
             {"data": _DATA, "query": _QUERY},
             _select,
         ),
-        _declare("CALC", "Work out an arithmetic expression exactly.", {"expression": _EXPRESSION}, _calc),
-        _declare("FORMAT", "A text with references filled in.", {"text": _TEXT}, _format),
+        _declare("CALC", "Evaluate an arithmetic expression exactly.", {"expression": _EXPRESSION}, _calc),
+        _declare("FORMAT", "Return a text with its references filled in.", {"text": _TEXT}, _format),
     ]
 
 
@@ -113,7 +113,7 @@ def _required_arguments(arguments: dict[str, Any], *names: str) -> tuple[Any, ..
             raise ToolFailed(f"the argument {name} is missing")
     if len(arguments) > len(names):
         over = next(name for name in arguments if name not in names)
-        raise ToolFailed(f"{over} is no argument of it; put several values into one list: [$a, $b]")
+        raise ToolFailed(f"{over} is not one of its arguments; put several values into one list: [$a, $b]")
     return tuple(arguments[name] for name in names)
 
 

@@ -72,7 +72,7 @@ def round_(work: Work, value: float | None, places: int = 0) -> JSON:
     """The number rounded to `places` decimal places, halves away from zero."""
     work.charge(1)
     if isinstance(places, float):
-        raise Fault("the number of decimal places is a whole number")
+        raise Fault("the number of decimal places must be a whole number")
     return None if value is None else plain(rounded(exact(value), places))
 
 
@@ -116,7 +116,7 @@ def range_(work: Work, first: float, second: float | None = None, step: float = 
     """The integers from `first` up to `second` (excluded); from 0 up to `first` without `second`."""
     bounds = (0, first, step) if second is None else (first, second, step)
     if any(bound != int(bound) for bound in bounds):
-        raise Fault("a range is made of whole numbers")
+        raise Fault("a range consists of whole numbers")
     start, stop, by = map(int, bounds)
     if by == 0:
         raise Fault("the step of a range cannot be 0")

@@ -104,7 +104,7 @@ class PlanLibrary:
             return near[0]
         if near:
             shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
-            raise unknown(f"more than one plan begins with {text}: {shown}", "give more of the id")
+            raise unknown(f"more than one plan begins with {text}: {shown}", "give more characters of the id")
         similar = did_you_mean(text, known)
         hint = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
         raise unknown(f"there is no plan {text} in {self.address}", hint)
@@ -190,7 +190,7 @@ class PlanLibrary:
             known = self.ids()
             name = new_plan_id(plan.title or plan.goal or "", known) if given is None else given
             if name in known and not replaces:
-                raise taken(name, "take another id, or replace it: --replace")
+                raise taken(name, "use another id, or replace it: --replace")
             spelling, content = _written(plan, name, text, syntax)
             before = self._record_edits(name) if name in known else None
             record = VersionRecord(
@@ -304,7 +304,7 @@ class PlanLibrary:
             if stored.id == new:
                 return stored
             if new in self.ids():
-                raise taken(new, "take another id, or delete that plan first")
+                raise taken(new, "use another id, or delete that plan first")
             self._versions.move(stored.id, new)
             if stored.syntax is Syntax.DAG:
                 text = format_as(Syntax.DAG, replace(stored.require(), id=new))
@@ -339,7 +339,7 @@ def _number(text: str, number: str) -> int:
     """The version number typed after the @."""
     if not (number.isascii() and number.isdigit() and len(number) < 10 and int(number)):
         raise CallsheetError.single(
-            "PLN021", f"{text[:80]!a} names no version of a plan", help="write ID@N, such as triage@3"
+            "PLN021", f"{text[:80]!a} is not a version of a plan", help="write ID@N, such as triage@3"
         )
     return int(number)
 

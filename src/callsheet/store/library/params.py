@@ -88,7 +88,7 @@ class Param:
     def from_json(cls, data: Mapping[str, Any]) -> Param:
         """The parameter in JSON data; raises KeyError, TypeError or ValueError if it is invalid."""
         if _SPEC.fullmatch(data["name"]) is None:
-            raise ValueError(f"{data['name']!r} is no name")
+            raise ValueError(f"{data['name']!r} is not a name")
         return cls(data["name"], ParamKind(data["kind"]), data.get("default"), "default" in data)
 
     def takes(self, value: JSON) -> bool:
@@ -224,7 +224,7 @@ def _json_of(value: Value) -> JSON:
         case DictExpr(items=pairs):
             return {key: _json_of(item) for key, item in pairs}
         case _:
-            raise ValueError("an initial value holds no reference")
+            raise ValueError("an initial value must not contain a reference")
 
 
 def bind(
@@ -251,7 +251,7 @@ def bind(
         if not param.takes(value):
             message = f"the parameter {param.name} of the plan {plan_id} must be {_A[param.kind]}"
             shown = json.dumps(value, ensure_ascii=False, default=repr)
-            wrong.append(_error("PLN024", f"{message}, and not {shown[:60]}", f"--var {param.name}=…"))
+            wrong.append(_error("PLN024", f"{message}, not {shown[:60]}", f"--var {param.name}=…"))
     if wrong:
         raise CallsheetError(wrong)
     return bound
@@ -260,7 +260,7 @@ def bind(
 def _missing(plan_id: str, param: Param, others: list[str]) -> Diagnostic:
     kind = "" if param.kind is ParamKind.ANY else f" ({_A[param.kind]})"
     suggestions = did_you_mean(param.name, others)
-    meant = f"; was {suggestions[0]} meant to be it?" if suggestions else ""
+    meant = f"; is {suggestions[0]} a misspelling of it?" if suggestions else ""
     message = f"the parameter {param.name}{kind} of the plan {plan_id} is missing"
     return _error("PLN023", message, f"give --var {param.name}=VALUE{meant}")
 

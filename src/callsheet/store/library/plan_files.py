@@ -70,7 +70,7 @@ class PlanFiles:
             files = [(name, syntax) for each, name, syntax in self.entries() if each == plan_id]
             if len(files) != 1:
                 names = " and ".join(name for name, _ in files) or "nothing"
-                raise broken(f"{address} has {names} for the plan {plan_id}", "leave one file of them")
+                raise broken(f"{address} has {names} for the plan {plan_id}", "keep only one of these files")
             ((name, syntax),) = files
             place = self._files.place(name)
             try:

@@ -77,7 +77,7 @@ class VersionRecord:
     def from_json(cls, data: Any) -> VersionRecord:
         """The record in JSON data; raises ValueError if it is not a record, or its digest does not match."""
         if not isinstance(data, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         fields = cast("dict[str, Any]", data)
         rest = {name: value for name, value in fields.items() if name != "sha256"}
         if fields.get("callsheet") != "plan version" or fields.get("format") != FORMAT:

@@ -49,7 +49,7 @@ def import_plans(
     if as_id is not None:
         check_plan_id(as_id)
         if len(plans) != 1:
-            raise _damaged(name, f"--as names one plan, and it holds {len(plans)}")
+            raise _damaged(name, f"--as names one plan, but the file has {len(plans)}")
         plans = {as_id: next(iter(plans.values()))}
     return library.take_in(plans)
 
@@ -63,7 +63,7 @@ def _plans(data: Any) -> dict[str, tuple[VersionRecord, ...]]:
     if fields.get("callsheet") != _KIND or fields.get("format") != _FORMAT:
         raise ValueError("it is not an export of plans, or was written by another version of callsheet")
     if digest(rest) != fields.get("sha256"):
-        raise ValueError("its digest does not match: it was changed, or is cut off")
+        raise ValueError("its digest does not match: it was changed or truncated")
     versions: dict[str, tuple[VersionRecord, ...]] = {}
     for each in fields["plans"]:
         plan_id = check_plan_id(each["id"])
@@ -81,12 +81,12 @@ def _version(plan_id: str, number: int, raw: Any) -> VersionRecord:
     try:
         record = VersionRecord.from_json(raw)
         if record.version != number:
-            raise ValueError(f"version {record.version} stands in its place")
+            raise ValueError(f"version {record.version} is in its place")
         plan = record.parsed().plan
         if plan is None:
             raise ValueError("its text has errors")
         if hash_of(plan) != record.plan_hash:
-            raise ValueError("its text does not mean what its hash says")
+            raise ValueError("the meaning of its text does not match its hash")
     except (ValueError, CallsheetError) as error:
         raise ValueError(f"the plan {plan_id}: version {number}: {error}") from error
     return record

@@ -163,7 +163,7 @@ def _check(connection: psycopg.Connection) -> None:
     row = connection.execute("SELECT max(version) FROM about").fetchone()
     if row is None or row[0] != _VERSION:
         raise psycopg.DatabaseError(
-            f"its tables are of version {row and row[0]}, and this callsheet reads {_VERSION}"
+            f"its tables have version {row and row[0]}; this version of callsheet reads version {_VERSION}"
         )
 
 

@@ -27,7 +27,7 @@ class CutOff(Exception):
     """The fence that should contain the block is not closed."""
 
     def __init__(self, span: Span) -> None:
-        super().__init__("a code fence without an end")
+        super().__init__("a code fence that is not closed")
         self.span = span
 
 

@@ -46,7 +46,7 @@ class Fields:
 
     def wrong(self, key: str, node: Node, wanted: str, rule: str = "S07") -> None:
         """Report an invalid value, and keep it."""
-        self.notes.add(rule, f"{key} has to be {wanted}, and is {_value_kind(node, wanted)}", *self.path, key)
+        self.notes.add(rule, f"{key} has to be {wanted}, but is {_value_kind(node, wanted)}", *self.path, key)
         self.keep(key, node)
 
     def text(self, key: str, *, blank_is: str | None = None) -> str | None:
@@ -97,7 +97,7 @@ class Fields:
             return None
         value: Any = node.value
         if not 0 <= value <= 1:
-            shown = repr(value) if len(repr(value)) < _MOST_DIGITS else "a number far off"
+            shown = repr(value) if len(repr(value)) < _MOST_DIGITS else "a very large number"
             self.notes.add("V02", f"{key} is {shown}, not between 0.0 and 1.0", *self.path, key)
             self.keep(key, node)
             return None

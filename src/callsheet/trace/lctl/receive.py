@@ -134,7 +134,7 @@ def receive(
     if document is None or errors:
         raise LctlError.of(errors, source)
     if not isinstance(document, Handoff):
-        raise LctlError.of([Finding("P09", place, f"this is no hand-off but {document.kind}")], source)
+        raise LctlError.of([Finding("P09", place, f"this is not a hand-off but {document.kind}")], source)
     if agent is not None and document.chain.target != agent:
         message = f"this hand-off is for {document.chain.target or 'nobody'}, not for {agent}"
         raise LctlError.of([Finding("A03", place, message, ("chain", "target"))], source)

@@ -44,7 +44,7 @@ class Reply(NamedTuple):
         """A summary in one line."""
         if self.errors:
             rules = ", ".join(dict.fromkeys(finding.rule for finding in self.errors))
-            return f"its block is not taken: {rules}: {self.errors[0].message}"
+            return f"its block is rejected: {rules}: {self.errors[0].message}"
         parts = [f"{self.facts} fact{'' if self.facts == 1 else 's'}"]
         for what, ids in (("flagged", self.flagged), ("to review", self.review), ("blocked", self.blocked)):
             parts += [f"{what} {shown_ids(ids)}"] if ids else []
@@ -63,7 +63,7 @@ def reply_to(handed: Handoff | None, text: str) -> Reply:
     document = report.documents[place]
     errors = tuple(f for f in report.of(place) if f.is_error and f.rule not in _IGNORED)
     if not isinstance(document, Body):
-        return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is no hand-off"),))
+        return Reply(None, 0, (), (), (), errors or (Finding("P09", place, "it is not a hand-off"),))
     values = report.hops[place].effective
     new = [fact for fact in document.facts if handed is None or fact not in handed.facts]
     confidence = lowest(values[fact] for fact in new)

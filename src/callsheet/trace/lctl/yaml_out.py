@@ -107,7 +107,7 @@ def _flow(value: Any) -> str:
         case list() | tuple():
             return "[" + ", ".join(map(_flow, cast("list[Any]", value))) + "]"
         case _:
-            raise TypeError(f"{type(value).__name__} is no plain data")
+            raise TypeError(f"{type(value).__name__} is not plain data")
 
 
 def _number(value: float) -> str:

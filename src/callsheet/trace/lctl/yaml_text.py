@@ -82,9 +82,9 @@ def read_tree(text: str) -> Read:
     try:
         block = block_of(text)
     except CutOff as cut:
-        raise Refused("P01", "a code fence without an end: the answer was cut off", cut.span) from None
+        raise Refused("P01", "a code fence is not closed: the answer was cut off", cut.span) from None
     except NoBlock:
-        raise Refused("P09", "no code fence of this text holds lctl or lctl_ack", Span(0, 0)) from None
+        raise Refused("P09", "no code fence of this text contains lctl or lctl_ack", Span(0, 0)) from None
     forbidden = _FORBIDDEN.search(block)
     if forbidden is not None:
         code = ord(forbidden[0])

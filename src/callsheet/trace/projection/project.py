@@ -293,10 +293,10 @@ class Projection:
             fact_title = f"{name} ({shown_text(fact.text or '', MOST_OF_A_NAME)})"
             if is_blocked(fact.confidence):
                 parts.append(
-                    f"{fact_title} is needed and is not passed on: {fact.note}; a person has to look"
+                    f"{fact_title} is needed and is not passed on: {fact.note}; a person has to review it"
                 )
             else:
-                parts.append(f"{fact_title} is worth {fact.confidence:g}: a person should look")
+                parts.append(f"{fact_title} is worth {fact.confidence:g}: a person should review it")
         for visit in self.record.visits[self.first : self.upto]:
             parts += [f"{agent_of(visit)}: {cut}" for cut in visit.cuts]
             if visit.attempts > 1:

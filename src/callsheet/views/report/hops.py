@@ -21,7 +21,7 @@ _PERSON = "a person"
 _MOST = 2_000
 _BLOCK = "lctl"
 """The name of an answer's remark about the LCTL block that it contained."""
-_NOT_TAKEN = "its block is not taken"
+_NOT_TAKEN = "its block is rejected"
 _DOUBTS = ("flagged", "to review", "blocked")
 _VERDICTS = {str(Verdict.DENY): "refused", str(Verdict.EXPIRE): "unsaid"}
 _NO_VISIT = -1

@@ -183,7 +183,7 @@ async def test_local_model_is_asked_again_after_its_process_was_killed(model_fil
     os.kill(before, signal.SIGKILL)
     answer = await call
     assert (len(answer.text), answer.usage.tries) == (300, 2)
-    with pytest.raises(ModelFailed, match="does not take the constraint") as refused:
+    with pytest.raises(ModelFailed, match="does not accept the constraint") as refused:
         await named.complete(ASK, Constraint(Syntax.GBNF, "root ::= colour"), max_tokens=1)
     assert refused.value.kind is Failure.CONSTRAINT
 

@@ -99,7 +99,7 @@ async def test_streaming_answer_may_exceed_timeout() -> None:
 
 async def test_silence_times_out_and_pings_are_no_progress() -> None:
     failed = await late([(60.0, word("te")), (60.0, PING), (60.0, PING), (0.0, LAST), (0.0, DONE)])
-    assert "no word for 100 s" in str(failed)
+    assert "no output for 100 s" in str(failed)
 
 
 async def test_total_answer_time_is_bounded() -> None:

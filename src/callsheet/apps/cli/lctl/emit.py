@@ -17,7 +17,7 @@ from callsheet.trace.lctl.write import to_data, write
 def _parse_position(at: str | None, step: str | None) -> str | int | None:
     """The event or the step after which the run is described."""
     if at is not None and step is not None:
-        raise click.UsageError("--at and --step exclude each other")
+        raise click.UsageError("--at and --step cannot be combined")
     if at is None:
         return step
     return int(at) if at.isascii() and at.isdigit() else at
@@ -58,7 +58,7 @@ _moment = grouped(
 
 def _kind_of(debug: bool, handoff: bool) -> bool | None:
     if debug and handoff:
-        raise click.UsageError("--debug and --handoff exclude each other")
+        raise click.UsageError("--debug and --handoff cannot be combined")
     return True if debug else False if handoff else None
 
 

@@ -63,7 +63,7 @@ def save(  # noqa: PLR0913 - an argument for each option
     from callsheet.store.library import free_variables, read_params  # noqa: PLC0415 - not for --help
 
     if name is not None and plan_id is not None:
-        raise click.UsageError("--as and --id exclude each other")
+        raise click.UsageError("--as and --id cannot be combined")
     library, new_params = open_library(plans_folder), read_params(params) if params else None
     params_known = new_params if new_params is not None else _known_params(library, name or plan_id)
     text = plan.read([param.name for param in params_known])

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "steps",
     multiple=True,
     metavar="STEP='LINE'",
-    help="Replace a step that has not started by another line of plan; in a graph by a JSON object.",
+    help="Replace a step that has not started by another plan line; in a graph by a JSON object.",
 )
 @confirmation.sure
 @branching.run_id

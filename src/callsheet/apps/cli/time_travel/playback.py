@@ -63,7 +63,7 @@ def playback(
       callsheet playback last --speed 4
     """
     if by_key and speed is not None:
-        raise click.UsageError("--step and --speed exclude each other")
+        raise click.UsageError("--step and --speed cannot be combined")
     is_live = not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr)
     if by_key and not (is_live and is_terminal(sys.stdin)):
         raise click.UsageError("--step needs a terminal")

@@ -193,7 +193,7 @@ async def approve_call(req: ApiRequest[bodies.ApproveBody, Empty]) -> Response:
     body, run_id = req.body, req.path["run_id"]
     has_answer = "answer" in body.model_fields_set
     if body.deny and has_answer:
-        raise Problem("API008", "deny and answer exclude each other", "use one of them")
+        raise Problem("API008", "deny and answer cannot be combined", "use one of them")
 
     def said(ask: PendingAsk) -> Said:
         if body.deny:

@@ -99,7 +99,7 @@ export function Editor({ id }) {
         ]} />
         <div class="tab-body" id="known-panel" role="tabpanel" aria-labelledby=${`known-tab-${tab}`} tabindex="0">
           ${answer && answer.name === tab && answer.of !== text ? html`
-            <p class="notice" role="status">This result is of an earlier text.</p>` : ""}
+            <p class="notice" role="status">This result is for an earlier text.</p>` : ""}
           ${tab === "findings" ? html`<${Findings} rows=${findings} text=${text} box=${box} onFix=${repair} />` : ""}
           ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
           ${tab === "picture" ? html`<${Drawing} text=${text} checked=${checked} box=${box} />` : ""}

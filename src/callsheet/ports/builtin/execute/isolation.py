@@ -28,8 +28,8 @@ class Isolation:
     def __str__(self) -> str:
         if self.kind == "namespaces":
             network = "no network" if self.network_blocked else "with network"
-            return f"sandbox of namespaces: own file system, own processes, {network}"
-        rest = "code runs with limits alone" if self.usable else "code is refused"
+            return f"sandbox in namespaces: own file system, own processes, {network}"
+        rest = "code runs with resource limits only" if self.usable else "code is refused"
         return f"no sandbox ({self.reason}): {rest}"
 
 

@@ -76,7 +76,7 @@ def find_program(language: str, code: str) -> Program:
         if node is None:
             raise ToolFailed("javascript needs Node.js, which is not installed here")
         return Program(name, (os.path.realpath(node),), code)
-    raise ToolFailed(f"the language {language!r} is not known; there are {', '.join(LANGUAGES)}")
+    raise ToolFailed(f"unknown language {language!r}; available: {', '.join(LANGUAGES)}")
 
 
 def sandbox_job(program: Program, settings: BuiltinSettings, mountpoint: str) -> dict[str, Any]:

@@ -300,7 +300,7 @@ def _start(job: dict[str, Any], kernel: _Kernel, status: int) -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     program = job["argv"]
     if not os.access(program[0], os.X_OK):
-        raise _Failed(f"{program[0]} cannot be started here")
+        raise _Failed(f"{program[0]} cannot be started")
     _report(status, "started")
     os.execve(program[0], program, job["environment"])
 

@@ -37,7 +37,7 @@ def requirement(text: str) -> str:
     """
     plain = "".join(text.split())
     if not _REQUIREMENT.fullmatch(plain):
-        raise ToolFailed(f"{text!r} is not the name of a package, with or without versions")
+        raise ToolFailed(f"{text!r} is not the name of a package, with or without a version")
     return plain
 
 

@@ -64,9 +64,7 @@ class _Collector(asyncio.SubprocessProtocol):
         try:
             limit.decode()
         except UnicodeDecodeError as error:
-            return Fact(
-                "not UTF-8", f"{name}, from byte {error.start} on; what is no text is shown as U+FFFD"
-            )
+            return Fact("not UTF-8", f"{name}, from byte {error.start} on; invalid bytes are shown as U+FFFD")
         return None
 
     def text(self, fd: int) -> str:

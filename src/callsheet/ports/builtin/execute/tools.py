@@ -19,7 +19,7 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
     return [
         declare(
             "EXEC_CODE",
-            "Run a program in a sandbox; gives what it prints. Hand data over on stdin, not inside the code.",
+            "Run a program in a sandbox; returns what it prints. Pass data on stdin, not inside the code.",
             {
                 "code": TEXT,
                 "language": {
@@ -35,7 +35,7 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
         ),
         declare(
             "SHELL_EXEC",
-            "Run a shell script in a sandbox; gives what it prints.",
+            "Run a shell script in a sandbox; returns what it prints.",
             {"code": TEXT, "stdin": _STDIN},
             partial(_execute, settings, "shell"),
             effect=Effect.UNSAFE,
@@ -43,7 +43,7 @@ def execution_tools(settings: BuiltinSettings) -> list[Tool]:
         ),
         declare(
             "INSTALL_PKG",
-            "Install Python packages for later programs, where the configuration allows it.",
+            "Install Python packages for later programs, if the configuration allows it.",
             {
                 "language": {"type": "string", "enum": ["python"]},
                 "packages": {"type": "array", "items": {"type": "string"}, "minItems": 1},

@@ -67,7 +67,7 @@ async def begin(
     rules = server.oauth
     refusal = await guard.send(_knock(server))
     if refusal.is_success:
-        raise no_login(name, "asks for no login", "it can be used without one")
+        raise no_login(name, "does not ask for a login", "it can be used without one")
     issuer = await discover(name, server.url, guard, refusal, rules.issuer)
     if issuer is None:
         raise no_login(

@@ -56,7 +56,7 @@ async def discover(
     if metadata is None:
         if stated is None and not issuer:
             return None
-        raise unusable(name, f"its authorization server {plain(chosen or url)} gives no metadata")
+        raise unusable(name, f"its authorization server {plain(chosen or url)} provides no metadata")
     for endpoint in _endpoints(metadata):
         await guard.judge(endpoint)
     resource = resource_url_from_server_url(url) if stated is None else str(stated.resource)
@@ -72,7 +72,9 @@ async def _protected_resource(
     for place in build_protected_resource_metadata_discovery_urls(named, url):
         response = await guard.send(create_oauth_metadata_request(place))
         if response.status_code >= _SERVER_ERRORS:
-            raise unusable(name, f"it answers {plain(place)} with status {response.status_code}", "try later")
+            raise unusable(
+                name, f"it answers {plain(place)} with status {response.status_code}", "try again later"
+            )
         metadata = await handle_protected_resource_response(response)
         if metadata is None:
             continue
@@ -94,7 +96,7 @@ def _issuer(name: str, resource: ProtectedResourceMetadata | None, wanted: str) 
             return place
     raise unusable(
         name,
-        f"it names the authorization server {plain(named[0])}, and the configuration {plain(wanted)}",
+        f"it names the authorization server {plain(named[0])}, but the configuration names {plain(wanted)}",
         "nothing was sent; correct `issuer` if the server is right",
     )
 
@@ -115,7 +117,9 @@ async def _authorization_server(name: str, url: str, guard: Guard, issuer: str) 
                 ) from None
             return metadata
         if not goes_on:
-            raise unusable(name, f"{plain(place)} answers with status {response.status_code}", "try later")
+            raise unusable(
+                name, f"{plain(place)} answers with status {response.status_code}", "try again later"
+            )
     return None
 
 

@@ -73,7 +73,9 @@ class LoginFile:
             return None
         key = self._keys.opening().opening.get(entry["key"])
         if key is None:
-            raise bad_file(self.path, f"it was sealed with the key {entry['key'][:16]}, which is not here")
+            raise bad_file(
+                self.path, f"it was sealed with the key {entry['key'][:16]}, which is not available"
+            )
         try:
             return Login.from_json(read_json(key.open(entry["box"]).decode()))
         except (NotOpened, NotJson, WrongLogin, UnicodeDecodeError):
@@ -102,7 +104,7 @@ class LoginFile:
             fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise bad_file(
-                self.path, f"it cannot be locked: {error.strerror}", "give the right to write"
+                self.path, f"it cannot be locked: {error.strerror}", "grant the permission to write"
             ) from None
         try:
             while not _is_taken(fd):  # noqa: ASYNC110 - another process lets go of it, in silence
@@ -136,7 +138,9 @@ class LoginFile:
             replace_file(self.path, f"{text}\n".encode())
         except OSError as error:
             raise bad_file(
-                self.path, f"it cannot be written: {error.strerror}", "make room or give the right to write"
+                self.path,
+                f"it cannot be written: {error.strerror}",
+                "free space or grant the permission to write",
             ) from None
 
 

@@ -42,7 +42,7 @@ def scope_missing(name: str, scope: str) -> CallsheetError:
     hint = (
         f"`callsheet login {shlex.quote(name)} --scope {shlex.quote(wanted)}` asks for it"
         if wanted
-        else (f"{command(name)} asks for what it wants now")
+        else (f"{command(name)} requests what it requires now")
     )
     what = f"the scope {wanted!r}" if wanted else "a larger scope"
     return _trouble("TOL031", name, f"asks for {what}, which the login does not have", hint)
@@ -82,7 +82,7 @@ def refused(name: str, issuer: str, why: str, hint: str | None = None) -> Callsh
 def wrong_answer(name: str, why: str) -> CallsheetError:
     """The response from the browser does not belong to the login that was started."""
     return _trouble(
-        "TOL035", name, f"was not logged in to: the answer {why}", f"begin anew with {command(name)}"
+        "TOL035", name, f"was not logged in to: the answer {why}", f"start again with {command(name)}"
     )
 
 
@@ -92,7 +92,7 @@ def nobody_came(name: str, seconds: float) -> CallsheetError:
         "TOL036",
         name,
         f"was not logged in to: no answer within {seconds:g} s",
-        f"begin anew with {command(name)}; where the browser is on another machine: --no-browser",
+        f"start again with {command(name)}; where the browser is on another machine: --no-browser",
     )
 
 
@@ -134,7 +134,7 @@ def other_issuer(name: str, before: str, now: str) -> CallsheetError:
     return _trouble(
         "TOL040",
         name,
-        f"sends you to {plain(now)} for the login, and sent you to {plain(before)} before",
+        f"sends you to {plain(now)} for the login, but sent you to {plain(before)} before",
         f"if that is right, forget the old login with {command(name, 'logout')}, then log in",
     )
 

@@ -22,8 +22,8 @@ _HEADERS = (
     "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nReferrer-Policy: no-referrer\r\n"
     "Content-Security-Policy: default-src 'none'\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n"
 )
-_DONE = "You can close this page: callsheet has its answer, and says on its terminal how it went.\n"
-_NO = "This is not the answer that callsheet waits for.\n"
+_DONE = "You can close this page: callsheet has received the answer, and shows the result in its terminal.\n"
+_NO = "This is not the answer that callsheet is waiting for.\n"
 
 
 def redirect_uri(port: int) -> str:

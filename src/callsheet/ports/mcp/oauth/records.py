@@ -75,5 +75,5 @@ class Login:
 
 def _tokens(data: Mapping[str, Any]) -> Tokens:
     if set(data) != {f.name for f in fields(Tokens)} or not isinstance(data["access"], str):
-        raise ValueError("these are no tokens")
+        raise ValueError("these are not tokens")
     return Tokens(**data)

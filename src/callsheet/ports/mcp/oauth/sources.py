@@ -197,7 +197,7 @@ class MachineTokens:
             try:
                 tokens = await tokens_for(guard, self._name, issuer.issuer, endpoint, client, form)
             except Denied as error:
-                hint = "look whether client_id, client_secret and scope are those that it knows"
+                hint = "check that client_id, client_secret and scope are those that it knows"
                 raise refused(self._name, issuer.issuer, str(error), hint) from None
         self._given[tokens.access] = None
         return tokens

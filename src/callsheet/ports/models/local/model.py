@@ -109,7 +109,7 @@ class LocalModel:
             if constraint is not None and constraint.syntax is Syntax.LARK:
                 await asyncio.sleep(_LOG_LAG)
                 if len(running.log.dropped) > dropped:
-                    message = f"{self.name} does not take the constraint {constraint.name!r} (lark)"
+                    message = f"{self.name} does not accept the constraint {constraint.name!r} (lark)"
                     raise ModelFailed(Failure.CONSTRAINT, f"{message}: {running.log.dropped[-1]}")
         return replace(completion(text, seconds, self.name), constrained=constraint is not None)
 
@@ -158,7 +158,7 @@ class LocalModel:
             late = (
                 f"no complete answer within {WHOLE * seconds:g} s"
                 if is_last
-                else f"no word for {seconds:g} s"
+                else f"no output for {seconds:g} s"
             )
             raise ModelFailed(Failure.TIMEOUT, f"{self.name} gave {late}") from error
         except (ValueError, AttributeError, TypeError) as error:

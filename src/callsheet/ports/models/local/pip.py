@@ -83,7 +83,7 @@ def _failed(requirement: str, words: str) -> CallsheetError:
 
 def no_room(what: str, why: str) -> CallsheetError:
     """The error (MDL026) for something that cannot be written to the folder of models."""
-    help_ = "make room, or name another folder in the environment variable CALLSHEET_MODELS"
+    help_ = "free space, or name another folder in the environment variable CALLSHEET_MODELS"
     return CallsheetError.single("MDL026", f"{what} cannot be written: {why}", help=help_)
 
 

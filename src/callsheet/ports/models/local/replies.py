@@ -47,7 +47,7 @@ def refusal(status: int, text: str, constraint: Constraint | None, model: str) -
         return ModelFailed(Failure.REQUEST, f"{model}: the conversation is too long: {message}")
     if constraint is not None and any(word in message.lower() for word in _OF_GRAMMARS):
         where = f"the constraint {constraint.name!r} ({constraint.syntax})"
-        return ModelFailed(Failure.CONSTRAINT, f"{model} does not take {where}: {message}")
+        return ModelFailed(Failure.CONSTRAINT, f"{model} does not accept {where}: {message}")
     failure = Failure.OVERLOADED if status >= 500 else Failure.REQUEST
     return ModelFailed(failure, f"{model} answered with status {status}: {message}")
 

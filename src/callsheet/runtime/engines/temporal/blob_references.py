@@ -128,7 +128,6 @@ def _not_asked(users: Mapping[str, WorkerSign], own: WorkerSign) -> CallsheetErr
     )
     return CallsheetError.single(
         "TMP031",
-        f"these large values are also used by {names}, which cannot be asked from {own.address} what it"
-        " needs",
+        f"these large values are also used by {names}, and {own.address} cannot tell what they need",
         help="give each server its own place; name a server that no longer exists with --gone",
     )

@@ -34,7 +34,7 @@ from callsheet.store.start import facts_from_json
 _BEATS = 3
 """Heartbeats per heartbeat time-out."""
 _PAUSE = 1.0
-_ACCEPTS = "look at what changed, then start the workers with --accept-changed-tools"
+_ACCEPTS = "review the changes, then start the workers with --accept-changed-tools"
 _CHANGED = "@{tool} is not declared as it was when the run began, and was not called; " + _ACCEPTS
 _MOVED = "{change}, and was not called; " + _ACCEPTS
 _OTHER_PIN = (

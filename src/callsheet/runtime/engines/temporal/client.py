@@ -186,7 +186,9 @@ async def answer(
     await _signal(run, "answer", key, msg_id, message_payload(ask.digest, fits))
     taken = await _first_recorded(run, lambda: first_answer(run.journal, ask))
     if taken is not None and taken != msg_id:
-        raise answered_already(run.run_id, key) if taken else not_asked(f"the time to answer {key} is over")
+        raise (
+            answered_already(run.run_id, key) if taken else not_asked(f"the time to answer {key} has run out")
+        )
     if taken is None and run.journal.find_run(run.run_id).status.is_final:
         raise not_asked(f"run {run.run_id} has ended")
     return ask
@@ -285,7 +287,7 @@ async def _reopen(connection: TemporalConnection, history: RunHistory, limits: L
             static_summary=_summary(order),
         )
     except RPCError as error:
-        raise refused(f"run {order.run_id} cannot go on", error) from error
+        raise refused(f"run {order.run_id} cannot continue", error) from error
 
 
 async def _start_again(run: TemporalRun) -> None:

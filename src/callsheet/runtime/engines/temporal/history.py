@@ -90,5 +90,5 @@ def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:
     return CallsheetError.single(
         "TMP006",
         f"the history of {history.workflow_id} cannot be replayed: {why}",
-        help="look at it with the callsheet and the folder of blobs that its workers have",
+        help="use the version of callsheet and the folder of blobs that its workers use",
     )

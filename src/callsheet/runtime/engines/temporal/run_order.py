@@ -74,7 +74,7 @@ class RunOrder(NamedTuple):
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Read an order from JSON data; raises KeyError, TypeError or ValueError for invalid data."""
         if data["format"] != _FORMAT:
-            raise ValueError(f"an order of format {data['format']}, and this version reads {_FORMAT}")
+            raise ValueError(f"an order of format {data['format']}, but this version reads {_FORMAT}")
         return cls(
             data["run_id"],
             plan_from_json(data["plan"]),

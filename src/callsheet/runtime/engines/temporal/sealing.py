@@ -56,6 +56,6 @@ class Boxes:
         key = ring.opening.get(name.decode())
         if key is None:
             raise NotOpened(
-                f"it was encrypted with the key {name.decode()}, and here is {', '.join(ring.opening)}"
+                f"it was encrypted with the key {name.decode()}; available are {', '.join(ring.opening)}"
             )
         return key.open(box.decode())

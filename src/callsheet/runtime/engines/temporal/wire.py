@@ -82,7 +82,7 @@ def outcome_from_json(data: Mapping[str, Any]) -> Event:
     """Read an outcome from data; raises KeyError, TypeError or ValueError for invalid data."""
     event = event_of(data["type"], data["key"], data["body"] or {}, lambda _: plan_from_json(data["steps"]))
     if event is None:
-        raise ValueError(f"{data['type']} is no outcome")
+        raise ValueError(f"{data['type']} is not an outcome")
     return event
 
 
