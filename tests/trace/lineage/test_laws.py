@@ -192,10 +192,15 @@ SHRINKING = """S1: ?FOREACH ($i IN $a) THEN @READ ($i, $b) > $a ON_FAIL GOTO S1
 S2: GOTO S1
 S3: @RESPOND ("end $a", $b, $c)"""
 """A loop over its own results, of which a failure leaves fewer: the others led to that as well."""
+ENDED_EARLY = """S1: ?FOREACH ($i IN ["x", $a, $b]) THEN @LLM_EXTRACT ($i, target="t") > $b
+S2: ?FOREACH ($i IN $b) THEN @WRITE ($i, $a) > $a ON_FAIL TERMINATE ("ended $a $i")
+S3: @RESPOND ("end $a", $b, $c)"""
+"""A loop that ends the run at its first item: the items that it has not come to are part of what it read."""
 
 
 @given(plan_texts(), SEEDS, SEEDS)
 @example(SHRINKING, 0, 0)
+@example(ENDED_EARLY, 0, 0)
 @settings(max_examples=80, deadline=None)
 def test_forward_lineage_inverts_backward(text: str, world: int, schedule: int) -> None:
     """The sources of a value lead to it; a call that contains a mark was reached by its maker."""

@@ -245,7 +245,8 @@ def touched(lineage: Lineage, visit: Visit, node: Node) -> Iterator[tuple[Role, 
 def _has_own_result(lineage: Lineage, visit: Visit, use: Use, node: Node) -> bool:
     """Whether a place inside of what a FOREACH went through is a member whose result is among its results.
 
-    A loop that failed has fewer: then the others have led to that end as part of the whole.
+    A loop that failed has fewer: then the others have led to that end as part of the whole, also those that
+    it has not come to.
     """
     depth = len(use.path)
     if len(node.path) <= depth:
@@ -254,7 +255,7 @@ def _has_own_result(lineage: Lineage, visit: Visit, use: Use, node: Node) -> boo
     if written is None or not _has_members(lineage, visit):
         return True
     member, items = str(node.path[depth]), items_in(lineage, visit)
-    if len(items) == len(lineage.items_of(visit)) or not member.isdecimal():
+    if not member.isdecimal():
         return True
     at = bisect_left(items, int(member))
     return at < len(items) and items[at] == int(member)
