@@ -16,6 +16,9 @@ from tests.machine.driving import plan_of
 
 from callsheet.store import Durability, EventType, Journal, RunWriter
 from callsheet.store.errors import JournalDisplaced
+from callsheet.store.journal_paths import place_of
+from callsheet.store.log_marks import set_aside_foreign_log
+from callsheet.store.write_connection import WriteConnection
 
 PLAN = plan_of("S1: @A ()")
 LARGE = "x" * 300_000
@@ -191,6 +194,33 @@ os._exit(9)
     replace(path)
     with Journal.open_to_read(path) as journal:
         assert [run.run_id for run in journal.runs()] == ["another"]
+
+
+def test_log_is_marked_once_there_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    Journal.open(path).close()
+    place = place_of(path)
+    connection = WriteConnection(place, Durability.NORMAL)
+    connection.connected()
+    assert len([*place.run_locks.glob("*.log-of")]) == 1
+    connection.close()
+    assert not [*place.run_locks.glob("*.log-of")]
+
+
+def test_only_log_with_content_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    Journal.open(path).close()
+    place, log = place_of(path), tmp_path / "journal.db-wal"
+    log.touch()
+    database, found = path.stat(), log.stat()
+    place.run_locks.mkdir(exist_ok=True)
+    mark = place.run_locks / "999999999-0.log-of"
+    mark.write_text(f"{database.st_dev} {database.st_ino + 1} {found.st_dev} {found.st_ino}\n")
+    set_aside_foreign_log(place)
+    assert log.exists()
+    log.write_bytes(b"frames")
+    set_aside_foreign_log(place)
+    assert not log.exists()
 
 
 def test_copied_journal_keeps_its_log(tmp_path: Path) -> None:

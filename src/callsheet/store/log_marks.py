@@ -33,7 +33,7 @@ class _Mark(NamedTuple):
 
 
 class LogMark:
-    """The mark of one writing connection; `write` it once the log exists, `remove` it when it is closed."""
+    """The mark of one writing connection; `write` it under the write lock, `remove` it when it is closed."""
 
     def __init__(self, place: JournalPaths) -> None:
         self._place = place
@@ -113,9 +113,17 @@ def _index_path(place: JournalPaths) -> Path:
 
 
 def _is_foreign(place: JournalPaths) -> bool:
-    log = file_at(log_path(place))
-    if log is None:
+    """Whether the log is marked as that of another database.
+
+    An empty one, as a reader leaves it, holds nothing; its inode may be that of a log that is gone.
+    """
+    try:
+        found = log_path(place).stat()
+    except OSError:
         return False
+    if not found.st_size:
+        return False
+    log = found.st_dev, found.st_ino
     database = file_at(place.database)
     owners = {mark.database for mark in _marks(place) if mark.log == log}
     return bool(owners) and database not in owners

@@ -98,8 +98,6 @@ class WriteConnection:
                 cursor.execute("BEGIN IMMEDIATE")
                 result = work(cursor)
                 cursor.execute("COMMIT")
-                if self._log is None:
-                    self._mark_log()
             except BaseException:
                 if cursor.connection.in_transaction:
                     cursor.execute("ROLLBACK")
@@ -135,12 +133,6 @@ class WriteConnection:
             lock.close()
         self._mark.remove()
 
-    def _mark_log(self) -> None:
-        """Note which log this connection writes; after the first commit there is one."""
-        self._log = file_at(log_path(self._place))
-        if self._log is not None and self._file is not None and not self.is_displaced():
-            self._mark.write(self._file, self._log)
-
     def _turn(self) -> WriteLock:
         """The write lock; raises WrongProcess, or sqlite3.ProgrammingError once closed."""
         self.check_process()
@@ -151,5 +143,9 @@ class WriteConnection:
         return self.lock
 
     def _connect(self) -> sqlite3.Cursor:
+        """Connect, and mark the log before the write lock is released: until then nobody can misjudge it."""
         cursor = self.cursor = connect_writing(self._place.database, self._durability).cursor()
+        self._log = file_at(log_path(self._place))
+        if self._log is not None and self._file is not None and not self.is_displaced():
+            self._mark.write(self._file, self._log)
         return cursor
