@@ -89,7 +89,7 @@ def test_repeated_keys_over_http_are_remarked(tmp_path, path, tool, told):
     assert result.variables["a"]["n"] == 2, result
     with Journal.open_to_read(tmp_path / "j.db") as journal:
         remarks = [
-            json.dumps(remark).partition("repeated: ")[2]
+            json.dumps(remark).partition("last value counts: ")[2]
             for event in journal.events(result.run_id)
             for remark in (event.body or {}).get("remarks", [])
         ]
