@@ -8,11 +8,13 @@ from unittest.mock import patch
 
 import pytest
 
+from callsheet.ir import gc_pause
 from callsheet.ir.gc_pause import gc_paused
 
 
 @pytest.fixture(autouse=True)
-def _collecting() -> Iterator[None]:
+def _collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(gc_pause, "_freezing", type(gc_pause._freezing)())
     assert gc.isenabled()
     yield
     gc.unfreeze()
@@ -45,3 +47,13 @@ def test_objects_frozen_by_others_stay_frozen() -> None:
         kept = [[number] for number in range(200_000)]
     assert len(kept) == 200_000
     assert gc.get_freeze_count() > frozen // 2
+
+
+def test_frozen_objects_are_counted_once() -> None:
+    gc.freeze()
+    with patch("gc.get_freeze_count", wraps=gc.get_freeze_count) as counted:
+        for _ in range(3):
+            with gc_paused(True):
+                kept = [[number] for number in range(20_000)]
+            del kept
+    assert counted.call_count == 1
