@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from callsheet import Limits, compat, lctl, planning
+from callsheet import CallContext, Limits, compat, lctl, planning
 
 FUNCTIONS: list[Callable[..., Any]] = [
     *(one for name in lctl.__all__ if inspect.isfunction(one := getattr(lctl, name))),
@@ -42,3 +42,17 @@ def test_wrong_type_is_named_by_function(function: Callable[..., Any], given: ob
 def test_none_as_text_is_named() -> None:
     with pytest.raises(TypeError, match="text must be a text or its bytes, not NoneType"):
         lctl.parse(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("half",), "done must be a number, not str"),
+        ((None,), "done must be a number, not NoneType"),
+        ((1, "2"), "total must be a number or None, not str"),
+        ((1, 2, 3), "message must be a text, not int"),
+    ],
+)
+def test_wrong_type_in_progress_is_named(given: tuple[Any, ...], named: str) -> None:
+    with pytest.raises(TypeError, match=named):
+        CallContext("run", "S1.0.1").report_progress(*given)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
+from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
 from callsheet.machine import CallTool, Remark, Spent
@@ -191,8 +192,13 @@ class CallContext:
     def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report how far the call has come, for whoever watches the run; it is not recorded.
 
-        `done` of `total` are in a unit of the tool's choice; `total` is None if it is unknown.
+        `done` of `total` are in a unit of the tool's choice; `total` is None if it is unknown. Raises
+        TypeError for an argument of another type.
         """
+        wanted_number("done", done)
+        if total is not None:
+            wanted_number("total", total, "a number or None")
+        wanted("message", message, str, "a text")
         if self._caller is not None:
             self._caller.progressed(self, CallProgress(done, total, message))
 

@@ -207,11 +207,11 @@ async def resume_run(
     """Resume a run where its journal ends; a run that has ended returns its result again.
 
     A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
-    If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them; if
-    nothing can go on without decisions or answers, nothing is launched; new places of tools are checked and
-    recorded even then. A requested cancellation is carried
-    out. The run is folded with `offload`, where the observer also hears what has happened so far. Raises
-    JournalError if the run is unknown, damaged, or owned by a live process.
+    If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them. If
+    nothing can go on without decisions or answers, nothing is launched, but new places of tools are checked
+    and recorded. A requested cancellation is carried out. The run is folded with `offload`, where the
+    observer also hears what has happened so far. Raises JournalError if the run is unknown, damaged, or owned
+    by a live process.
     """
     plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:

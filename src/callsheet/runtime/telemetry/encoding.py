@@ -42,7 +42,7 @@ def encoded(document: dict[str, Any], signal: Signal, content_type: str) -> byte
         )
     from google.protobuf.json_format import ParseDict  # noqa: PLC0415 - only where something is sent
 
-    return ParseDict(_with_bytes(document), _message(signal)).SerializeToString(deterministic=True)
+    return ParseDict(_with_bytes(document), _message(signal, "Request")).SerializeToString(deterministic=True)
 
 
 class Rejected(NamedTuple):
@@ -82,7 +82,7 @@ def _partial_success(body: bytes, signal: Signal) -> dict[str, Any]:
     from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - only where something is sent
     from google.protobuf.message import DecodeError  # noqa: PLC0415 - as above
 
-    message = _response(signal)
+    message = _message(signal, "Response")
     try:
         message.ParseFromString(body)
     except DecodeError:
@@ -90,42 +90,24 @@ def _partial_success(body: bytes, signal: Signal) -> dict[str, Any]:
     return MessageToDict(message).get("partialSuccess", {})
 
 
-def _message(signal: Signal) -> Any:
-    """An empty request for a signal."""
+def _message(signal: Signal, kind: str) -> Any:
+    """An empty message of the protocol for a signal: its "Request" or its "Response"."""
     match signal:
         case Signal.TRACES:
-            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces  # noqa: PLC0415
+            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service  # noqa: PLC0415
 
-            return traces.ExportTraceServiceRequest()
+            name = "Trace"
         case Signal.METRICS:
             from opentelemetry.proto.collector.metrics.v1 import (  # noqa: PLC0415
-                metrics_service_pb2 as metrics,
+                metrics_service_pb2 as service,
             )
 
-            return metrics.ExportMetricsServiceRequest()
+            name = "Metrics"
         case Signal.LOGS:
-            from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs  # noqa: PLC0415
+            from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as service  # noqa: PLC0415
 
-            return logs.ExportLogsServiceRequest()
-
-
-def _response(signal: Signal) -> Any:
-    """An empty response for a signal."""
-    match signal:
-        case Signal.TRACES:
-            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as traces  # noqa: PLC0415
-
-            return traces.ExportTraceServiceResponse()
-        case Signal.METRICS:
-            from opentelemetry.proto.collector.metrics.v1 import (  # noqa: PLC0415
-                metrics_service_pb2 as metrics,
-            )
-
-            return metrics.ExportMetricsServiceResponse()
-        case Signal.LOGS:
-            from opentelemetry.proto.collector.logs.v1 import logs_service_pb2 as logs  # noqa: PLC0415
-
-            return logs.ExportLogsServiceResponse()
+            name = "Logs"
+    return getattr(service, f"Export{name}Service{kind}")()
 
 
 def _with_bytes(value: Any) -> Any:
