@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from callsheet.views.highlight.textmate import textmate_grammar
+from callsheet.views.highlight.rules import textmate_grammar
 
 PLACE = Path(__file__).parent.parent / "editors" / "vscode" / "syntaxes" / "ltp.tmLanguage.json"
 

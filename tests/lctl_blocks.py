@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from callsheet.trace.lctl.yaml_out import to_yaml
+from callsheet.trace.lctl.yaml_text import to_yaml
 
 Block = dict[str, Any]
 

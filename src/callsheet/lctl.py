@@ -15,13 +15,12 @@
 
 from __future__ import annotations
 
-from callsheet.trace.lctl.cause import Cause, root_cause
 from callsheet.trace.lctl.check import Lost, Report, check
 from callsheet.trace.lctl.confidence import Band, VerifiedRaise, band_of, effective
 from callsheet.trace.lctl.diff import Diff, diff
 from callsheet.trace.lctl.emit import Work, begin, free_ids, new_ids, rename_facts
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.graph import ChainGraph, graph_of
+from callsheet.trace.lctl.graph import Cause, ChainGraph, graph_of, root_cause
 from callsheet.trace.lctl.model import (
     Ack,
     Analysis,

@@ -15,17 +15,15 @@ from tests.conformance.findings import difference, shown
 from tests.conformance.lctl_form import LctlCase
 
 from callsheet.diagnostics import render_all
-from callsheet.trace.lctl.cause import Evidence, root_cause
 from callsheet.trace.lctl.check import Report, check
 from callsheet.trace.lctl.diff import Changed, Diff, diff
-from callsheet.trace.lctl.graph import graph_of
+from callsheet.trace.lctl.graph import Evidence, graph_of, root_cause
 from callsheet.trace.lctl.model import Body, DebugDocument
 from callsheet.trace.lctl.reading import read
 from callsheet.trace.lctl.rules.table import Level
 from callsheet.trace.lctl.write import to_data, write
 from callsheet.views.columns import width
-from callsheet.views.lctl.mermaid import mermaid_chain
-from callsheet.views.lctl.terminal import terminal_chain, terminal_document
+from callsheet.views.lctl import mermaid_chain, terminal_chain, terminal_document
 
 _COLUMNS = 100
 _CALLED = {

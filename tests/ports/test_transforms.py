@@ -13,7 +13,7 @@ from tests.growth import seconds
 
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.transforms import select
-from callsheet.ports.transforms.patterns import compiled
+from callsheet.ports.transforms.functions import compiled
 
 PEOPLE = [
     {"name": "Ann", "city": "Rome", "age": 41, "since": "2024-03-01", "mail": "ann@a.example, x@b.example"},

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.growth import seconds
 
-from callsheet.sealing.known import Known
-from callsheet.sealing.multi_search import PrefixIndex
+from callsheet.sealing.known import Known, PrefixIndex
 
 LETTERS = st.text("ab\u00e9", min_size=1, max_size=4)
 

@@ -22,7 +22,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp import McpPool, McpServerConfig
 from callsheet.ports.mcp.oauth.guard import MOST_BYTES, Guard
-from callsheet.sealing.forms import forms_of
+from callsheet.sealing.known import forms_of
 
 __all__ = ["authority", "machine", "names", "user", "wiki"]
 

@@ -79,7 +79,7 @@ def test_ports_are_opened_only_in_known_modules() -> None:
         "apps/cli/serve.py",
         "apps/head_timeout.py",
         "apps/http/serving.py",
-        "apps/lsp/transports.py",
+        "apps/lsp/server.py",
         "apps/mcp/address.py",
         "apps/mcp/transports.py",
         "ports/mcp/oauth/loopback.py",

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.graph import graph_of
 from callsheet.views.columns import width
-from callsheet.views.lctl.hops import hops_text
-from callsheet.views.lctl.mermaid import mermaid_chain
-from callsheet.views.lctl.terminal import terminal_chain, terminal_document
+from callsheet.views.lctl import hops_text, mermaid_chain, terminal_chain, terminal_document
 from lctl_blocks import branch, changed, failed, hop, joined, minimal, text
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.views.window import Gap, shown_rows
+from callsheet.views.columns import Gap, shown_rows
 
 
 @given(st.integers(0, 300), st.integers(-2, 60), st.lists(st.integers(-5, 320), max_size=12))

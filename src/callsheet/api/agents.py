@@ -13,7 +13,7 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Call, CallKind, Effect, Plan, Step, call_kind
 from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
-from callsheet.machine.agents.rounds import IN_ROUNDS, REFINE
+from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
 from callsheet.ports.tools import Registry
 
 _READS = frozenset({Effect.PURE, Effect.READ})

@@ -23,7 +23,7 @@ from callsheet.policy.calls import Duty
 from callsheet.policy.codes import CODES
 from callsheet.ports.models.estimates import expected_use
 from callsheet.ports.transforms import work_out
-from callsheet.views.dry_run.verdict import PolicyVerdict, Remark, RemarkKind
+from callsheet.views.dry_run import PolicyVerdict, Remark, RemarkKind
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
 """Which tools need a person's approval: their names, or a predicate on the canonical name."""

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
 from callsheet.runtime.doubt import DoubtfulCall
-from callsheet.sealing.masked_repr import MaskedRepr
+from callsheet.sealing.masking import MaskedRepr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -143,7 +143,7 @@ def agent_port(agent: Agent) -> AgentPort:
         answer = await called(agent, task)
         value, block = (answer.value, answer.lctl) if isinstance(answer, AgentAnswer) else (answer, "")
         if context.handed and not block and isinstance(value, str):
-            from callsheet.trace.lctl.reply import parted  # noqa: PLC0415 - only where blocks are handed out
+            from callsheet.trace.lctl.receive import parted  # noqa: PLC0415 - only where blocks are handed out
 
             value, block = parted(value)
         context.returned = block

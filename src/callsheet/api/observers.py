@@ -10,7 +10,7 @@ from callsheet.ir import Plan as Steps
 from callsheet.machine import Compile
 from callsheet.machine.progress import with_own_ids
 from callsheet.runtime.launch import Watch
-from callsheet.sealing.masked_repr import MaskedFields
+from callsheet.sealing.masking import MaskedFields
 from callsheet.store import EventType, Journal
 
 

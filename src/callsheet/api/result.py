@@ -11,8 +11,7 @@ from callsheet.ir import JSON
 from callsheet.machine import PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
-from callsheet.sealing.masked_repr import MaskedFields, MaskedRepr, masked
-from callsheet.sealing.masking import hidden, mask_text
+from callsheet.sealing.masking import MaskedFields, MaskedRepr, hidden, mask_text, masked
 from callsheet.store import RunStatus
 
 _ENDS = {

@@ -43,9 +43,8 @@ from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.gateway import Ports, Route, TurnPort
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import Amendments, PolicyFor, resume_run, run_unrecorded, start_run
-from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
-from callsheet.sealing.masked_repr import MaskedFields
+from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.sealing.shapes import Shapes
 from callsheet.store import Journal
 from callsheet.store.start import Start, secret_labels

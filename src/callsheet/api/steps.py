@@ -17,7 +17,7 @@ from callsheet.machine import Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.sealing.masked_repr import MaskedFields, MaskedRepr, masked
+from callsheet.sealing.masking import MaskedFields, MaskedRepr, masked
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -35,7 +35,7 @@ from callsheet.api.result import RunResult
 from callsheet.ir import Plan, word_of
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.sealing.masked_repr import MaskedFields, masked
+from callsheet.sealing.masking import MaskedFields, masked
 
 _VALUES = frozenset({"value", "error", "text", "reason", "detail"})
 

@@ -22,9 +22,8 @@ from callsheet.ports.calls import CallListener, CallProgress
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.sealing.configured import configured, in_environment
-from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
-from callsheet.sealing.masking import hidden, mask_text, mask_value
+from callsheet.sealing.masking import Finder, hidden, mask_text, mask_value
 from callsheet.sealing.shapes import Shapes
 
 

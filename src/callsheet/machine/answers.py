@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.machine.agents.conversation import CallOutcome
+from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.calls import deliver_again, give_back, launch
 from callsheet.machine.commands import Command, Probe
 from callsheet.machine.doubt import FAILED_BY_A_PERSON, FAILED_BY_POLICY, may_redeliver, next_about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from callsheet.machine.agents.conversation import CallOutcome
+from callsheet.machine.agents.actions import CallOutcome
 from callsheet.machine.agents.talk import QUESTION, InnerCall, Talk
 from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
 from callsheet.machine.calls import emit, give_back, may_retry, retry

@@ -13,9 +13,15 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine.agents.snapshot import call_from_json, call_to_json, talk_from_json, talk_to_json
-from callsheet.machine.agents.talk import InnerCall, Talk
-from callsheet.machine.ahead.snapshot import ahead_from_json, ahead_to_json
+from callsheet.machine.agents.talk import (
+    InnerCall,
+    Talk,
+    call_from_json,
+    call_to_json,
+    talk_from_json,
+    talk_to_json,
+)
+from callsheet.machine.ahead.state import ahead_from_json, ahead_to_json
 from callsheet.machine.budget import Budget, Refusal
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits

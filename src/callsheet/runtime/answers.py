@@ -17,10 +17,9 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked
 from callsheet.passes.schema import literal_value, misfits
-from callsheet.sealing.masked_repr import MaskedRepr
-from callsheet.sealing.masking import hidden
-from callsheet.sealing.opening import is_sealed
+from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.placeholders import is_nothing
+from callsheet.sealing.sealer import is_sealed
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 

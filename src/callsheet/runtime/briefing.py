@@ -20,7 +20,7 @@ from callsheet.runtime.gateway import Ports
 from callsheet.store.journal import Journal
 from callsheet.trace.lctl.ids import shown_ids
 from callsheet.trace.lctl.model import Handoff
-from callsheet.trace.lctl.reply import Reply, reply_to
+from callsheet.trace.lctl.receive import Reply, reply_to
 from callsheet.trace.lctl.write import write
 from callsheet.trace.projection.briefing import briefing_of
 from callsheet.trace.projection.recording import STATED, record_of

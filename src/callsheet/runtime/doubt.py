@@ -33,8 +33,7 @@ from callsheet.machine.version import MACHINE_VERSION
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
-from callsheet.sealing.masked_repr import MaskedRepr
-from callsheet.sealing.masking import hidden
+from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.current_state import current_state
 from callsheet.store.external_runs import check_here, is_run_by_engine

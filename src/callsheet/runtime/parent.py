@@ -11,7 +11,7 @@ from typing import Any
 from callsheet.ir import JSON
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_value
-from callsheet.sealing.opening import is_sealed
+from callsheet.sealing.sealer import is_sealed
 from callsheet.store import Journal
 from callsheet.store.events import Event
 from callsheet.store.fork import hash_at

@@ -1,14 +1,94 @@
-"""Replaces secrets by `[secret]` in texts and values that are shown or logged.
-
-In: texts and values. Out: the same without their secrets.
-"""
+"""Finds secrets in values and masks them, in data and in `repr`."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeVar, cast
 
-from callsheet.sealing.finder import Finder
+from callsheet.sealing.known import Known
 from callsheet.sealing.placeholders import MASK, is_nothing
+from callsheet.sealing.shapes import Shapes
+
+NAMED = "its name says so"
+"""The reason given for a text that is secret because of the name of its field."""
+
+
+class Span(NamedTuple):
+    """A secret part of a text, and the reason: `declared`, `configured`, or `looks like …`."""
+
+    start: int
+    end: int
+    why: str
+
+
+_SHORTEST = 8
+
+
+class Finder:
+    """The known secrets and the credential patterns to search for; immutable.
+
+    `shapes` is None if nothing counts as a secret merely because it looks like one.
+    """
+
+    def __init__(self, known: Known | None = None, shapes: Shapes | None = None) -> None:
+        self.known = known or Known()
+        self.shapes = shapes
+
+    def knowing(self, more: Known) -> Finder:
+        """A finder that knows these secrets as well."""
+        return Finder(self.known + more, self.shapes) if more else self
+
+    def without_shapes(self) -> Finder:
+        """A finder for the known secrets only."""
+        return Finder(self.known)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to search for."""
+        return self.shapes is None and not self.known
+
+    def may_find(self, data: bytes) -> bool:
+        """A quick check: False only if the value with this JSON text contains no secret."""
+        if self.known and self.known.may_be_in(data):
+            return True
+        return self.shapes is not None and self.shapes.may_be_in(data)
+
+    def spans(self, text: str) -> list[Span]:
+        """The secret spans of a text, in order; spans that overlap or touch are merged."""
+        spans = [Span(*place) for place in self.known.found_in(text)]
+        if self.shapes is not None:
+            spans += [
+                Span(start, end, f"looks like {name}") for start, end, name in self.shapes.found_in(text)
+            ]
+        return _merged(spans)
+
+    def whole(self, name: str, text: str) -> str | None:
+        """The reason why a whole text is secret given the name of its field; None if it is not."""
+        if self.shapes is not None and self.shapes.names_a_secret(name, text):
+            return NAMED
+        return None
+
+
+def known_by_name(texts: Iterable[str]) -> Known:
+    """Texts that were secret because of their field name, as known secrets to find elsewhere as well.
+
+    Texts without a digit are left out: `token: "identifier"` names no secret and would match everywhere.
+    """
+    telling = (text for text in texts if any(map(str.isdigit, text)))
+    return Known.of(telling, NAMED, shortest=_SHORTEST)
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Merges spans that overlap or touch; the reason is that of the first (of several, the longest)."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if merged and span.start <= merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Span(last.start, max(last.end, span.end), last.why)
+        else:
+            merged.append(span)
+    return merged
 
 
 def mask_text(text: str, finder: Finder) -> str:
@@ -46,3 +126,51 @@ def _entry(name: str, value: Any, finder: Finder) -> Any:
 def hidden(value: Any) -> Any:
     """The mask, in place of a value that is secret as a whole; empty values stay."""
     return value if is_nothing(value) else MASK
+
+
+class MaskedFields(NamedTuple):
+    """What to mask in an object: what the finder finds, and the whole values under these names.
+
+    The names are those of fields, and of keys in fields that are objects.
+    """
+
+    finder: Finder
+    names: frozenset[str] = frozenset()
+
+
+class MaskedRepr:
+    """Base of a dataclass with a masked `repr`; by default, what looks like a credential is masked."""
+
+    __slots__ = ("_hides",)
+    _hides: MaskedFields
+
+    def __repr__(self) -> str:
+        hides: MaskedFields = getattr(self, "_hides", None) or _looks()
+        parts = (
+            f"{field.name}={_shown(field.name, getattr(self, field.name), hides)}"
+            for field in fields(cast("Any", self))
+            if field.repr
+        )
+        return f"{type(self).__qualname__}({', '.join(parts)})"
+
+
+_V = TypeVar("_V", bound=MaskedRepr)
+
+
+def masked(data: _V, hides: MaskedFields) -> _V:
+    """The same object, with these secrets masked in its `repr`."""
+    object.__setattr__(data, "_hides", hides)
+    return data
+
+
+def _looks() -> MaskedFields:
+    return MaskedFields(Finder(shapes=Shapes()))
+
+
+def _shown(name: str, value: Any, hides: MaskedFields) -> str:
+    if name in hides.names:
+        return repr(hidden(value))
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        value = {key: hidden(item) if key in hides.names else item for key, item in entries}
+    return mask_text(repr(mask_value(value, hides.finder)), hides.finder)

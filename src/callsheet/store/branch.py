@@ -17,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Edited, Machine, RunAgent
 from callsheet.machine.keys import parse_key
 from callsheet.machine.machine import Observer
-from callsheet.sealing.opening import without_boxes
+from callsheet.sealing.sealer import without_boxes
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf, event_record

@@ -13,8 +13,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from callsheet.sealing.keys import NotOpened
-from callsheet.sealing.opening import WrongKey, is_sealed, opened
-from callsheet.sealing.sealer import Path, Sealer
+from callsheet.sealing.sealer import Path, Sealer, WrongKey, is_sealed, opened
 from callsheet.store.errors import JournalError, NotStorable
 from callsheet.store.seal_keys import KeyStore
 

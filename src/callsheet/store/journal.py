@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ir import JSON, Plan
-from callsheet.sealing.finder import Finder
 from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.known import Known
-from callsheet.sealing.opening import WrongKey, is_sealed, rebound
+from callsheet.sealing.masking import Finder
 from callsheet.sealing.sealer import Path as Part
-from callsheet.sealing.sealer import Sealer, names_in
+from callsheet.sealing.sealer import Sealer, WrongKey, is_sealed, names_in, rebound
 from callsheet.sealing.shapes import Shapes
 from callsheet.store.chain import BadEvent, verify
 from callsheet.store.decision_guides import DecisionGuides

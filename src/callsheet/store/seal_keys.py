@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read_key
-from callsheet.sealing.opening import WrongKey
+from callsheet.sealing.sealer import WrongKey
 from callsheet.store.errors import JournalError
 
 VARIABLE = "CALLSHEET_SEAL_KEY"

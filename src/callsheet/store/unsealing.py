@@ -11,11 +11,10 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from callsheet.sealing.finder import NAMED, known_by_name
 from callsheet.sealing.keys import KeyRing, NotOpened
 from callsheet.sealing.known import Known
-from callsheet.sealing.opening import WrongKey, declared_in, is_sealed, opened
-from callsheet.sealing.sealer import DECLARED, SEALED
+from callsheet.sealing.masking import NAMED, known_by_name
+from callsheet.sealing.sealer import DECLARED, SEALED, WrongKey, declared_in, is_sealed, opened
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 from callsheet.store.seal_keys import KeyStore, not_opened
 

@@ -1,8 +1,4 @@
-"""Computes the layout of a plan diagram: positions of steps, and lanes of long arrows.
-
-In: a plan. Out: a row and a column for each step, a lane for each arrow: 0 leads straight to the next row,
-others run beside the steps. Arrows that leave one step share a lane. Takes O(n log n).
-"""
+"""Computes the layout of a plan diagram: positions of steps, lanes of long arrows; and as data."""
 
 from __future__ import annotations
 
@@ -10,11 +6,19 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from callsheet.ir import Goto, Order, Plan, Step
+from callsheet.ir import Goto, Order, Plan, Step, word_of
 from callsheet.ir.flow import feeders, flow_of
 from callsheet.ir.precedence import Precedence
+from callsheet.views.columns import printable
+from callsheet.views.describe import (
+    describe_action,
+    describe_condition,
+    describe_failure,
+    describe_output,
+    describe_value,
+)
 
 MOST_COLUMNS = 6
 """The maximum number of steps in a row; a larger level takes several rows."""
@@ -186,3 +190,57 @@ def _assign_lanes(spans: dict[tuple[int, bool], tuple[int, int]]) -> dict[tuple[
         lanes[key] = lane
         heappush(busy, (last, lane))
     return lanes
+
+
+NO_GROUP = -1
+
+
+def sketch(plan: Plan) -> dict[str, Any]:
+    """Returns the steps and the layout of a plan; `at` is the offset of a step in its text, or None."""
+    steps = [
+        {
+            "id": step.id,
+            "title": printable(step.title or ""),
+            "tool": word_of(step.action),
+            "action": describe_action(step.action),
+            "guard": guard_of(step),
+            "output": describe_output(step).removeprefix("> "),
+            "on_fail": on_fail_of(step),
+            "group": NO_GROUP if step.group is None else step.group,
+            "foreach": foreach_of(step),
+            "at": None if step.span is None else step.span.start,
+        }
+        for step in plan.steps
+    ]
+    return {"steps": steps, "layout": layout_json(plan)}
+
+
+def layout_json(plan: Plan) -> dict[str, Any]:
+    """Returns the layout: numbers of rows, columns and lanes, `places` as `[row, column]`, and `arrows`.
+
+    An arrow is `[start, end, kind, lane]`.
+    """
+    layout = layout_of(plan)
+    return {
+        "rows": layout.rows,
+        "columns": layout.columns,
+        "left": layout.left,
+        "right": layout.right,
+        "places": [list(place) for place in layout.places],
+        "arrows": [[a.start, a.end, str(a.kind), a.lane] for a in layout.arrows],
+    }
+
+
+def guard_of(step: Step) -> str:
+    """Returns the condition of the step, or an empty string."""
+    return "" if step.condition is None else describe_condition(step.condition)
+
+
+def on_fail_of(step: Step) -> str:
+    """Returns the failure handling of the step, or an empty string."""
+    return "" if step.on_fail is None else describe_failure(step.on_fail)
+
+
+def foreach_of(step: Step) -> str:
+    """Returns the loop variable and source of a FOREACH, or an empty string."""
+    return "" if step.foreach is None else f"${step.foreach.var} in {describe_value(step.foreach.source)}"

@@ -7,7 +7,7 @@ import pytest
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Call, Literal, Order, Plan, Step
 from callsheet.ir.diff import Change, Part, PlanDiff, diff_plans
-from callsheet.ir.diff.order import staying
+from callsheet.ir.diff.matching import staying
 
 BASE = """\
 S1: @FETCH_PAGE (url="https://a", timeout=5) > $page:json ON_FAIL @RETRY(2) GOTO LAST

@@ -23,7 +23,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
-from callsheet.machine.agents.conversation import CallOutcome
+from callsheet.machine.agents.actions import CallOutcome
 
 
 class Guarded(Bench):

@@ -8,7 +8,7 @@ from tests.machine.driving import Bench
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, CallTool, Limits, Loop, RunAgent, Sleep, Status
-from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
+from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
 from callsheet.machine.notes import NoteKind
 
 

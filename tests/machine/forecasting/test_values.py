@@ -14,8 +14,8 @@ from callsheet.ir import Cast, Condition, Value
 from callsheet.ir.expr import refs_of
 from callsheet.machine.closures import compile_condition, compile_value
 from callsheet.machine.forecasting import Fields, Foreseen, Items, Text, Unknown
-from callsheet.machine.forecasting.evaluate import decide, evaluate
 from callsheet.machine.forecasting.partial_values import at_path, cast_foreseen, emptiness, text_of
+from callsheet.machine.forecasting.step_interpreter import decide, evaluate
 
 DATA = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "x", "2", '{"a": [1]}']),

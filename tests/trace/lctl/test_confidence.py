@@ -17,8 +17,8 @@ from callsheet.trace.lctl.confidence import (
     lowest,
     needs_review,
 )
-from callsheet.trace.lctl.fields import frozen
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff
+from callsheet.trace.lctl.reading import frozen
 from callsheet.trace.lctl.rules.hops import raised_facts
 from lctl_blocks import changed, hop, minimal, text
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.growth import seconds
 
-from callsheet.trace.lctl.dropped_facts import DroppedFacts
+from callsheet.trace.lctl.confidence import DroppedFacts
 
 PORTIONS = st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.floats(0, 1)), max_size=8)
 

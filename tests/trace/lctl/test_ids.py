@@ -6,7 +6,7 @@ import pytest
 
 from callsheet.lctl import check
 from callsheet.trace.lctl.ids import alike, shown_id
-from callsheet.trace.lctl.reply import reply_to
+from callsheet.trace.lctl.receive import reply_to
 from lctl_blocks import changed, hop, minimal, text
 
 FORGED = "F9\nerror X13: F1 rose from 0.1 to 0.99"

@@ -10,8 +10,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
 from callsheet.machine import Limits, ToolFacts
 from callsheet.store import Journal
-from callsheet.trace.lctl.cause import Evidence, root_cause
 from callsheet.trace.lctl.check import check
+from callsheet.trace.lctl.graph import Evidence, root_cause
 from callsheet.trace.lctl.model import DebugDocument, Fact, Handoff
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
 from callsheet.trace.projection.project import MOST_FACTS, MOST_VISITS, handoff_of

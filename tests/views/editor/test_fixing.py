@@ -8,7 +8,7 @@ from callsheet.api.checking import check_plan
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, fixes_of
 from callsheet.passes import ToolSignature, check
 from callsheet.views.editor.document import PlanDocument, open_document
-from callsheet.views.editor.fixing import fix_all, repairs_in
+from callsheet.views.editor.edits import fix_all, repairs_in
 from views.editor.marks import KNOWN, TOOLS, applied
 
 SIGNATURES = {name: ToolSignature.from_schema(spec.parameters, spec.effect) for name, spec in TOOLS.items()}

@@ -13,7 +13,7 @@ from tests.views.editor.marks import applied
 from callsheet.apps.cli.main import main
 from callsheet.diagnostics import Span
 from callsheet.views.editor.document import open_document
-from callsheet.views.editor.formatting import formatting, line_edits
+from callsheet.views.editor.edits import formatting, line_edits
 
 FOLDER = Path(__file__).parents[2] / "frontends" / "corpus"
 CORPUS = sorted([*FOLDER.rglob("*.ltp"), *FOLDER.rglob("*.micro")])

@@ -9,17 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError, Span
+from callsheet.views.editor.annotations import hints_in, tokens
 from callsheet.views.editor.completion import proposals_at
-from callsheet.views.editor.document import open_document
-from callsheet.views.editor.fixing import fix_all, repairs_in
-from callsheet.views.editor.formatting import formatting
-from callsheet.views.editor.hints import hints_in
+from callsheet.views.editor.document import folds, open_document, outline
+from callsheet.views.editor.edits import fix_all, formatting, repairs_in
 from callsheet.views.editor.hover import hover_at
-from callsheet.views.editor.lookup import definitions_at, references_at
-from callsheet.views.editor.occurrences import occurrences
-from callsheet.views.editor.outline import folds, outline
-from callsheet.views.editor.renaming import renamable_at, rename
-from callsheet.views.editor.tokens import tokens
+from callsheet.views.editor.occurrences import (
+    definitions_at,
+    occurrences,
+    references_at,
+    renamable_at,
+    rename,
+)
 from views.editor.marks import KNOWN
 
 CORPUS = Path(__file__).parents[2] / "frontends" / "corpus"

@@ -12,9 +12,15 @@ from callsheet.frontends.spelling import Syntax
 from callsheet.ir.flow import uses_of
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.hover import hover_at
-from callsheet.views.editor.lookup import definitions_at, named_at, references_at
-from callsheet.views.editor.occurrences import Kind, Role, occurrences
-from callsheet.views.editor.renaming import renamable_at
+from callsheet.views.editor.occurrences import (
+    Kind,
+    Role,
+    definitions_at,
+    named_at,
+    occurrences,
+    references_at,
+    renamable_at,
+)
 from strategies import plans
 
 CORPUS = sorted((Path(__file__).parents[2] / "frontends" / "corpus").rglob("*.ltp"))

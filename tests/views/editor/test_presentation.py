@@ -11,13 +11,10 @@ from callsheet.ir import Effect
 from callsheet.ir.flow import feeders
 from callsheet.machine import ToolFacts
 from callsheet.machine.ahead.waits import schedule_of
-from callsheet.views.editor.document import PlanDocument, open_document
-from callsheet.views.editor.hints import About, concurrent_steps, hints_in
+from callsheet.views.editor.annotations import About, concurrent_steps, hints_in, tokens
+from callsheet.views.editor.document import Place, Places, PlanDocument, Units, folds, open_document, outline
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.knowledge import Knowledge
-from callsheet.views.editor.outline import folds, outline
-from callsheet.views.editor.positions import Place, Places, Units
-from callsheet.views.editor.tokens import tokens
 from strategies import plans
 from views.editor.marks import KNOWN, TOOLS, opened
 

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import format_plan
 from callsheet.views.editor.document import open_document
-from callsheet.views.editor.lookup import named_at
-from callsheet.views.editor.occurrences import Entity, Kind, occurrences
-from callsheet.views.editor.renaming import renamable_at, rename
+from callsheet.views.editor.occurrences import Entity, Kind, named_at, occurrences, renamable_at, rename
 from strategies import plans
 from views.editor.marks import applied, opened
 

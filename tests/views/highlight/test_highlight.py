@@ -19,9 +19,7 @@ from callsheet.ir.expr import refs_of
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
 from callsheet.views.highlight.pygments_lexer import TOKENS, LtpLexer
-from callsheet.views.highlight.rules import Scope
-from callsheet.views.highlight.scan import scan
-from callsheet.views.highlight.textmate import NAMES, textmate_grammar
+from callsheet.views.highlight.rules import NAMES, Scope, scan, textmate_grammar
 from strategies import plans
 from views.highlight.textmate_reader import scopes
 

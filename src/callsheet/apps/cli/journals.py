@@ -115,7 +115,7 @@ def open_journal(
 
     `shapes` are the patterns of credentials that are sealed in it, by default those of the configuration.
     """
-    from callsheet.sealing.finder import Finder  # noqa: PLC0415 - as below
+    from callsheet.sealing.masking import Finder  # noqa: PLC0415 - as below
     from callsheet.store.journal import Journal  # noqa: PLC0415 - imports sqlite3
     from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
     from callsheet.store.schema import Durability  # noqa: PLC0415 - as above

@@ -43,7 +43,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the blocking read would not be interrupted by Ctrl-C
     inputs = parse_variables(variables)
     try:
-        from callsheet.apps.lsp.transports import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
+        from callsheet.apps.lsp.server import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
@@ -54,9 +54,8 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         ) from error
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.output import to_stderr  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.analysis import AnalysisContext  # noqa: PLC0415 - as above
+    from callsheet.apps.lsp.documents import AnalysisContext, local_tools_of  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.tools import local_tools_of  # noqa: PLC0415 - as above
 
     out = reserve_stdout() if port is None else None
     context = AnalysisContext(

@@ -11,8 +11,7 @@ from pygls.lsp.server import LanguageServer
 from callsheet.apps.lsp import convert
 from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
-from callsheet.views.editor.hints import hints_in
-from callsheet.views.editor.tokens import MODIFIERS, TYPES, tokens
+from callsheet.views.editor.annotations import MODIFIERS, TYPES, hints_in, tokens
 
 _LEGEND = lsp.SemanticTokensLegend([*TYPES], [*MODIFIERS])
 

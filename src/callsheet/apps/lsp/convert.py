@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from lsprotocol import types as lsp
 
 from callsheet.diagnostics import Diagnostic, Edit, Severity, Span
-from callsheet.views.editor.hints import About, Hint
+from callsheet.views.editor.annotations import MODIFIERS, TYPES, About, Hint, Token
+from callsheet.views.editor.document import Fold, Place, Places, Shape, Symbol
 from callsheet.views.editor.occurrences import Occurrence, Role
-from callsheet.views.editor.outline import Fold, Shape, Symbol
-from callsheet.views.editor.positions import Place, Places
-from callsheet.views.editor.proposing import Proposal, Sort
-from callsheet.views.editor.tokens import MODIFIERS, TYPES, Token
+from callsheet.views.editor.proposals import Proposal, Sort
 
 _SEVERITIES = {
     Severity.ERROR: lsp.DiagnosticSeverity.Error,

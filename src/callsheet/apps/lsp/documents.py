@@ -1,20 +1,129 @@
-"""The open documents of an editor, each parsed once per version, with their analyses.
-
-In: URIs, texts, versions. Out: documents and analyses. The syntax of a text is that of the language id that
-the editor sends, otherwise that of the file name.
-"""
+"""The open documents of an editor, each parsed once per version, with their analyses and their tools."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from callsheet.apps.lsp.analysis import Analysis, AnalysisContext, analyse, analyse_policy
-from callsheet.diagnostics import Source
+from callsheet.api.agents import wrong_tools
+from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, check_readable
+from callsheet.api.policies import policies_beside
+from callsheet.api.proving import Assumptions, Proof, prove
+from callsheet.api.requirements import absent_tools, facts_of
+from callsheet.apps.guarantees import guarantees_of
+from callsheet.apps.setup import Setup
+from callsheet.apps.toolbox import local_tools, open_toolbox
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.spelling import Syntax
-from callsheet.views.editor.document import PlanDocument, open_document
-from callsheet.views.editor.positions import Places, Units
+from callsheet.ir import Plan, canonical_tool_name
+from callsheet.machine.ahead.waits import StepSchedule, schedule_of
+from callsheet.machine.approvals import covers
+from callsheet.policy.model import Policy
+from callsheet.policy.policy_file import read_policy
+from callsheet.ports.tools import Registry
+from callsheet.views.editor.document import Places, PlanDocument, Units, open_document
+from callsheet.views.editor.knowledge import Knowledge
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """A registry, and a phrase for the servers that were not queried, if any."""
+
+    registry: Registry
+    not_queried: str | None = None
+
+    def not_queried_for(self, plan: Plan, setup: Setup) -> str | None:
+        """The phrase for servers that were not queried, if a tool of the plan is not in the registry."""
+        return self.not_queried if absent_tools(plan, self.registry, setup.agents) else None
+
+
+def local_tools_of(setup: Setup) -> Tools:
+    """The tools that need no server. Raises CallsheetError for a file that cannot be loaded."""
+    from callsheet.ports.mcp.discovery import discover  # noqa: PLC0415 - brings the servers' client
+
+    registry = local_tools(setup)
+    files = [*(setup.mcp_configs or discover())]
+    return Tools(registry, f"a server of {files[0]}" if files else None)
+
+
+async def server_tools_of(setup: Setup) -> tuple[Tools, tuple[Diagnostic, ...]]:
+    """All tools, including those of the named servers, and diagnostics; raises CallsheetError as above."""
+    async with open_toolbox(setup) as toolbox:
+        return Tools(toolbox.registry), toolbox.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisContext:
+    """What plans are checked against: tools, a policy, the names of the `inputs` of runs."""
+
+    setup: Setup
+    tools: Tools
+    policy: Policy | None = None
+    inputs: tuple[str, ...] = ()
+    providers: Providers = NO_PROVIDERS
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The result of analysing a document."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    knowledge: Knowledge = field(default_factory=Knowledge)
+
+
+def analyse(document: PlanDocument, context: AnalysisContext) -> Analysis:
+    """Check a plan like `callsheet check` and, under a policy, `callsheet verify`."""
+    registry = context.tools.registry
+    specs = {name: tool.spec for name, tool in zip(registry.names(), registry, strict=True)}
+    plan = document.plan
+    if plan is None:
+        unparsed_text = "\n".join(document.text[slice(*span)] for span in document.lost)
+        not_asked = context.tools.not_queried_for(document.partial, context.setup)
+        more = check_readable(document.partial, unparsed_text, registry, not_asked=not_asked)
+        return Analysis((*document.diagnostics, *more), Knowledge(specs))
+    diagnostics = (*document.diagnostics, *_checked(plan, context))
+    proof = _proved(plan, context) if context.policy is not None else None
+    if proof is None:
+        return Analysis(diagnostics, Knowledge(specs, {}, _schedule(plan, context)))
+    labels = {known.step: known for known in proof.steps}
+    knowledge = Knowledge(specs, labels, _schedule(plan, context), proof.policy.name)
+    return Analysis((*diagnostics, *proof.diagnostics), knowledge)
+
+
+def _checked(plan: Plan, context: AnalysisContext) -> tuple[Diagnostic, ...]:
+    registry, setup = context.tools.registry, context.setup
+    not_asked = context.tools.not_queried_for(plan, setup)
+    diagnostics = check_plan(plan, registry, context.inputs, not_asked=not_asked, providers=context.providers)
+    return (*diagnostics, *wrong_tools(plan, registry, setup.agents, not_asked=not_asked))
+
+
+def _proved(plan: Plan, context: AnalysisContext) -> Proof:
+    assert context.policy is not None
+    registry = context.tools.registry
+    proof = prove(plan, context.policy, registry, Assumptions(inputs=context.inputs))
+    return proof.under(guarantees_of(context.setup, registry))
+
+
+def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
+    """What each step waits for; empty for an invalid graph, which the checks report."""
+    approvals = tuple(map(canonical_tool_name, context.setup.settings.approve))
+    try:
+        facts = facts_of(plan, context.tools.registry)
+        return {s.step: s for s in schedule_of(plan, facts, lambda tool: covers(approvals, tool))}
+    except CallsheetError:
+        return {}
+
+
+def analyse_policy(text: str, path: Path) -> Sequence[Diagnostic]:
+    """The errors in the text of a policy file; the policies that it extends are searched in its folder."""
+    try:
+        read_policy(Source(str(path), text), policies_beside(path.parent))
+    except CallsheetError as error:
+        return error.diagnostics
+    return ()
+
 
 LANGUAGES = {
     "ltp": Syntax.LTP,

@@ -13,8 +13,8 @@ from callsheet.apps.lsp import convert
 from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import CallsheetError, Fix
 from callsheet.views.editor.completion import proposals_at
-from callsheet.views.editor.fixing import fix_all, repairs_in
-from callsheet.views.editor.renaming import renamable_at, rename
+from callsheet.views.editor.edits import fix_all, repairs_in
+from callsheet.views.editor.occurrences import renamable_at, rename
 
 _TRIGGERS = ["@", "$", "(", ",", " ", ">", ":", "?", "{", "=", '"']
 _FIX_ALL = lsp.CodeActionKind.SourceFixAll

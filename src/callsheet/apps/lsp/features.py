@@ -11,10 +11,10 @@ from pygls.lsp.server import LanguageServer
 from callsheet.apps.lsp import annotations, convert, edits
 from callsheet.apps.lsp.documents import OpenDocuments
 from callsheet.diagnostics import Span
-from callsheet.views.editor.formatting import formatting
+from callsheet.views.editor.document import folds, outline
+from callsheet.views.editor.edits import formatting
 from callsheet.views.editor.hover import hover_at
-from callsheet.views.editor.lookup import definitions_at, references_at
-from callsheet.views.editor.outline import folds, outline
+from callsheet.views.editor.occurrences import definitions_at, references_at
 
 
 def register(server: LanguageServer, documents: OpenDocuments) -> None:

@@ -58,7 +58,7 @@ def draw(
 
         return Drawing(text, shape, mermaid(plan))
     if shape is DrawingFormat.GRAPH:
-        from callsheet.views.sketch import sketch  # noqa: PLC0415 - one of three
+        from callsheet.views.lanes import sketch  # noqa: PLC0415 - one of three
 
         return Drawing(text, shape, "", sketch(plan))
     from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of three

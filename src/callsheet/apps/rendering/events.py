@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
-from callsheet.sealing.opening import shown
+from callsheet.sealing.sealer import shown
 
 if TYPE_CHECKING:
     from callsheet.store.events import Event

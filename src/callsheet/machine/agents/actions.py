@@ -1,11 +1,9 @@
-"""Parses the answer of an agent's model: tool calls, or the end with a value; or why it is neither.
-
-An action is an object: `{"tool": "name", "args": {…}}`, `{"calls": [{"tool": …, "args": {…}}, …]}` for
-several in one turn, or `{"finish": value}`; each may have a `thought`, which changes nothing.
-"""
+"""The actions that an agent may ask for, and the messages of its conversation."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON, canonical_tool_name
@@ -88,3 +86,35 @@ def _read_call(item: Any) -> Action | Unreadable:
     if not isinstance(args, dict):
         return Unreadable("`args` must be an object with the arguments by name")
     return Action(canonical_tool_name(tool.strip()), cast("dict[str, Any]", args))
+
+
+class CallOutcome(StrEnum):
+    """The outcome of a call that an answer asked for."""
+
+    OK = "ok"
+    FAILED = "failed"
+    LOST = "lost"
+    """It failed but may have had its effect: the same call again is another delivery of it."""
+    REFUSED = "refused"
+    """It was not made, because it is not allowed or a person denied it."""
+
+
+class ObservedCall(NamedTuple):
+    """A call that an answer asked for, and what the model sees of it: the result, or why there is none.
+
+    `key` is that of the call, or of its first delivery; "" if no call was made.
+    """
+
+    tool: str
+    args: Mapping[str, JSON]
+    value: JSON
+    outcome: CallOutcome = CallOutcome.OK
+    key: str = ""
+
+
+class Turn(NamedTuple):
+    """One turn: the model's answer, and what it led to; `fault` says why it was no action."""
+
+    answer: JSON
+    seen: tuple[ObservedCall, ...] = ()
+    fault: str = ""

@@ -9,8 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.machine.agents.actions import Action, Finish, Unreadable, read_action
-from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
+from callsheet.machine.agents.actions import (
+    Action,
+    CallOutcome,
+    Finish,
+    ObservedCall,
+    Turn,
+    Unreadable,
+    read_action,
+)
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.calls import emit, launch
 from callsheet.machine.commands import Command

@@ -20,10 +20,18 @@ from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Cast
-from callsheet.machine.ahead.dependencies import Dependencies, Read, links_of
-from callsheet.machine.ahead.headroom import Headroom
-from callsheet.machine.ahead.prediction import PatchedVariables, command_of, value_of, value_or_error
-from callsheet.machine.ahead.state import AheadState, EarlyStep, Outcome, Patches
+from callsheet.machine.ahead.state import (
+    AheadState,
+    EarlyStep,
+    Headroom,
+    Outcome,
+    PatchedVariables,
+    Patches,
+    command_of,
+    value_of,
+    value_or_error,
+)
+from callsheet.machine.ahead.waits import Dependencies, Read, links_of
 from callsheet.machine.budget import Budget
 from callsheet.machine.commands import CallModel, CallTool, Command, Finish
 from callsheet.machine.events import Event, Failed, Succeeded

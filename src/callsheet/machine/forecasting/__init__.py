@@ -3,11 +3,29 @@
 Pure: no tool, model or file is touched. Transforms are evaluated if all that they read is known.
 """
 
-from callsheet.machine.forecasting.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When
-from callsheet.machine.forecasting.knowledge import Computed, Knowledge, ModelUse
-from callsheet.machine.forecasting.partial_values import Fields, Foreseen, Items, Text, Unknown, is_known
+from callsheet.machine.forecasting.forecast import (
+    AgentUse,
+    Forecast,
+    StepForecast,
+    Times,
+    Totals,
+    Visit,
+    When,
+    model_calls_of,
+    totals_of,
+)
+from callsheet.machine.forecasting.partial_values import (
+    Computed,
+    Fields,
+    Foreseen,
+    Items,
+    Knowledge,
+    ModelUse,
+    Text,
+    Unknown,
+    is_known,
+)
 from callsheet.machine.forecasting.plan_interpreter import foresee
-from callsheet.machine.forecasting.totals import Totals, model_calls_of, totals_of
 
 __all__ = [
     "AgentUse",

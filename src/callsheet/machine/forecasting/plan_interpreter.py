@@ -17,9 +17,9 @@ from callsheet.ir.components import strong_components
 from callsheet.ir.flow import uses_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.closures import compile_value
-from callsheet.machine.forecasting.assembling import Observations, assemble
+from callsheet.machine.forecasting.assembling import Observations, Units, assemble, units_of
 from callsheet.machine.forecasting.forecast import Forecast
-from callsheet.machine.forecasting.knowledge import Knowledge
+from callsheet.machine.forecasting.partial_values import Binding, Knowledge, Merger, VariableTable
 from callsheet.machine.forecasting.step_interpreter import (
     Exit,
     ExitCertainty,
@@ -27,8 +27,6 @@ from callsheet.machine.forecasting.step_interpreter import (
     StepOutcome,
     interpret_step,
 )
-from callsheet.machine.forecasting.units import Units, units_of
-from callsheet.machine.forecasting.variables import Binding, Merger, VariableTable
 
 _LARGE = 1_000
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer
 from callsheet.sealing.configured import configured, in_address, in_arguments, in_environment, in_headers
-from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import Finder
 from callsheet.sealing.shapes import Shapes
 
 

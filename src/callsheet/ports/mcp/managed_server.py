@@ -44,8 +44,7 @@ from callsheet.ports.mcp.trust import (
 from callsheet.ports.probes import Probed, Prober, probed_json
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 from callsheet.sealing.configured import configured
-from callsheet.sealing.finder import Finder
-from callsheet.sealing.masking import mask_value
+from callsheet.sealing.masking import Finder, mask_value
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult

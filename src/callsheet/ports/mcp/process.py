@@ -17,8 +17,7 @@ from contextlib import suppress
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.mcp.credentials import finder_for
 from callsheet.ports.mcp.servers import StdioServer
-from callsheet.sealing.finder import Finder
-from callsheet.sealing.masking import mask_text
+from callsheet.sealing.masking import Finder, mask_text
 
 _INHERITED = (
     "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR",

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.machine import AgentTurn, Cut, Fact, Remark, to_text
-from callsheet.machine.agents.actions import Unreadable, read_action
-from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
+from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn, Unreadable, read_action
 from callsheet.machine.values import parse_json
 from callsheet.policy.constraints import constrained
 from callsheet.ports.calls import CallContext, ToolFailed

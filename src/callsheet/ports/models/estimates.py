@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.allowance import MAX_ROUNDS
-from callsheet.machine.agents.rounds import IN_ROUNDS
+from callsheet.machine.agents.talk import IN_ROUNDS
 from callsheet.machine.forecasting import ModelUse
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.models.operations import rounds_of

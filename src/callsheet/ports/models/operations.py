@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact
 from callsheet.machine.agents.allowance import MAX_ROUNDS
-from callsheet.machine.agents.rounds import IN_ROUNDS, next_round
+from callsheet.machine.agents.talk import IN_ROUNDS, next_round
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.checks import categories_of, checked, reminder, without_marks
 from callsheet.ports.models.model import Completion, Stop

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.machine import Cut, Fact, Remark, to_text
-from callsheet.machine.agents.rounds import EARLIER
+from callsheet.machine.agents.talk import EARLIER
 from callsheet.ports.models.data_marks import enclosed, mark_name, mark_number
 
 PROMPT_VERSION = 2

@@ -9,7 +9,6 @@ from __future__ import annotations
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON
 from callsheet.machine.values import to_text
-from callsheet.ports.transforms.fault import Fault
 from callsheet.ports.transforms.tools import (
     ORIGIN,
     fault_of_literal,
@@ -18,6 +17,7 @@ from callsheet.ports.transforms.tools import (
     transform_tools,
     work_out,
 )
+from callsheet.ports.transforms.work import Fault
 
 __all__ = [
     "ORIGIN",

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 
 from callsheet.ir import JSON
-from callsheet.ports.transforms.fault import Fault
-from callsheet.ports.transforms.work import Work
+from callsheet.ports.transforms.work import Fault, Work
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

@@ -32,9 +32,8 @@ from jmespath.visitor import Options, TreeInterpreter
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON
 from callsheet.machine.values import parse_json
-from callsheet.ports.transforms.fault import Fault
 from callsheet.ports.transforms.functions import FUNCTIONS, kind_of, plural
-from callsheet.ports.transforms.work import Work
+from callsheet.ports.transforms.work import Fault, Work
 
 MAX_QUERY = 10_000
 MAX_NESTING = 100

@@ -10,7 +10,7 @@ from callsheet.machine.values import to_text
 from callsheet.ports.builtin.threads import in_thread
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Handler, Tool, ToolSpec
-from callsheet.ports.transforms.fault import Fault, TooMuchWork
+from callsheet.ports.transforms.work import Fault, TooMuchWork
 
 if TYPE_CHECKING:
     from callsheet.machine.forecasting import Computed

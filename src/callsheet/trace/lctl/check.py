@@ -13,29 +13,33 @@ from typing import NamedTuple
 from callsheet.diagnostics.wrong_type import wanted, wrong
 from callsheet.trace.lctl.confidence import (
     Effective,
+    Hop,
     VerifiedRaise,
     effective,
     is_blocked,
     is_flagged,
+    known_before,
+    left_behind,
     needs_review,
+    parents_of,
 )
 from callsheet.trace.lctl.findings import Finding, LctlError, Notes, placed
-from callsheet.trace.lctl.hops import Hop, known_before, left_behind, parents_of
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Document, Handoff
 from callsheet.trace.lctl.reading import Reading, read
-from callsheet.trace.lctl.rules.acks import check_ack, check_status
-from callsheet.trace.lctl.rules.confidence import check_derived, check_worth
-from callsheet.trace.lctl.rules.debug import check_debug
-from callsheet.trace.lctl.rules.hops import check_hop, check_ids, lost_facts, raised_facts
-from callsheet.trace.lctl.rules.merges import check_merge
-from callsheet.trace.lctl.rules.single import (
+from callsheet.trace.lctl.rules.documents import (
+    check_ack,
+    check_debug,
+    check_derived,
     check_facts,
     check_failures,
     check_lists,
     check_order,
+    check_status,
     check_step,
+    check_worth,
     check_writers,
 )
+from callsheet.trace.lctl.rules.hops import check_hop, check_ids, check_merge, lost_facts, raised_facts
 from callsheet.trace.lctl.write import write
 
 

@@ -13,13 +13,21 @@ from typing import NamedTuple
 from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wrong
 from callsheet.trace.lctl.check import check
-from callsheet.trace.lctl.confidence import Confidence, Effective, effective, is_blocked, lowest
-from callsheet.trace.lctl.fields import frozen
+from callsheet.trace.lctl.confidence import (
+    Confidence,
+    Effective,
+    Hop,
+    effective,
+    is_blocked,
+    known_before,
+    lowest,
+    wanted_hops,
+)
 from callsheet.trace.lctl.findings import Finding, LctlError
-from callsheet.trace.lctl.hops import Hop, known_before, wanted_hops
 from callsheet.trace.lctl.ids import shown_id
 from callsheet.trace.lctl.model import Body, Chain, Entry, Fact, Handoff, Lists
-from callsheet.trace.lctl.rules.merges import conflicts, origins
+from callsheet.trace.lctl.reading import frozen
+from callsheet.trace.lctl.rules.hops import conflicts, origins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

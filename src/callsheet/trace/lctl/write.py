@@ -23,7 +23,7 @@ from callsheet.trace.lctl.model import (
     Handoff,
     Lists,
 )
-from callsheet.trace.lctl.yaml_out import to_yaml
+from callsheet.trace.lctl.yaml_text import to_yaml
 
 
 def write(document: Document) -> str:

@@ -1,21 +1,123 @@
-"""Parses the text of an LCTL block to a tree with spans: YAML 1.2's core schema, within limits.
+"""LCTL blocks as text: finds them, parses YAML 1.2's core schema within limits, and writes YAML.
 
-In: a text or its bytes. Out: the tree, or `Refused` with the rule that the text breaks. `no`, `on` and
-`2026-02-03` are strings, `9e-1` is a number, `<<` is an ordinary key; keys are strings as they are
-written. Each use of an alias is a separate value and counts towards the limits.
+What is written has the same meaning in YAML 1.1, YAML 1.2 and for this library.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.tree import Mapping, Node, Scalar
+from callsheet.frontends.tree import Mapping as MappingNode
+from callsheet.frontends.tree import Node, Scalar
 from callsheet.frontends.yaml_events import Part, YamlWalk, place_near, span_of
 from callsheet.ir import types as ir_types
-from callsheet.trace.lctl.fences import CutOff, NoBlock, block_of
 from callsheet.trace.lctl.ids import shown_name
+
+_FENCE = re.compile(r"^( {0,3}|\t)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+_KEY = re.compile(r"""^( *)["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_BEGINNING = re.compile(r"^( *)(?![ \n#%]|---)", re.MULTILINE)
+_KEY_AT_MARGIN = re.compile(r"""^["']?lctl(?:_ack)?["']?[ \t]*:""", re.MULTILINE)
+_KEY_IN_FLOW = re.compile(r"""["']?\blctl(?:_ack)?["']?\s*:""")
+_BEFORE_DOCUMENT = re.compile(r"(?:\s|#[^\n]*|^%[^\n]*|---(?=\s))*+", re.MULTILINE)
+"""The text allowed before a document: comments, directives, and the document marker."""
+_MARK = "\ufeff"
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+
+class CutOff(Exception):
+    """The fence that should contain the block is not closed."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__("a code fence that is not closed")
+        self.span = span
+
+
+class NoBlock(Exception):
+    """The text is an answer with code fences, none of which contains a block."""
+
+
+class _Fence(NamedTuple):
+    opened: Span
+    content: Span
+    is_closed: bool
+
+
+def block_of(text: str) -> str:
+    """The text up to the end of the block, with everything before it blank.
+
+    Raises `CutOff` if no closed fence contains a block and the last one is not closed, `NoBlock` if all
+    are closed and none contains one.
+
+    >>> block_of("Here:\\n```yaml\\nlctl: x\\n```\\n").split("\\n")
+    ['     ', '       ', 'lctl: x', '']
+    """
+    fences = list(_fences(text))
+    if not fences or _is_bare(text, fences):
+        return text
+    for fence in fences:
+        start, end = fence.content
+        if text.startswith(_MARK, start):  # a byte order mark is no part of the block, but counts in offsets
+            start += 1
+        if fence.is_closed and _holds_block(text[start:end]):
+            before = _blank(text[:start])
+            if start > fence.content.start:
+                before = f"{before[:-2]} \n"
+            return before + text[start:end]
+    last = fences[-1]
+    if not last.is_closed:
+        raise CutOff(last.opened)
+    raise NoBlock
+
+
+def _fences(text: str) -> Iterator[_Fence]:
+    """The fences of a text; the closing one is of the same kind, not shorter and not indented deeper."""
+    opener: re.Match[str] | None = None
+    for match in _FENCE.finditer(text):
+        if opener is None:
+            if "`" not in match[3] or match[2][0] == "~":
+                opener = match
+        elif (
+            match[2][0] == opener[2][0]
+            and len(match[2]) >= len(opener[2])
+            and len(match[1]) <= len(opener[1])
+            and not match[3].strip()
+        ):
+            start = min(opener.end() + 1, match.start())
+            yield _Fence(Span(*opener.span()), Span(start, match.start()), True)
+            opener = None
+    if opener is not None:
+        yield _Fence(Span(*opener.span()), Span(min(opener.end() + 1, len(text)), len(text)), False)
+
+
+def _is_bare(text: str, fences: list[_Fence]) -> bool:
+    """Whether the whole text is a document: its key is outside of all fences, or it is JSON."""
+    if text.lstrip().startswith("{"):
+        return True
+    inside = [(fence.opened.start, fence.content.end) for fence in fences]
+    return any(
+        not any(start <= match.start() < end for start, end in inside)
+        for match in _KEY_AT_MARGIN.finditer(text)
+    )
+
+
+def _holds_block(content: str) -> bool:
+    """Whether the text has one of the two keys at the top level."""
+    before = _BEFORE_DOCUMENT.match(content)
+    if content.startswith("{", 0 if before is None else before.end()):
+        return _KEY_IN_FLOW.search(content) is not None
+    begins = _BEGINNING.search(content)
+    margin = "" if begins is None else begins[1]
+    return any(match[1] == margin for match in _KEY.finditer(content))
+
+
+def _blank(text: str) -> str:
+    return _NOT_NEWLINE.sub(" ", text)
+
 
 MOST_BYTES = 8 * 1024 * 1024
 MOST_DEPTH = 64
@@ -24,7 +126,7 @@ _MOST_DIGITS = 600
 """The most digits of a number; more, in any base, are beyond what every interpreter prints."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_WORDS = {
+_READ_WORDS = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
@@ -73,7 +175,7 @@ def _too_long(size: int) -> Refused:
 class Read(NamedTuple):
     """The root mapping of a text, and an error for each duplicate key in it; first values count."""
 
-    root: Mapping
+    root: MappingNode
     repeated: tuple[Refused, ...] = ()
 
 
@@ -95,7 +197,7 @@ def read_tree(text: str) -> Read:
     root, repeated = _parsed(block)
     if root is None:
         raise Refused("P02", "the block is empty", Span(0, 0))
-    if not isinstance(root, Mapping):
+    if not isinstance(root, MappingNode):
         raise Refused("P02", "the top level is not a mapping", Span(root.span.start, root.span.start + 1))
     return Read(root, repeated)
 
@@ -236,8 +338,8 @@ def resolved(text: str) -> ir_types.Scalar:
     >>> [resolved(word) for word in ("no", "9e-1", "0x1F", "2026-02-03", "Null", "1.")]
     ['no', 0.9, 31, '2026-02-03', None, 1.0]
     """
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _READ_WORDS:
+        return _READ_WORDS[text]
     if _INTEGER.fullmatch(text):
         if len(text) > _MOST_DIGITS:
             return float("-inf") if text.startswith("-") else float("inf")
@@ -263,3 +365,120 @@ def _tagged(tag: str, text: str, span: Span) -> ir_types.Scalar:
     if type(value) is not wanted:
         raise Refused("P05", f"{text[:40]!r} is not what its tag says", span)
     return value
+
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./()-]+)*")
+_QUOTED_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_UNSAFE = "\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff"
+_ESCAPED = re.compile(f"[{_UNSAFE}]")
+_BLOCK = re.compile(rf"[^\s\x00-\x1f{_UNSAFE}][^\x00-\x09\x0b-\x1f{_UNSAFE}]*")
+_WIDE = 100
+_MOST_ON_A_LINE = 6
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    r"""The text of a mapping; raises TypeError for a value that is not plain data.
+
+    >>> print(to_yaml({"a": "no", "b": [1, 2.0], "c": {"d": "two\nlines"}}), end="")
+    a: "no"
+    b: [1, 2.0]
+    c:
+      d: |-
+        two
+        lines
+    """
+    return "".join(f"{line}\n" for line in _lines(data, 0))
+
+
+def _lines(data: Mapping[str, Any], indent: int) -> Iterator[str]:
+    for key, value in data.items():
+        yield from _field(f"{' ' * indent}{_quoted(key)}:", value, indent)
+
+
+def _field(head: str, value: Any, indent: int) -> Iterator[str]:
+    if isinstance(value, str) and "\n" in value and _is_block(value):
+        yield f"{head} |" + ("" if value.endswith("\n") else "-")
+        margin = " " * (indent + 2)
+        yield from (margin + line if line else "" for line in value.removesuffix("\n").split("\n"))
+        return
+    on_a_line = not isinstance(value, dict | list) or not value
+    if not on_a_line and _is_flat(value):
+        on_a_line = len(head) + len(_flow(value)) < _WIDE
+    if on_a_line:
+        yield f"{head} {_flow(value)}"
+    elif isinstance(value, dict):
+        yield head
+        yield from _lines(cast("dict[str, Any]", value), indent + 2)
+    else:
+        yield head
+        for item in cast("list[Any]", value):
+            yield from _item(item, indent + 2)
+
+
+def _item(item: Any, indent: int) -> Iterator[str]:
+    if isinstance(item, dict) and item:
+        inner = list(_lines(cast("dict[str, Any]", item), indent + 2))
+        yield f"{' ' * indent}- {inner[0][indent + 2 :]}"
+        yield from inner[1:]
+    else:
+        yield f"{' ' * indent}- {_flow(item)}"
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether a list or mapping can be written on one line: without nesting, blocks or many keys."""
+    if isinstance(value, dict):
+        inner = list(cast("dict[str, Any]", value).values())
+        return len(inner) <= _MOST_ON_A_LINE and not any(map(_has_parts, inner))
+    return not any(map(_has_parts, cast("list[Any]", value)))
+
+
+def _has_parts(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\n" in value and _is_block(value)
+    return isinstance(value, dict | list) and bool(cast("list[Any]", value))
+
+
+def _is_block(text: str) -> bool:
+    """Whether a string can be written as a literal block."""
+    is_even = not text.endswith(("\n\n", " ")) and " \n" not in text
+    return is_even and _BLOCK.fullmatch(text) is not None
+
+
+def _flow(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return _number(value)
+        case str():
+            return _quoted(value)
+        case dict():
+            pairs = cast("dict[str, Any]", value).items()
+            return "{" + ", ".join(f"{_quoted(key)}: {_flow(inner)}" for key, inner in pairs) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_flow, cast("list[Any]", value))) + "]"
+        case _:
+            raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return ".nan"
+    if math.isinf(value):
+        return ".inf" if value > 0 else "-.inf"
+    return repr(value)
+
+
+def _quoted(text: str) -> str:
+    if _PLAIN.fullmatch(text) and text.casefold() not in _QUOTED_WORDS:
+        return text
+    return _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return "\\ufffd" if 0xD800 <= code <= 0xDFFF else f"\\u{code:04x}"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from callsheet.ir import Call, CallKind, Cast, Effect, Step
 from callsheet.machine import ToolFacts
-from callsheet.trace.lctl.reply import MOST_STATED
+from callsheet.trace.lctl.receive import MOST_STATED
 from callsheet.trace.projection.record import Record, Visit, Write
 
 _WEB = frozenset({"FETCH_PAGE", "WEB_SEARCH"})

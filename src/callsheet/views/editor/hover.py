@@ -15,15 +15,11 @@ from callsheet.ir import Call, Step, canonical_tool_name
 from callsheet.ir.labels import Label
 from callsheet.views.columns import cut
 from callsheet.views.describe import describe_step, describe_value
-from callsheet.views.editor import tooltext
+from callsheet.views.editor import knowledge
 from callsheet.views.editor.document import PlanDocument
-from callsheet.views.editor.keywords import WORDS
-from callsheet.views.editor.kinds import kind_of_result
-from callsheet.views.editor.knowledge import NOTHING, Knowledge
-from callsheet.views.editor.lookup import Named, counted_step, named_at
-from callsheet.views.editor.occurrences import Kind, Occurrence, Role
-from callsheet.views.highlight.rules import Scope
-from callsheet.views.highlight.scan import scan
+from callsheet.views.editor.knowledge import NOTHING, WORDS, Knowledge, kind_of_result
+from callsheet.views.editor.occurrences import Kind, Named, Occurrence, Role, counted_step, named_at
+from callsheet.views.highlight.rules import Scope, scan
 
 _MOST_STEPS = 12
 _WIDEST = 100
@@ -75,7 +71,7 @@ def _variable(document: PlanDocument, named: Named, known: Knowledge) -> str:
         lines.append("no step sets it; it is null unless it is an input of the run")
     users = _steps_of(document, named.reads)
     if users:
-        ids = ", ".join(tooltext.plain(step.id) for step in users[:_MOST_STEPS])
+        ids = ", ".join(knowledge.plain(step.id) for step in users[:_MOST_STEPS])
         lines.append(f"used by {ids}" + (" and more" if len(users) > _MOST_STEPS else ""))
     else:
         lines.append("not used")
@@ -132,10 +128,10 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     step = steps[0]
     lines = [*_listed(steps)]
     if step.title:
-        lines.insert(0, f"**{tooltext.plain(step.title)}**")
+        lines.insert(0, f"**{knowledge.plain(step.title)}**")
     schedule = known.schedule.get(step.id)
     if schedule is not None:
-        lines.append(tooltext.plain(schedule.describe()))
+        lines.append(knowledge.plain(schedule.describe()))
     labels = known.labels.get(step.id)
     if labels is not None:
         reads = ", ".join(f"`${name}` {label}" for name, label in labels.reads)
@@ -145,7 +141,7 @@ def _step_id(document: PlanDocument, named: Named, known: Knowledge) -> str:
     users = _steps_of(document, named.reads)
     if users:
         word = "dependency of" if step.depends_on is not None else "jumped to from"
-        lines.append(f"{word} {', '.join(tooltext.plain(user.id) for user in users[:_MOST_STEPS])}")
+        lines.append(f"{word} {', '.join(knowledge.plain(user.id) for user in users[:_MOST_STEPS])}")
     return "\n\n".join(lines)
 
 
@@ -162,7 +158,7 @@ def _tool(document: PlanDocument, offset: int, known: Knowledge) -> Hover | None
     action = document.steps[number].action if number is not None else None
     if document.syntax is not Syntax.LTP and not (isinstance(action, Call) and action.tool == tool):
         return None
-    return Hover(tooltext.markdown(tool, known.tools.get(tool)), word)
+    return Hover(knowledge.markdown(tool, known.tools.get(tool)), word)
 
 
 def _word(document: PlanDocument, offset: int) -> Hover | None:

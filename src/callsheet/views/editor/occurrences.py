@@ -1,8 +1,4 @@
-"""Finds every occurrence of a variable or step name in a document, resolved to what it refers to.
-
-In: a `PlanDocument`. Out: occurrences in text order. The scope of a loop variable is its own step, where it
-hides a variable of the same name; the scope of all other names is the whole plan.
-"""
+"""The occurrences of variables and step names, resolved to what they refer to: definition, renaming."""
 
 from __future__ import annotations
 
@@ -11,12 +7,14 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from callsheet.diagnostics import Span
+from callsheet.diagnostics import CallsheetError, Edit, Span
+from callsheet.frontends.dag.fields import INDEX
 from callsheet.frontends.ltp.words import BOLD_LABEL, LABELLED
 from callsheet.frontends.spelling import Syntax
-from callsheet.frontends.values.reader import NAME
+from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Goto, Output, Ref, Step
 from callsheet.ir.expr import refs_of
+from callsheet.ir.flow import flow_of
 from callsheet.views.editor.document import PlanDocument
 
 
@@ -176,3 +174,182 @@ def _of_lost(text: str, lost: Span) -> Iterator[Occurrence]:
         kind = Kind.STEP if name == "target" else Kind.VARIABLE
         role = Role.WRITE if match["out"] is not None else Role.READ
         yield Occurrence(Entity(kind, match[name]), role, Span(*match.span(name)), None)
+
+
+class Named(NamedTuple):
+    """The occurrence at an offset, and all occurrences of the same entity."""
+
+    here: Occurrence
+    all: tuple[Occurrence, ...]
+
+    @property
+    def writes(self) -> tuple[Occurrence, ...]:
+        """The occurrences that set it."""
+        return tuple(o for o in self.all if o.role is Role.WRITE)
+
+    @property
+    def reads(self) -> tuple[Occurrence, ...]:
+        """The occurrences that use it."""
+        return tuple(o for o in self.all if o.role is Role.READ)
+
+
+def named_at(document: PlanDocument, offset: int) -> Named | None:
+    """Returns the variable or step id at an offset, or None if there is none."""
+    places = occurrences(document)
+    occurrence = occurrence_at(places, offset)
+    return None if occurrence is None else Named(occurrence, same(places, occurrence.entity))
+
+
+def definitions_at(document: PlanDocument, offset: int) -> tuple[Span, ...]:
+    """Returns the definitions of the name at an offset; for a read, those that can reach it.
+
+    Definitions that cannot reach the read, such as overwritten ones, are left out; if none is left, all are
+    returned.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> text = 'S1: @A > $x\\nS2: @B > $x\\nS3: @RESPOND ($x)'
+    >>> definitions_at(open_document(text), text.rindex("x"))
+    (Span(start=22, end=23),)
+    """
+    named = named_at(document, offset)
+    if named is None:
+        return ()
+    writes = named.writes
+    occurrence = named.here
+    if occurrence.entity.kind is Kind.STEP and not writes:
+        counted = counted_step(document, occurrence.entity.name)
+        return () if counted is None or counted.span is None else (counted.span,)
+    if (
+        occurrence.role is Role.READ
+        and occurrence.entity.kind is Kind.VARIABLE
+        and occurrence.step is not None
+    ):
+        reaching = _reaching(document, occurrence.entity.name, occurrence.step)
+        writes = tuple(w for w in writes if w.step is None or w.step in reaching) or writes
+    return tuple(write.span for write in writes)
+
+
+def counted_step(document: PlanDocument, name: str) -> Step | None:
+    """Returns the step with this id in Micro-CLI, whose ids are implicit; otherwise None."""
+    return document.partial.step(name) if document.syntax is Syntax.MICRO else None
+
+
+def references_at(
+    document: PlanDocument, offset: int, *, with_definitions: bool = True
+) -> tuple[Occurrence, ...]:
+    """Returns all occurrences of the name at an offset; without definitions, only its uses."""
+    named = named_at(document, offset)
+    if named is None:
+        return ()
+    return named.all if with_definitions else named.reads
+
+
+def _reaching(document: PlanDocument, name: str, reader: int) -> frozenset[int]:
+    """Returns the steps whose definitions of a variable reach a step (reaching definitions)."""
+    flow = flow_of(document.partial)
+    committed: dict[int, list[int]] = {}
+    stops: set[int] = set()
+    for definition in flow.definitions.get(name, ()):
+        committed.setdefault(definition.committed, []).append(definition.step)
+        if definition.sure:
+            stops.add(definition.committed)
+    first = reader
+    while first > 0 and flow.group_end[first - 1] == flow.group_end[reader]:
+        first -= 1
+    steps: set[int] = set()
+    seen: set[int] = set()
+    stack = [*flow.predecessors[first]]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        steps.update(committed.get(node, ()))
+        if node not in stops:
+            stack.extend(flow.predecessors[node])
+    return frozenset(steps)
+
+
+_NAME = re.compile(NAME)
+_LABEL = re.compile(LABEL)
+_INDEX = re.compile(INDEX)
+_ESCAPED = frozenset('"\\')
+
+
+def renamable_at(document: PlanDocument, offset: int) -> Span | None:
+    """Returns the span of the name at an offset, or None if it cannot be renamed."""
+    named = named_at(document, offset)
+    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
+        return None
+    return named.here.span
+
+
+def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
+    """Returns the edits that rename the variable or step at an offset.
+
+    Raises CallsheetError: LSP002 if there is no name that can be renamed, LSP003 if the new name is invalid,
+    LSP004 if it is already in use.
+
+    >>> from callsheet.views.editor.document import open_document
+    >>> [edit.text for edit in rename(open_document("S1: @A > $x\\nS2: @RESPOND ($x)"), 10, "$y")]
+    ['y', 'y']
+    """
+    named = named_at(document, offset)
+    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
+        raise CallsheetError.single(
+            "LSP002",
+            "there is no variable and no step at this position",
+            help="put the cursor on a variable or on a step's id",
+        )
+    entity = named.here.entity
+    name = new.strip().removeprefix("$") if entity.kind is Kind.VARIABLE else new.strip()
+    _check_name(document, entity, name)
+    if name != entity.name:
+        _check_clash(document, named, name)
+    return tuple(Edit(o.span, name) for o in named.all)
+
+
+def _check_name(document: PlanDocument, entity: Entity, name: str) -> None:
+    if entity.kind is Kind.VARIABLE:
+        fits, what = (
+            _NAME.fullmatch(name) is not None,
+            "a variable's name is made of ASCII letters, digits and _",
+        )
+    elif document.syntax is Syntax.DAG:
+        fits = _INDEX.fullmatch(name) is not None and not _ESCAPED & set(name)
+        what = "an index is 1 to 64 characters, without quotes and backslashes"
+    else:
+        fits, what = _LABEL.fullmatch(name) is not None, "an id is made of ASCII letters, digits, _ and -"
+    if not fits:
+        raise CallsheetError.single("LSP003", f"{name[:40]!r} cannot be a name here", help=what)
+
+
+def _check_clash(document: PlanDocument, named: Named, name: str) -> None:
+    entity = named.here.entity
+    places = occurrences(document)
+    if entity.kind is Kind.STEP:
+        others = [o for o in places if o.entity.kind is Kind.STEP and o.entity != entity]
+        if any(o.entity.name.upper() == name.upper() for o in others):
+            raise _clash(f"another step has the id {name}")
+        return
+    if entity.loop is None and name in (*document.inputs, *dict(document.partial.variables)):
+        raise _clash(f"${name} is an input of the run")
+    taken = [o for o in places if o.entity.kind is Kind.VARIABLE and o.entity.name == name]
+    steps = {o.step for o in named.all}
+    for other in taken:
+        if _would_meet(entity, steps, other):
+            where = "" if other.step is None else f" in {document.steps[other.step].id}"
+            raise _clash(f"${name} is another variable{where}")
+    if document.syntax is Syntax.MICRO and re.search(rf"(?<![\w$]){name}(?!\w)", document.text):
+        raise _clash(f"the word {name} occurs in the text and would become that variable")
+
+
+def _would_meet(entity: Entity, steps: set[int | None], other: Occurrence) -> bool:
+    """Whether the renamed variable would be in the scope of another one."""
+    if other.entity.loop is None:
+        return True
+    return entity.loop is None and other.step in steps
+
+
+def _clash(message: str) -> CallsheetError:
+    return CallsheetError.single("LSP004", message, help="choose a name that is not in use")

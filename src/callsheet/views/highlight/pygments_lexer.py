@@ -18,8 +18,7 @@ from pygments.token import (
     _TokenType,  # pyright: ignore[reportPrivateUsage] - the type of all tokens has no other name
 )
 
-from callsheet.views.highlight.rules import Scope
-from callsheet.views.highlight.scan import scan
+from callsheet.views.highlight.rules import Scope, scan
 
 TOKENS: dict[Scope, _TokenType] = {
     Scope.COMMENT: Comment.Single,

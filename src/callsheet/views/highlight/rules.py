@@ -1,14 +1,18 @@
-"""The lexical highlighting rules for LTP, generated from the parser's keyword tables.
+"""Syntax highlighting of LTP by one table of lexical rules: spans with scopes, and a TextMate grammar.
 
-Out: rules and regions, in the order in which they are tried. The patterns have the same meaning in Python
-and Oniguruma. No rule matches past the end of a line, so that an editor can highlight line by line.
+The rules are generated from the parser's keyword tables.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple
 
+from callsheet.diagnostics import Span
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS
 from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Cast, CompareOp
@@ -153,3 +157,155 @@ ROOT: tuple[Rule | Region, ...] = (
     Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
 )
 """The rules everywhere else."""
+
+
+class Piece(NamedTuple):
+    """A span of text and its scope."""
+
+    span: Span
+    scope: Scope
+
+
+class _State(NamedTuple):
+    """A list of rules compiled to one pattern; group `rN` is rule N, group `end` the end of the region."""
+
+    pattern: re.Pattern[str]
+    rules: tuple[tuple[Rule | Region, re.Pattern[str]], ...]
+
+
+def scan(text: str) -> Iterator[Piece]:
+    """Yields the pieces of a text.
+
+    >>> [str(piece.scope) for piece in scan('S1: @A ("$y") > $z')][:5]
+    ['label', 'bracket', 'tool', 'bracket', 'string']
+    """
+    stack: list[Region | None] = [None]
+    pos = 0
+    while True:
+        region = stack[-1]
+        state = _root() if region is None else _inside(region)
+        match = state.pattern.search(text, pos)
+        within = None if region is None else region.scope
+        end = len(text) if match is None else match.start()
+        if within is not None and end > pos:
+            yield Piece(Span(pos, end), within)
+        if match is None:
+            return
+        pos = match.end()
+        if match.lastgroup == "end":
+            stack.pop()
+            scope = region.end_scope if region is not None else None
+            if scope is not None and match[0]:
+                yield Piece(Span(*match.span()), scope)
+            continue
+        rule, own = state.rules[int((match.lastgroup or "r0")[1:])]
+        if isinstance(rule, Region):
+            if rule.begin_scope is not None:
+                yield Piece(Span(*match.span()), rule.begin_scope)
+            stack.append(rule)
+        else:
+            yield from _pieces(rule, own, text, match.start())
+
+
+def _pieces(rule: Rule, own: re.Pattern[str], text: str, start: int) -> Iterator[Piece]:
+    match = own.match(text, start)
+    if match is None:
+        return
+    if not own.groups:
+        (scope,) = rule.scopes
+        if scope is not None:
+            yield Piece(Span(*match.span()), scope)
+        return
+    for number, scope in enumerate(rule.scopes, 1):
+        span = Span(*match.span(number))
+        if scope is not None and span.start < span.end:
+            yield Piece(span, scope)
+
+
+@cache
+def _root() -> _State:
+    return _state(ROOT, None)
+
+
+@cache
+def _inside(region: Region) -> _State:
+    return _state(region.inside, region.end)
+
+
+def _state(rules: Sequence[Rule | Region], end: str | None) -> _State:
+    patterns = [rule.begin if isinstance(rule, Region) else rule.pattern for rule in rules]
+    options = [] if end is None else [f"(?P<end>{end})"]
+    options += [f"(?P<r{number}>{pattern})" for number, pattern in enumerate(patterns)]
+    compiled = re.compile("|".join(options), re.MULTILINE)
+    own = tuple((rule, re.compile(p, re.MULTILINE)) for rule, p in zip(rules, patterns, strict=True))
+    return _State(compiled, own)
+
+
+SCOPE_NAME = "source.ltp"
+
+NAMES: dict[Scope, str] = {
+    Scope.COMMENT: "comment.line.number-sign.ltp",
+    Scope.MARKER: "keyword.other.marker.ltp",
+    Scope.LABEL: "entity.name.label.ltp",
+    Scope.KEYWORD: "keyword.control.ltp",
+    Scope.WORD: "keyword.operator.word.ltp",
+    Scope.OPERATION: "support.function.operation.ltp",
+    Scope.TOOL: "entity.name.function.tool.ltp",
+    Scope.VARIABLE: "variable.other.ltp",
+    Scope.PATH: "variable.other.property.ltp",
+    Scope.CAST: "storage.type.cast.ltp",
+    Scope.ARGUMENT: "variable.parameter.ltp",
+    Scope.STRING: "string.quoted.ltp",
+    Scope.ESCAPE: "constant.character.escape.ltp",
+    Scope.NUMBER: "constant.numeric.ltp",
+    Scope.CONSTANT: "constant.language.ltp",
+    Scope.OPERATOR: "keyword.operator.ltp",
+    Scope.BRACKET: "punctuation.ltp",
+}
+"""The TextMate name of each scope."""
+
+
+def textmate_grammar() -> dict[str, Any]:
+    """Returns the grammar.
+
+    >>> textmate_grammar()["scopeName"]
+    'source.ltp'
+    """
+    return {
+        "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
+        "name": "LTP plan",
+        "scopeName": SCOPE_NAME,
+        "fileTypes": ["ltp"],
+        "patterns": _patterns(ROOT),
+    }
+
+
+def _patterns(rules: Sequence[Rule | Region]) -> list[dict[str, Any]]:
+    return [_region(rule) if isinstance(rule, Region) else _rule(rule) for rule in rules]
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    if len(rule.scopes) == 1 and rule.scopes[0] is not None and not _has_groups(rule.pattern):
+        return {"match": rule.pattern, "name": NAMES[rule.scopes[0]]}
+    captures = {
+        str(number): {"name": NAMES[scope]}
+        for number, scope in enumerate(rule.scopes, 1)
+        if scope is not None
+    }
+    return {"match": rule.pattern, "captures": captures}
+
+
+def _region(region: Region) -> dict[str, Any]:
+    region_rule: dict[str, Any] = {"begin": region.begin, "end": region.end}
+    if region.scope is not None:
+        region_rule["name"] = NAMES[region.scope]
+    for key, scope in (("beginCaptures", region.begin_scope), ("endCaptures", region.end_scope)):
+        if scope is not None and scope is not region.scope:
+            region_rule[key] = {"0": {"name": NAMES[scope]}}
+    if region.inside:
+        region_rule["patterns"] = _patterns(region.inside)
+    return region_rule
+
+
+def _has_groups(pattern: str) -> bool:
+    return re.compile(pattern).groups > 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Result
-from callsheet.sealing.opening import shown
+from callsheet.sealing.sealer import shown
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Entry, Event, EventType
 from callsheet.store.runs import RunInfo

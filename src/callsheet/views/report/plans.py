@@ -11,9 +11,9 @@ from callsheet.trace.lineage.lineage import Lineage
 from callsheet.trace.lineage.reads import Reads, Role, element
 from callsheet.views.columns import printable
 from callsheet.views.describe import describe_action, describe_output
+from callsheet.views.lanes import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
-from callsheet.views.sketch import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of
 
 _ANY = -1
 _MOST_TEXT = 200_000

@@ -10,7 +10,7 @@ from callsheet.apps.operations.differences import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError
-from callsheet.sealing.opening import shown
+from callsheet.sealing.sealer import shown
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal

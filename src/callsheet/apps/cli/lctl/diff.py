@@ -16,7 +16,7 @@ from callsheet.trace.lctl.diff import Changed, Diff
 from callsheet.trace.lctl.diff import diff as differences
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.model import Body
-from callsheet.views.lctl.changes import changes_text
+from callsheet.views.lctl import changes_text
 
 
 @click.command()

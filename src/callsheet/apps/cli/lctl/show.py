@@ -11,14 +11,11 @@ from callsheet.apps.cli.lctl.documents import Documents, documents
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
 from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.lctl import confidence_row, document_rows
-from callsheet.trace.lctl.cause import root_cause
 from callsheet.trace.lctl.check import Report
-from callsheet.trace.lctl.graph import ChainGraph, graph_of
+from callsheet.trace.lctl.graph import ChainGraph, graph_of, root_cause
 from callsheet.trace.lctl.model import DebugDocument
 from callsheet.trace.lctl.write import to_data
-from callsheet.views.lctl.hops import hops_text
-from callsheet.views.lctl.mermaid import mermaid_chain
-from callsheet.views.lctl.terminal import terminal_chain, terminal_document
+from callsheet.views.lctl import hops_text, mermaid_chain, terminal_chain, terminal_document
 
 
 @click.command()

@@ -23,10 +23,9 @@ from callsheet.apps.cli.progress.open_calls import OpenCalls
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.views.columns import cut, pad, printable, width
+from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
 from callsheet.views.levels import Layout, LevelRows
 from callsheet.views.marks import StepStatus, mark_of
-from callsheet.views.window import Gap, shown_rows
 
 _STATUS = {
     NoteKind.BEFORE: StepStatus.DONE,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from callsheet.runtime.answers import PendingAsk
-from callsheet.sealing.opening import is_sealed
+from callsheet.sealing.sealer import is_sealed
 from callsheet.store import EventType, Journal
 
 

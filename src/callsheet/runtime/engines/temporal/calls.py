@@ -27,8 +27,7 @@ from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Offer, origin_change
-from callsheet.sealing.finder import Finder
-from callsheet.sealing.masking import mask_value
+from callsheet.sealing.masking import Finder, mask_value
 from callsheet.store.start import facts_from_json
 
 _BEATS = 3

@@ -11,8 +11,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-from callsheet.sealing.forms import forms_of
-from callsheet.sealing.known import SHORTEST
+from callsheet.sealing.known import SHORTEST, forms_of
 from callsheet.sealing.placeholders import MASK
 
 _SHORTEST_FORM = 8

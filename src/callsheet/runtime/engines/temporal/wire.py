@@ -23,8 +23,8 @@ from callsheet.machine import (
     Progress,
     RunAgent,
 )
+from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
 from callsheet.machine.agents.allowance import Allowance
-from callsheet.machine.agents.conversation import CallOutcome, ObservedCall, Turn
 from callsheet.store.errors import NotStorable
 from callsheet.store.events import encode_body
 from callsheet.store.records import event_of, event_record

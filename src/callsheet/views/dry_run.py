@@ -1,0 +1,442 @@
+"""Renders a dry run of a plan as text (`dry_run_text`) and as JSON (`dry_run_json`).
+
+In: a forecast, the verdict of a policy on each step. Out: each step with its inputs and costs, then the
+totals. The schema of the JSON form is documented in `docs/cli.md`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+from callsheet.ir import Action, Goto, Replan, plan_hash, word_of
+from callsheet.machine.forecasting import (
+    Fields,
+    Forecast,
+    Foreseen,
+    Items,
+    ModelUse,
+    StepForecast,
+    Text,
+    Times,
+    Totals,
+    Unknown,
+    Visit,
+    When,
+    model_calls_of,
+)
+from callsheet.views.columns import CUT, cut, escaped, pad, printable, width
+from callsheet.views.describe import describe_condition, describe_failure, describe_output
+
+
+class RemarkKind(Enum):
+    """The kinds of remarks of a policy."""
+
+    REFUSES = "refuses"
+    NEEDS_APPROVAL = "asks"
+    ENFORCES = "sees to"
+
+
+class Remark(NamedTuple):
+    """One remark of a policy on a step.
+
+    For a refusal, `code` is that of its diagnostic, `path` the path that the data would take.
+    """
+
+    kind: RemarkKind
+    text: str
+    code: str = ""
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyVerdict:
+    """The verdict of a policy: its remarks on each step, by id, and on the plan as a whole."""
+
+    policy: str
+    is_refused: bool
+    steps: Mapping[str, tuple[Remark, ...]] = field(default_factory=dict[str, tuple[Remark, ...]])
+    plan: tuple[Remark, ...] = ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The ids of the steps whose calls need a person's approval."""
+        return tuple(
+            step
+            for step, remarks in self.steps.items()
+            if any(remark.kind is RemarkKind.NEEDS_APPROVAL for remark in remarks)
+        )
+
+
+def lines_of(remark: Remark) -> tuple[str, ...]:
+    """Returns the lines of a remark.
+
+    >>> lines_of(Remark(RemarkKind.REFUSES, "private data would reach outside", "POL103", "S1 $a → S2 query"))
+    ('refused (POL103): private data would reach outside', '  path: S1 $a → S2 query')
+    """
+    match remark.kind:
+        case RemarkKind.REFUSES:
+            head = f"refused ({remark.code}): {remark.text}"
+        case RemarkKind.NEEDS_APPROVAL:
+            head = f"needs approval: {remark.text}"
+        case RemarkKind.ENFORCES:
+            head = f"enforced: {remark.text}"
+    return (head, f"  path: {remark.path}") if remark.path else (head,)
+
+
+_MOST_PARTS = 40
+_MOST_TEXT = 2_000
+
+
+def action_word(action: Action) -> str:
+    """Returns the action of a step without its arguments.
+
+    >>> from callsheet.ir import Call
+    >>> action_word(Call("READ_FILE")), action_word(Goto("S2"))
+    ('@READ_FILE', 'GOTO S2')
+    """
+    return f"GOTO {action.target}" if isinstance(action, Goto) else word_of(action)
+
+
+def counted(times: Times) -> str:
+    """Returns a range of counts as text.
+
+    >>> counted(Times(1, 1)), counted(Times(0, 4)), counted(Times(2, None))
+    ('1', '0 to 4', '2 or more')
+    """
+    if times.most is None:
+        return f"{times.least:,} or more"
+    return f"{times.least:,}" if times.least == times.most else f"{times.least:,} to {times.most:,}"
+
+
+def cost_of(totals: Totals, price: float | None) -> float | None:
+    """Returns the minimum cost of the prompts, or None without a price.
+
+    `price` is that of a million prompt tokens.
+    """
+    return None if price is None else totals.prompt_tokens * price / 1_000_000
+
+
+def shown(value: Foreseen) -> str:
+    """Returns a value on one line: JSON, with placeholders in angle brackets outside quotes.
+
+    >>> shown(Text(("a ", Unknown("X result")))), shown("<X result>"), shown([1, "b"])
+    ('"a " <X result>', '"<X result>"', '[1, "b"]')
+    """
+    match value:
+        case Unknown():
+            return escaped(str(value))
+        case Text(parts=parts):
+            texts = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
+            return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
+        case Items(items=items):
+            inner = [shown(item) for item in items[:_MOST_PARTS]] + [CUT] * (len(items) > _MOST_PARTS)
+            return f"[{', '.join(inner)}]"
+        case Fields(pairs=pairs):
+            inner = [f"{_json(key)}: {shown(part)}" for key, part in pairs[:_MOST_PARTS]]
+            return f"{{{', '.join(inner + [CUT] * (len(pairs) > _MOST_PARTS))}}}"
+        case _:
+            return _json(value)
+
+
+def _json(value: object) -> str:
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        value = value[:_MOST_TEXT] + CUT
+    return escaped(json.dumps(value, ensure_ascii=False, default=str)[: 2 * _MOST_TEXT])
+
+
+def occurrence(step: StepForecast) -> str:
+    """Returns when and how often a step acts: `always`, `maybe, for each item of <X result>`."""
+    parts = [str(step.when)]
+    if step.when is When.NEVER:
+        return f"never: {step.why_not}"
+    if step.is_per_item:
+        parts.append(f"for each item of {shown(step.items)}")
+    elif step.step.foreach is not None and step.tool is not None:
+        parts.append(f"{counted(step.times)} of its items")
+    if step.repeats:
+        parts.append("repeatedly")
+    return ", ".join(parts)
+
+
+def dry_run_json(
+    forecast: Forecast, totals: Totals, price: float | None, verdict: PolicyVerdict | None = None
+) -> dict[str, Any]:
+    """Returns the dry run as data: steps in order, totals, what cannot be predicted, the policy's verdict.
+
+    `price` is that of a million prompt tokens, None if unknown; `verdict` is the verdict of a policy, if any.
+    """
+    return {
+        "plan_hash": plan_hash(forecast.plan),
+        "steps": [_step(step) for step in forecast.steps],
+        "totals": _totals(totals, price),
+        "unforeseen": list(forecast.unforeseen),
+        **({} if verdict is None else {"policy": _policy(verdict)}),
+    }
+
+
+def _policy(verdict: PolicyVerdict) -> dict[str, Any]:
+    return {
+        "name": verdict.policy,
+        "ok": not verdict.is_refused,
+        "steps": [{"id": step, **_remarks(remarks)} for step, remarks in verdict.steps.items()],
+        "plan": _remarks(verdict.plan),
+    }
+
+
+def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
+    return {
+        "refuses": [
+            {"code": remark.code, "message": remark.text, "way": remark.path}
+            for remark in remarks
+            if remark.kind is RemarkKind.REFUSES
+        ],
+        "asks": [remark.text for remark in remarks if remark.kind is RemarkKind.NEEDS_APPROVAL],
+        "sees_to": [remark.text for remark in remarks if remark.kind is RemarkKind.ENFORCES],
+    }
+
+
+def _step(step: StepForecast) -> dict[str, Any]:
+    out: dict[str, Any] = {
+        "id": step.step.id,
+        "action": action_word(step.step.action),
+        "when": str(step.when),
+        "times": _times(step.times),
+        "total": _times(step.total),
+        "repeats": step.repeats,
+        "depends_on": list(step.depends_on),
+        "group": step.step.group,
+    }
+    if step.tool is not None:
+        out["tool"] = step.tool
+        out["effect"] = str(step.effect)
+        out["effect_declared"] = step.is_declared
+        out["needs_approval"] = step.needs_approval
+    if step.tool is not None or step.models is not None:
+        out["model_calls"] = None if step.models is None else _models(step.models)
+    if step.why_not is not None:
+        out["why_not"] = step.why_not
+    if step.step.foreach is not None:
+        out["items"] = _value(step.items)
+        out["per_item"] = step.is_per_item
+    out["visits"] = [_visit_data(visit) for visit in step.visits]
+    if step.has_result:
+        source = "assumed" if step.is_assumed else "computed" if step.is_computed else "simulated"
+        out["result"] = {"is": source, **_value(step.result)}
+    return out
+
+
+def _visit_data(visit: Visit) -> dict[str, Any]:
+    return {
+        "item": visit.item,
+        "sure": visit.is_sure,
+        "inputs": [_value(value) for value in visit.inputs],
+        "arguments": {name: _value(value) for name, value in visit.arguments},
+    }
+
+
+def _value(value: Foreseen) -> dict[str, Any]:
+    match value:
+        case Unknown():
+            return {"unknown": _unknown(value)}
+        case Text(parts=parts):
+            return {
+                "text": [part if isinstance(part, str) else {"unknown": _unknown(part)} for part in parts]
+            }
+        case Items(items=items):
+            return {"list": [_value(item) for item in items]}
+        case Fields(pairs=pairs):
+            return {"dict": {key: _value(part) for key, part in pairs}}
+        case _:
+            return {"value": value}
+
+
+def _unknown(value: Unknown) -> dict[str, Any]:
+    return {"name": str(value), "step": value.step, "path": list(value.path), "type": value.kind}
+
+
+def _times(times: Times) -> dict[str, int | None]:
+    return {"least": times.least, "most": times.most}
+
+
+def _models(use: ModelUse) -> dict[str, Any]:
+    return {
+        "least": use.least,
+        "most": use.most,
+        "prompt_tokens": use.tokens,
+        "prompt_known": use.is_whole,
+    }
+
+
+def _totals(totals: Totals, price: float | None) -> dict[str, Any]:
+    return {
+        "calls": _times(totals.calls),
+        "tools": [
+            {"tool": name, "effect": str(effect), "effect_declared": declared, **_times(times)}
+            for name, effect, declared, times in totals.tools
+        ],
+        "effects": {str(effect): _times(times) for effect, times in totals.effects},
+        "writes": _times(totals.writes),
+        "model_calls": _times(totals.model_calls),
+        "prompt_tokens": totals.prompt_tokens,
+        "prompts_known": totals.prompts_are_whole,
+        "prompt_cost": cost_of(totals, price),
+        "needs_approval": list(totals.to_approve),
+    }
+
+
+_MOST_ID = 12
+_LEAST = 40
+_MOST_VISITS = 5
+_MOST_READS = 4
+
+
+def dry_run_text(
+    forecast: Forecast,
+    totals: Totals,
+    price: float | None = None,
+    columns: int = 100,
+    verdict: PolicyVerdict | None = None,
+) -> str:
+    """Returns the dry run in lines of at most `columns` columns, or 40 if `columns` is less.
+
+    `price` is that of a million prompt tokens, None if unknown.
+    """
+    most = max(columns, _LEAST)
+    lines = ["nothing is called: values in <…> are known only when the plan runs"]
+    ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]
+    indent = max(map(width, ids), default=0) + 2
+    group: int | None = None
+    for step, id_ in zip(forecast.steps, ids, strict=True):
+        if step.step.group is not None and step.step.group != group:
+            lines.append("concurrently:")
+        elif step.step.group is None and group is not None:
+            lines.append("then:")
+        group = step.step.group
+        lines.append(pad(id_, indent) + _heading(step))
+        lines += (" " * indent + "  " + line for line in _details(step))
+        if verdict is not None:
+            remarks = verdict.steps.get(step.step.id, ())
+            lines += (
+                " " * indent + "  " + printable(line) for remark in remarks for line in lines_of(remark)
+            )
+    lines += ["", *_sums(forecast, totals, price)]
+    if verdict is not None:
+        lines += [printable(line) for line in _verdict_lines(verdict)]
+    return "\n".join(cut(line, most) for line in lines)
+
+
+def _heading(step: StepForecast) -> str:
+    parts = [action_word(step.step.action), occurrence(step)]
+    if step.effect is not None:
+        parts.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
+    if step.needs_approval:
+        parts.append("needs approval")
+    return printable("  ".join(parts))
+
+
+def _details(step: StepForecast) -> Iterator[str]:
+    if step.when is When.NEVER:
+        return
+    for visit in step.visits[:_MOST_VISITS]:
+        yield from _visit_line(step, visit)
+    more = len(step.visits) - _MOST_VISITS
+    if step.times.most is not None and step.tool is not None and step.times.most > _MOST_VISITS:
+        more = step.times.most - _MOST_VISITS
+    if more > 0:
+        yield f"… and {more:,} more items"
+    if step.step.condition is not None and not all(visit.is_sure for visit in step.visits):
+        yield f"if {describe_condition(step.step.condition)}"
+    if step.models is not None:
+        repair = (
+            " (one for the new plan, possibly one to repair it)"
+            if isinstance(step.step.action, Replan)
+            else ""
+        )
+        yield f"model calls: {counted(model_calls_of(step))}{repair}, {_prompt(step)}"
+    if step.has_result:
+        yield _result(step)
+    if step.step.on_fail is not None:
+        yield f"on failure: {describe_failure(step.step.on_fail)}"
+    if step.depends_on:
+        ids = [printable(id_) for id_ in step.depends_on[:_MOST_READS]]
+        yield "after " + ", ".join(ids + ["…"] * (len(step.depends_on) > _MOST_READS))
+
+
+def _visit_line(step: StepForecast, visit: Visit) -> Iterator[str]:
+    texts = [shown(value) for value in visit.inputs]
+    texts += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
+    if visit.item is None or step.is_per_item:
+        yield from texts
+    else:
+        maybe = "" if visit.is_sure else " (maybe)"
+        yield f"item {visit.item + 1}{maybe}: {', '.join(texts)}"
+
+
+def _prompt(step: StepForecast) -> str:
+    assert step.models is not None
+    tokens = step.models.tokens
+    if not tokens:
+        return "prompt unknown"
+    return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else ", plus unknown parts")
+
+
+def _result(step: StepForecast) -> str:
+    target = describe_output(step.step)
+    if step.is_assumed:
+        return f"{target} = {shown(step.result)} (assumed)"
+    return f"{target} = {shown(step.result)}"
+
+
+def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[str]:
+    yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
+    name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
+    for name, effect, declared, times in totals.tools:
+        text = str(effect) if declared else f"{effect} (undeclared)"
+        yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {text}"
+    yield f"calls that may change something: {counted(totals.writes)}"
+    if totals.model_calls != Times():
+        yield f"model calls: {counted(totals.model_calls)}, {_costs(totals, price)}"
+    if totals.to_approve:
+        yield f"needs approval: {', '.join(map(printable, totals.to_approve))}"
+    yield from (f"cannot be predicted: {printable(text)}" for text in forecast.unforeseen)
+
+
+def _verdict_lines(verdict: PolicyVerdict) -> Iterator[str]:
+    for remark in verdict.plan:
+        yield from lines_of(remark)
+    refused = [
+        id_
+        for id_, remarks in verdict.steps.items()
+        if any(remark.kind is RemarkKind.REFUSES for remark in remarks)
+    ]
+    if verdict.is_refused:
+        yield f"refused by {verdict.policy}" + (f": {', '.join(refused)}" if refused else "")
+    else:
+        yield f"proved against {verdict.policy}"
+
+
+def _meaning(times: Times) -> str:
+    if times.least == times.most:
+        return ""
+    return " (the minimum if no step fails, the maximum with all retries)"
+
+
+def _costs(totals: Totals, price: float | None) -> str:
+    least = (
+        ""
+        if totals.prompts_are_whole and totals.model_calls.least == totals.model_calls.most
+        else "at least "
+    )
+    cost = cost_of(totals, price)
+    text = "cost unknown (no price given)" if cost is None else f"{least}{cost:,.6f} for prompts"
+    tokens = (
+        f"{least}about {totals.prompt_tokens:,} prompt tokens" if totals.prompt_tokens else "prompts unknown"
+    )
+    return f"{tokens}, {text}"
+
+
+__all__ = ["PolicyVerdict", "Remark", "RemarkKind", "dry_run_json", "dry_run_text"]

@@ -1,1 +1,0 @@
-"""Renders LCTL documents: the chain as a flowchart, facts with their confidence, differences."""
