@@ -366,7 +366,8 @@ def _call_filter(machine: str) -> bytes:
     allow = step(_RETURN, _ALLOW)
     family = (
         step(_LOAD, _FIRST) + step(_IF_EQUAL, _UNIX, 5) + step(_IF_EQUAL, _INET, 4)
-        + step(_IF_EQUAL, _INET6, 3) + step(_IF_EQUAL, _NETLINK, 0, 3) + step(_LOAD, _THIRD) + step(_IF_EQUAL, 0, 0, 1)
+        + step(_IF_EQUAL, _INET6, 3) + step(_IF_EQUAL, _NETLINK, 0, 3) + step(_LOAD, _THIRD)
+        + step(_IF_EQUAL, 0, 0, 1)
         + allow + refuse(_EAFNOSUPPORT)
     )  # fmt: skip
     parts = [
