@@ -40,7 +40,7 @@ _DOMAIN = re.compile(
 _NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
 """The label of a Markdown reference definition, also in lists and quotes, and over several lines."""
 _MARKDOWN = re.compile(
-    rf"\]\(\s*(?:<(?:\\.|[^>\n\\])*|[^)>\n]*)\Z|{_NAMED}\s*(?:<(?:\\.|[^>\n\\])*|[^ \t\n\r]*)\Z", re.M
+    rf"\]\(\s*(?:<(?:\\.|[^>\n\\])*|[^)\n]*)\Z|{_NAMED}\s*(?:<(?:\\.|[^>\n\\])*|[^ \t\n\r]*)\Z", re.M
 )
 """The target of a link or a definition; between angle brackets it may contain blanks."""
 _BRACKET = re.compile(r"\[[^\]]*\Z")
@@ -62,7 +62,8 @@ _GLUED = re.compile(
     r"\u205f-\u2064\u3000\ufeff])?\Z"
 )
 _AFTER = re.compile(
-    r"[\w.%-]*\.(?:[\w-]+\.)+(?:[a-z]{2,}[/?#]|(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b)",
+    r"[\w.%-]*\.(?:[a-z]{2,}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
+    r"|[\w.%-]*\.(?:[\w-]+\.)*(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
     re.I,
 )
 """A host that begins with data: followed by a path, or with a TLD that is not a file extension."""
@@ -168,10 +169,10 @@ def _known(part: Part) -> str:
 
 
 def _text_after(parts: list[Part], number: int) -> str:
-    """The beginning of the text after a part, with marks for holes."""
+    """The beginning of the text after a part, with marks for unknown data."""
     text = ""
     for part in islice(parts, number + 1, None):
-        text += part if isinstance(part, str) else MARK
+        text += _known(part)
         if len(text) >= _MOST_AFTER:
             break
     return text[:_MOST_AFTER]
