@@ -61,8 +61,10 @@ _GLUED = re.compile(
     rf"[{MARK}{_DATA}](?:[^ \t\n\r<]*[/?#&=\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200f\u2028-\u202f"
     r"\u205f-\u2064\u3000\ufeff])?\Z"
 )
+_GLUED_HOST = r"[^ \t\n\r<>/?#@:,;!\"'()\[\]{}*&\\]*"
+"""What a host may begin with that programs find without a scheme: even symbols such as an equals sign."""
 _AFTER = re.compile(
-    r"[\w.%-]*\.(?:[a-z]{2,}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
+    rf"{_GLUED_HOST}\.(?:[a-z]{{2,}}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
     r"|[\w.%-]*\.(?:[\w-]+\.)*(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
     re.I,
 )
