@@ -126,8 +126,6 @@ def carries_data(
             text += known
             own.feed(known if part.label == LITERAL else MARK)
             continue
-        if own.is_in_value and not may_have(None, part):
-            return True
         if "[" in text and _BRACKET.search(text, max(len(text) - _LONGEST_LABEL, 0)):
             if defines is None:
                 defines = _DEFINED.search("".join(map(_known, parts))) is not None
@@ -135,7 +133,8 @@ def carries_data(
                 return True
         after = _text_after(parts, number)
         is_own = not is_strict and _goes_on(parts, number)
-        if _is_address(text, after, is_own=is_own) and not all(
+        is_value = own.is_in_value and not own.is_shown
+        if (is_value or _is_address(text, after, is_own=is_own)) and not all(
             may_have(host, part) for host in _hosts_before(text)
         ):
             return True

@@ -33,6 +33,10 @@ PERHAPS = "\ufffa"
 """Stands for a quote that may not be there: JSON has quotes around texts, and none around numbers."""
 _PIECE = re.compile(rf"[<>=\"'{PERHAPS}]|[ \t\n\r\f]+|[^<>=\"' \t\n\r\f{PERHAPS}]+")
 _TAG_NAME = re.compile(rf"[A-Za-z{MARK}]")
+_SHOWN = frozenset(
+    {"title", "alt", "class", "lang", "dir", "width", "height", "align", "colspan", "rowspan", "role"}
+)
+"""Attributes that are shown or shape what is shown, and are sent to nobody."""
 _NAME, _EQUALS, _BARE, _DOUBLE, _SINGLE = "name", "equals", "bare", "double", "single"
 """Where a browser may be in a tag: among names, behind an equals sign, in a value without or with quotes."""
 
@@ -46,11 +50,14 @@ class OpenTag:
     True
     """
 
-    __slots__ = ("_begins", "_places")
+    __slots__ = ("_begins", "_places", "_word", "is_shown")
 
     def __init__(self) -> None:
         self._places: frozenset[str] = frozenset()
         self._begins = False
+        self._word = ""
+        self.is_shown = False
+        """Whether the last attribute with a value is only shown, like a title."""
 
     @property
     def is_in_value(self) -> bool:
@@ -66,6 +73,12 @@ class OpenTag:
             return
         for found in _PIECE.finditer(text):
             piece = found[0]
+            if self._places and piece == "=" and self._places & {_NAME}:
+                self.is_shown = self._word.lower() in _SHOWN
+            if piece.isalpha():
+                self._word = piece
+            elif piece not in "=" and not piece.isspace():
+                self._word = ""
             if self._places:
                 self._places = frozenset([after for place in self._places for after in _next(place, piece)])
             if piece == "<" and _TAG_NAME.match(text, found.end()):
