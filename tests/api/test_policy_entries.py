@@ -39,7 +39,7 @@ def hint(policy: Policy, there: Registry, tool: str = "DELETE") -> str:
     [
         (
             registry("delete"),
-            "the entry mcp:fs/delete is not applied, because its pin belongs to another tool: see POL007",
+            "the entry mcp:fs/delete is not applied, because its pin is not the one of the tool: see POL007",
         ),
         (registry(), "the entry mcp:fs/delete applies once its server has been asked for its tools"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 import subprocess
@@ -232,6 +233,94 @@ async def test_scratch_space_is_limited(tmp_path):
     fill = "for n in range(40): open(f'f{n}', 'wb').write(b'x' * 1_000_000)"
     with pytest.raises(ToolFailed, match="No space left"):
         await run(tmp_path, fill, execution={"scratch_bytes": 10_000_000})
+
+
+@sandboxed
+@pytest.mark.parametrize("place", ["/scratch", "/dev/shm"])
+async def test_number_of_files_is_limited(tmp_path, place):
+    code = f"""
+import os, errno
+for number in range(300_000):
+    try:
+        os.mkdir("{place}/%d" % number)
+    except OSError as error:
+        print(number < 40_000, errno.errorcode[error.errno])
+        break
+"""
+    assert await run(tmp_path, code) == "True ENOSPC"
+
+
+CALLS = {
+    "io_uring": "libc.syscall(425, 8, ctypes.create_string_buffer(256))",
+    "vsock": "socket.socket(40)",
+    "kernel crypto": "socket.socket(38, socket.SOCK_SEQPACKET)",
+    "netfilter": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)",
+    "pair": "socket.socketpair(40)",
+    "namespace": "libc.unshare(0x10000000)",
+    "namespace of child": "libc.syscall(clone, 0x10000000 | 17, 0, 0, 0, 0)",
+    "clone3": "libc.syscall(435, 0, 0)",
+    "shared memory": "libc.shmget(0, 4096, 0o1600)",
+    "semaphores": "libc.semget(0, 9, 0o1600)",
+    "messages": "libc.msgget(0, 0o1600)",
+    "keys": "libc.syscall(250 if os.uname().machine == 'x86_64' else 219, 0, -3, 1)",
+    "bpf": "libc.syscall(321 if os.uname().machine == 'x86_64' else 280, 0, 0, 0)",
+}
+REFUSALS = {"EPERM", "ENOSYS", "EAFNOSUPPORT"}
+
+
+@sandboxed
+@pytest.mark.skipif(os.uname().machine not in ("x86_64", "aarch64"), reason="its calls are not filtered")
+async def test_calls_that_widen_the_kernel_are_refused(tmp_path):
+    tries = "".join(f"attempt({name!r}, lambda: {call})\n" for name, call in CALLS.items())
+    code = f"""
+import ctypes, errno, json, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+clone = 56 if os.uname().machine == "x86_64" else 220
+seen = {{}}
+def attempt(name, call):
+    try:
+        result = call()
+        seen[name] = errno.errorcode[ctypes.get_errno()] if result == -1 else "made"
+    except OSError as error:
+        seen[name] = errno.errorcode[error.errno]
+{tries}
+print(json.dumps(seen))
+"""
+    seen = json.loads(await run(tmp_path, code))
+    assert {name: said for name, said in seen.items() if said not in REFUSALS} == {}
+    assert seen["vsock"] == seen["pair"] == seen["netfilter"] == "EAFNOSUPPORT"
+
+
+@sandboxed
+async def test_filtered_programs_can_do_what_they_need(tmp_path):
+    code = """
+import multiprocessing, socket, subprocess, threading
+multiprocessing.set_start_method("fork")
+def work(n): return n * n
+if __name__ == "__main__":
+    with multiprocessing.Pool(2) as pool:
+        print(pool.map(work, range(4)))
+    thread = threading.Thread(target=print, args=("thread",)); thread.start(); thread.join()
+    print(subprocess.run(["echo", "child"], capture_output=True, text=True).stdout.strip())
+    server = socket.socket(); server.close()
+    one, other = socket.socketpair(); one.sendall(b"pair"); print(other.recv(4).decode())
+    print([name for _, name in socket.if_nameindex()])
+"""
+    assert (await run(tmp_path, code)).splitlines() == ["[0, 1, 4, 9]", "thread", "child", "pair", "['lo']"]
+
+
+@sandboxed
+async def test_program_of_another_architecture_makes_no_call(tmp_path):
+    code = """
+import ctypes, mmap
+code = mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
+code.write(bytes.fromhex("b814000000cd80c3"))  # getpid of 32-bit programs, through int 0x80
+address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(address)())
+"""
+    if os.uname().machine != "x86_64":
+        pytest.skip("no second architecture")
+    assert await run(tmp_path, code) in ("-38", "-14")
 
 
 async def test_cancelled_call_kills_its_program(tmp_path):

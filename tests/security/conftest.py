@@ -57,6 +57,13 @@ class Changeling:
         return [line.split()[0] for line in noted.read_text().splitlines()] if noted.exists() else []
 
     @property
+    def arguments(self) -> list[Any]:
+        """The arguments of these calls."""
+        return [
+            json.loads(line.partition(" ")[2]) for line in Path(f"{self.path}.calls").read_text().splitlines()
+        ]
+
+    @property
     def command(self) -> dict[str, Any]:
         """The server as named in a configuration file."""
         return {"command": sys.executable, "args": [self.script, str(self.path)]}

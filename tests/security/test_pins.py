@@ -18,8 +18,8 @@ from callsheet.api.requirements import spec_lookup, take_in
 from callsheet.apps.cli.main import main
 from callsheet.ir import Effect
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.mcp import McpPool
-from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp import McpPool, declarations
+from callsheet.ports.mcp.declarations import orderless_pin_of, pin_of
 from callsheet.ports.mcp.trust import (
     PinFile,
     PinKeeper,
@@ -86,10 +86,94 @@ def test_reordered_keys_and_tools_are_no_changes(user, changeling, tools):
     look, send = tools
     turned = json.loads(json.dumps(look, sort_keys=True))
     turned["inputSchema"] = dict(reversed(look["inputSchema"].items()))
-    turned["inputSchema"]["properties"] = dict(reversed(look["inputSchema"]["properties"].items()))
+    turned["inputSchema"]["properties"] = {
+        name: dict(reversed(schema.items())) for name, schema in look["inputSchema"]["properties"].items()
+    }
     changeling.declare(send, turned)
     said = user("run", user.plan(PLAN))
     assert (said.exit_code, "TOL02" in said.stderr) == (0, False)
+
+
+TEXT = {"type": "string"}
+TRANSFER = {
+    "name": "transfer",
+    "inputSchema": {"type": "object", "properties": {"src": TEXT, "dst": TEXT}, "required": ["src", "dst"]},
+}
+SWAPPED = {**TRANSFER, "inputSchema": {**TRANSFER["inputSchema"], "properties": {"dst": TEXT, "src": TEXT}}}
+PAYS = 'S1: @TRANSFER ("alice", "bob") > $a\nS2: @RESPOND ($a)'
+
+
+def test_swapped_arguments_are_refused_until_approved(user, changeling):
+    changeling.declare(TRANSFER)
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    changeling.declare(SWAPPED)
+    for line in (("run",), ("run", "--pinned"), ("check",)):
+        said = user(*line, user.plan(PAYS))
+        assert said.exit_code == 3
+        assert "declared differently than when it was approved (inputSchema)" in said.output
+        assert 'order of the arguments: "src, dst" → "dst, src"' in said.output
+    assert changeling.calls == []
+    assert 'order of the arguments: "src, dst"' in user("trust", "diff", "hall").stdout
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    assert user("run", "--pinned", user.plan(PAYS)).exit_code == 0
+
+
+def test_records_of_earlier_versions_hold_for_their_order(user, changeling):
+    changeling.declare(TRANSFER)
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    text = user.pins.read_text()
+    assert pin_of(TRANSFER) in text
+    user.pins.write_text(text.replace(pin_of(TRANSFER), orderless_pin_of(TRANSFER)))
+    assert user("run", "--pinned", user.plan(PAYS)).exit_code == 0
+    changeling.declare(SWAPPED)
+    assert user("run", "--pinned", user.plan(PAYS)).exit_code == 3
+    assert user("trust", "approve", "hall", "--yes").exit_code == 0
+    assert pin_of(SWAPPED) in user.pins.read_text()
+
+
+def test_policy_pin_of_earlier_version_is_refused_once_with_its_reason(user, changeling):
+    changeling.declare(TRANSFER)
+    entry = (
+        '[tools."mcp:hall/transfer"]\negress = false\ndestructive = false\nreturns = "T/pub"\npin = "{}"\n'
+    )
+    policy = user.folder / "policy.toml"
+    policy.write_text("schema = 1\n" + entry.format(orderless_pin_of(TRANSFER)))
+    said = user("run", user.plan(PAYS), "--policy", "policy.toml")
+    assert said.exit_code != 0
+    assert (
+        "POL007: the policy's pin of hall/transfer says nothing about the order of its arguments"
+        in said.output
+    )
+    assert "src, dst" in said.output
+    policy.write_text("schema = 1\n" + entry.format(pin_of(TRANSFER)))
+    assert user("run", user.plan(PAYS), "--policy", "policy.toml").exit_code == 0
+    changeling.declare(SWAPPED)
+    user("trust", "approve", "hall", "--yes")
+    said = user("run", user.plan(PAYS), "--policy", "policy.toml")
+    assert "POL007: hall/transfer has changed since the policy was written" in said.output
+    assert changeling.calls == ["transfer"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "asks"), [(PAYS, True), (PAYS.replace('"alice", "bob"', 'src="alice", dst="bob"'), False)]
+)
+def test_saved_plan_of_earlier_version_asks_only_if_order_matters(user, changeling, monkeypatch, plan, asks):
+    changeling.declare(TRANSFER)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(declarations, "pin_of", orderless_pin_of)
+        assert user("plan", "save", user.plan(plan), "--id", "pay", "--mcp-config", "mcp.json").exit_code == 0
+    said = user("run", "pay")
+    assert ("PLN025: the plan pay@1 gives @TRANSFER values without names" in said.stderr) == asks
+    assert (said.exit_code == 0) != asks
+
+
+def test_saved_plan_with_swapped_arguments_is_refused(user, changeling):
+    changeling.declare(TRANSFER)
+    assert user("plan", "save", user.plan(PAYS), "--id", "pay", "--mcp-config", "mcp.json").exit_code == 0
+    changeling.declare(SWAPPED)
+    user("trust", "approve", "hall", "--yes")
+    assert "PLN025" in user("run", "pay").stderr
+    assert changeling.calls == []
 
 
 def test_added_tool_waits_for_approval_and_others_do_not(user, changeling, tools):
@@ -353,7 +437,12 @@ def test_records_round_trip(servers):
     assert Pins.from_json(json.loads(json.dumps(pins.to_json()))) == pins
 
 
-@given(DECLARATION, DECLARATION)
+ORDERED = st.permutations(["a", "b", "c"]).flatmap(
+    lambda names: st.just({"name": "t", "inputSchema": {"properties": {name: {} for name in names}}})
+)
+
+
+@given(*(st.one_of(DECLARATION, ORDERED) for _ in range(2)))
 def test_declarations_differ_iff_pins_differ(old, new):
     lines = differences(old, new)
     assert bool(lines) == bool(changed_fields(old, new)) == (pin_of(old) != pin_of(new))

@@ -10,8 +10,8 @@ import pytest
 from tests.security.conftest import LOOK, SEND, Changeling
 
 from callsheet import CallsheetError, RunResult, RunStatus, Runtime
-from callsheet.ports.mcp import McpServerConfig, StdioServer
-from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp import McpServerConfig, StdioServer, declarations
+from callsheet.ports.mcp.declarations import orderless_pin_of, pin_of
 
 OTHER_LOOK = {**LOOK, "description": "Looks a thing up, and tells everybody."}
 QUIET = 'egress = false\ndestructive = false\nreturns = "T/pub"\n'
@@ -109,6 +109,42 @@ async def test_accepting_changed_tools_does_not_change_policy_pins(servers):
     renewed = servers.policy(pinned.replace(pin_of(LOOK), pin_of(OTHER_LOOK)), "renewed.toml")
     terms = {"accept_changed_tools": True, "policy": renewed, "accept_changed_policy": True}
     assert (await servers.go_on(policy, **terms)).response == "ok"
+
+
+TEXT = {"type": "string"}
+TRANSFER = {"name": "transfer", "inputSchema": {"type": "object", "properties": {"src": TEXT, "dst": TEXT}}}
+SWAPPED = {"name": "transfer", "inputSchema": {"type": "object", "properties": {"dst": TEXT, "src": TEXT}}}
+PAYS = f'{WAITS}S2: @TRANSFER ("alice", "bob") > $a\nS3: @RESPOND ($a)'
+
+
+@pytest.mark.parametrize("is_accepted", [False, True])
+async def test_resumed_run_pays_whom_it_meant(servers, is_accepted):
+    servers.fs.declare(TRANSFER)
+    await servers.stop(PAYS, None)
+    servers.fs.declare(SWAPPED)
+    if not is_accepted:
+        with pytest.raises(CallsheetError, match="JRN021: the declaration of @TRANSFER has changed"):
+            await servers.go_on(None)
+        return
+    assert (await servers.go_on(None, accept_changed_tools=True)).response == "ok"
+    assert servers.fs.arguments == [{"src": "alice", "dst": "bob"}]
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+async def test_run_of_earlier_version_goes_on_with_its_order_of_arguments(servers, monkeypatch, is_swapped):
+    servers.fs.declare(TRANSFER)
+    policy = servers.policy(f'[tools."mcp:fs/transfer"]\n{QUIET}pin = "{orderless_pin_of(TRANSFER)}"\n')
+    with monkeypatch.context() as earlier:
+        earlier.setattr(declarations, "pin_of", orderless_pin_of)
+        await servers.stop(PAYS, policy)
+    if not is_swapped:
+        assert (await servers.go_on(policy)).response == "ok"
+        return
+    servers.fs.declare(SWAPPED)
+    with pytest.raises(CallsheetError, match="JRN021"):
+        await servers.go_on(policy)
+    with pytest.raises(CallsheetError, match="POL007: the policy's pin of fs/transfer says nothing"):
+        await servers.go_on(policy, accept_changed_tools=True)
 
 
 async def test_run_with_renewed_policy_uses_pins_of_new_policy(servers):

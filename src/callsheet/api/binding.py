@@ -41,7 +41,7 @@ def bind_policy(
             is_called = calls is None or any(
                 fold(name) in calls for name in registry.names_of(names.get(key, key))
             )
-            diagnostics.append(other_pin(key, tool.spec, is_called=is_called))
+            diagnostics.append(other_pin(key, tool.spec, rule.pin, is_called=is_called))
         else:
             rules.update((name, rule) for name in registry.names_of(names.get(key, key)))
 
@@ -86,11 +86,16 @@ def _absent(key: str, known: list[str]) -> Diagnostic:
     )
 
 
-def other_pin(key: str, spec: ToolSpec, *, is_called: bool = True) -> Diagnostic:
-    """The diagnostic for a policy's entry whose pin is not that of the tool: a warning unless `is_called`."""
-    return Diagnostic(
-        "POL007",
-        Severity.ERROR if is_called else Severity.WARNING,
-        f"{key.removeprefix('mcp:')} has changed since the policy was written",
-        help=f"review the changes, then write its new pin: {spec.pin}",
-    )
+def other_pin(key: str, spec: ToolSpec, pin: str, *, is_called: bool = True) -> Diagnostic:
+    """The diagnostic for an entry whose `pin` is not that of the tool: a warning unless `is_called`."""
+    name = key.removeprefix("mcp:")
+    if pin == spec.orderless_pin:
+        message = f"the policy's pin of {name} says nothing about the order of its arguments"
+        order = ", ".join(spec.parameter_names)
+        help_ = (
+            f"values without names go to {order}, in this order; if that is right, write its pin: {spec.pin}"
+        )
+    else:
+        message = f"{name} has changed since the policy was written"
+        help_ = f"review the changes, then write its new pin: {spec.pin}"
+    return Diagnostic("POL007", Severity.ERROR if is_called else Severity.WARNING, message, help=help_)

@@ -43,7 +43,7 @@ def entry_hint(tool: str, policy: Policy, registry: Registry, not_asked: str | N
     """What to do so that an entry applies to a tool; None if the policy has to describe the tool first."""
     repinned = _other_pin(tool, policy, registry)
     if repinned is not None:
-        return f"the entry {repinned} is not applied, because its pin belongs to another tool: see POL007"
+        return f"the entry {repinned} is not applied, because its pin is not the one of the tool: see POL007"
     origins = dict.fromkeys(each.spec.origin for each in registry)
     servers = [origin.removeprefix(_SERVER) for origin in origins if origin.startswith(_SERVER)]
     for key in policy.tools:

@@ -138,12 +138,16 @@ def pin_lookup(registry: Registry) -> Callable[[str], str | None]:
 
 
 def offer_lookup(registry: Registry) -> Callable[[str], Offer | None]:
-    """A live lookup of the pin and the origin of the tool that is available under a name."""
+    """A live lookup of the pins and the origin of the tool that is available under a name."""
     from callsheet.runtime.launch import Offer  # noqa: PLC0415 - imports the runtime
 
     def offer_of(name: str) -> Offer | None:
         tool = registry.get(name)
-        return None if tool is None else Offer(tool.spec.pin or "", tool.spec.origin)
+        return (
+            None
+            if tool is None
+            else Offer(tool.spec.pin or "", tool.spec.origin, tool.spec.orderless_pin or "")
+        )
 
     return offer_of
 

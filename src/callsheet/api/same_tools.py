@@ -49,13 +49,29 @@ def check_tools(
     TOL021 for untrusted ones.
     """
     if not accepts_changed:
-        check_pins(start, pins_of(plan, registry, agents))
+        check_pins(start, _pins_now(start, plan, registry, agents))
         _check_servers(start, registry)
     wrong = refused_tools(plan, registry, agents)
     if not is_bound_anew:
         wrong = (*wrong, *_other_pins(start, plan, registry, agents))
     if wrong:
         raise CallsheetError(wrong)
+
+
+def _pins_now(start: Start, plan: Plan, registry: Registry, agents: AgentRules | None) -> dict[str, str]:
+    """The pins of the tools that a plan or its agents may call, each in the form in which it was recorded."""
+    pins = pins_of(plan, registry, agents)
+    return {
+        name: recorded if _has_pin(start, name, recorded, registry) else pins[name]
+        for name in pins
+        for recorded in [start.pins.get(name, pins[name])]
+    }
+
+
+def _has_pin(start: Start, name: str, pin: str, registry: Registry) -> bool:
+    """Whether the tool of this name has a pin that was recorded or named at the start of a run."""
+    tool, fact = registry.get(name), start.facts.get(name)
+    return tool is not None and tool.spec.has_pin(pin, None if fact is None else fact.parameters)
 
 
 def _check_servers(start: Start, registry: Registry) -> None:
@@ -79,7 +95,9 @@ def _other_pins(
         return
     for name in dict.fromkeys((*called_names(plan), *names_for_agents(plan, registry, agents))):
         tool, rule = registry.get(name), start.policy.tools.get(name)
-        if tool is None or rule is None or rule.pin is None or tool.spec.pin in (None, rule.pin):
+        if tool is None or rule is None or rule.pin is None or tool.spec.pin is None:
             continue
-        differences = other_pin(policy_name(name, tool.spec), tool.spec)
+        if _has_pin(start, name, rule.pin, registry):
+            continue
+        differences = other_pin(policy_name(name, tool.spec), tool.spec, rule.pin)
         yield replace(differences, help=f"{differences.help} in a policy, {_OTHER_POLICY}")

@@ -1,23 +1,47 @@
-"""A uvicorn protocol that closes a connection if no request head arrives in time.
+"""A uvicorn protocol that closes a connection if no request head arrives in time, or one is ambiguous.
 
 Otherwise slow or idle clients could use up all connections. The time for a body is limited by its reader.
+A head that gives the length of its body in two ways is refused: h11 follows one of them and keeps the
+connection, on which a proxy that follows the other would let a second request through unseen.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 SECONDS = 20.0
 """The time limit for the head of a request, in seconds."""
 
 
+class UnambiguousConnection(h11.Connection):
+    """A connection on which the length of each request is beyond doubt."""
+
+    def next_event(self) -> Any:
+        """The next event; raises RemoteProtocolError for a request whose end readers may see differently."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {bytes(name) for name, _ in event.headers}
+            if b"transfer-encoding" in names and (
+                b"content-length" in names or bytes(event.http_version) != b"1.1"
+            ):
+                raise h11.RemoteProtocolError("the length of the body is ambiguous", error_status_hint=400)
+        return event
+
+
 class HeadTimeoutProtocol(H11Protocol):
-    """HTTP on one connection, with a time-out for request heads."""
+    """HTTP on one connection, with a time-out for request heads and without ambiguous ones."""
 
     _waiting: asyncio.TimerHandle | None = None
     seconds = SECONDS
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        most = self.config.h11_max_incomplete_event_size
+        self.conn = UnambiguousConnection(h11.SERVER, *(() if most is None else (most,)))
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Start the time-out for the first request."""

@@ -147,6 +147,23 @@ BUILTINS = MappingProxyType(
 )
 """The tools and operations of the language. What memory returns is set by the policy."""
 
+_COMPUTING = frozenset({"HOST_EXEC", "SELECT", "CALC"})
+_PROGRAMS = frozenset({"code", "command", "cmd", "script", "program", "expression", "sql"})
+
+
+def is_program(tool: str, traits: Traits | None) -> bool:
+    """Whether a plan writes what the tool does with its data.
+
+    It can then choose by the data whether the call fails, and whether it gives anything at all.
+
+    >>> is_program("EXEC_CODE", BUILTINS["EXEC_CODE"]), is_program("READ_FILE", BUILTINS["READ_FILE"])
+    (True, False)
+    """
+    return tool in _COMPUTING or (
+        traits is not None and (traits.runs_code or not _PROGRAMS.isdisjoint(traits.control))
+    )
+
+
 ANSWERS = frozenset({"RESPOND", "TERMINATE", "ASK_HUMAN"})
 """What is shown to the user."""
 CONTROL_WORDS = frozenset({"RESPOND", "TERMINATE", "RE-PLAN"})

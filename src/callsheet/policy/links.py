@@ -9,13 +9,17 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from callsheet.ir.labels import LITERAL
 from callsheet.policy.addresses import AddressRefused, parse_url
 from callsheet.policy.calls import Hole, Part
+from callsheet.policy.markup import OpenTag
 from callsheet.policy.rendered import as_read
 from callsheet.policy.urls import MARK
 
-_REST = r"(?:[^\s<>\"'`]|[\"'`](?!,))*\Z"
-"""The rest of an address up to a blank or bracket; many programs read past a quote unless a comma follows."""
+_REST = r"[^ \t\n\r<]*\Z"
+"""The rest of an address: programs read past every character but a plain blank, a line end and a tag."""
+_CLOSERS = frozenset(" \t\n\r<")
+"""What ends an address for all programs; other white space, such as a no-break space, belongs to it."""
 _DATA = "\ufffb"
 """Placeholder for data that is not public."""
 _WORDS = (
@@ -29,11 +33,21 @@ _BARE = re.compile(
 )
 _HOST = r"(?:(?:[\w-]+\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)|(?:\d{1,3}\.){3}\d{1,3})"
 _DOMAIN = re.compile(
-    rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?::\d+)?[/?#]{_REST}", re.I
+    rf"(?<![\w@./-])(?:{_HOST}|localhost|\[[\da-f.]*:[\da-f:.]*\])(?:(?::\d+)?[/?#]{_REST}|\.?(?::\d*)?\Z)",
+    re.I,
 )
+"""A host without a scheme: followed by a path, or at the end, where data may go on with one."""
 _NAMED = r"^(?:[ \t>*+-]|\d{1,9}[.)])*+\[(?:[^\]\\\n]|\\.|\\?\n(?![ \t>]*$)){1,999}+\]:"
 """The label of a Markdown reference definition, also in lists and quotes, and over several lines."""
-_MARKDOWN = re.compile(rf"\]\(\s*<?[^)>\n]*\Z|{_NAMED}\s*\S*\Z", re.M)
+_MARKDOWN = re.compile(
+    rf"\]\(\s*(?:<(?:\\.|[^>\n\\])*|[^)\n]*)\Z|{_NAMED}\s*(?:<(?:\\.|[^>\n\\])*|[^ \t\n\r]*)\Z", re.M
+)
+"""The target of a link or a definition; between angle brackets it may contain blanks."""
+_BRACKET = re.compile(r"\[[^\]]*\Z")
+_WHOLE_TAG = re.compile(
+    r"<[a-z][a-z0-9-]*(?:\s+[a-z_:][\w.:-]*(?:\s*=\s*(?:[^\s\"'=<>`]+|'[^']*'|\"[^\"]*\"))?)*\s*/?>", re.I
+)
+"""A complete tag, whose attributes are no addresses in the text around it."""
 _LOADING = (
     r"\w*(?:src|href)\w*|on\w+|\w*action|poster|background|data|style|ping|cite|content|value|code\w*"
     r"|archive|longdesc|manifest|profile|classid|icon"
@@ -43,9 +57,15 @@ _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*
 _OPEN_TAG = re.compile(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
 _LEADING_ON = re.compile(r"[^<>]*\b(?:\w*(?:src|href)|\w*action|data|ping)\s*=", re.I)
 """An attribute after data in a tag that leads to a page, which may receive the tag's other attributes."""
-_GLUED = re.compile(rf"[{MARK}{_DATA}](?:[^\s]*[/?#&=])?\Z")
+_GLUED = re.compile(
+    rf"[{MARK}{_DATA}](?:[^ \t\n\r<]*[/?#&=\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200f\u2028-\u202f"
+    r"\u205f-\u2064\u3000\ufeff])?\Z"
+)
+_GLUED_HOST = r"[^ \t\n\r<>/?#@:,;!\"'()\[\]{}*&\\]*"
+"""What a host may begin with that programs find without a scheme: even symbols such as an equals sign."""
 _AFTER = re.compile(
-    r"[\w.%-]*\.(?:[\w-]+\.)+(?:[a-z]{2,}[/?#]|(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b)",
+    rf"{_GLUED_HOST}\.(?:[a-z]{{2,}}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
+    r"|[\w.%-]*\.(?:[\w-]+\.)*(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
     re.I,
 )
 """A host that begins with data: followed by a path, or with a TLD that is not a file extension."""
@@ -70,6 +90,8 @@ _APART = re.compile(r"[\s<>]|[\"'`],")
 """What ends an address for all programs."""
 _NESTING = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^/?#\s]+[/?#]", re.I)
 """The beginning of a complete web address that may contain another."""
+_LONGEST_LABEL = 1_000
+"""The longest label of a Markdown reference."""
 _FARTHEST = 2_000
 """The longest text before an address that is searched for one around it; a longer one counts as one."""
 _MOST_AFTER = 300
@@ -92,30 +114,66 @@ def carries_data(
     """
     text = ""
     parts = list(parts)
+    own = OpenTag()
+    defines: bool | None = None
     for number, part in enumerate(parts):
         if isinstance(part, str):
             text += part
+            own.feed(part)
             continue
         if part.label.is_public:
-            text += MARK if part.text is None else part.text
+            known = MARK if part.text is None else part.text
+            text += known
+            own.feed(known if part.label == LITERAL else MARK)
             continue
+        if "[" in text and _BRACKET.search(text, max(len(text) - _LONGEST_LABEL, 0)):
+            if defines is None:
+                defines = _DEFINED.search("".join(map(_known, parts))) is not None
+            if defines and not may_have(None, part):
+                return True
         after = _text_after(parts, number)
         is_own = not is_strict and _goes_on(parts, number)
-        if _is_address(text, after, is_own=is_own) and not all(
+        is_value = own.is_in_value and not own.is_shown
+        if (is_value or _is_address(text, after, is_own=is_own)) and not all(
             may_have(host, part) for host in _hosts_before(text)
         ):
             return True
         text += _DATA if part.text is None else part.text
+        own.feed(MARK)
     return not literal_is_public and any(
         not may_have(_only_host_of(found.group()), None) for found in _WHOLE.finditer(text)
     )
 
 
+def opens_tag(parts: Iterable[Part]) -> bool:
+    """Whether private data is in an attribute of a tag that any text before it has begun.
+
+    >>> from callsheet.ir.labels import LITERAL, UNKNOWN
+    >>> private = Hole("a", UNKNOWN, "private")
+    >>> opens_tag([Hole("page", LITERAL, "<p title='"), private]), opens_tag(["1 <b and b> 2 = ", private])
+    (True, False)
+    """
+    tag = OpenTag()
+    for part in parts:
+        if isinstance(part, str) or part.label.is_public:
+            tag.feed(_known(part))
+            continue
+        if tag.is_in_value:
+            return True
+        tag.feed(_known(part))
+    return False
+
+
+def _known(part: Part) -> str:
+    """The text of a part, a mark if it is not known."""
+    return part if isinstance(part, str) else MARK if part.text is None else part.text
+
+
 def _text_after(parts: list[Part], number: int) -> str:
-    """The beginning of the text after a part, with marks for holes."""
+    """The beginning of the text after a part, with marks for unknown data."""
     text = ""
     for part in islice(parts, number + 1, None):
-        text += part if isinstance(part, str) else MARK
+        text += _known(part)
         if len(text) >= _MOST_AFTER:
             break
     return text[:_MOST_AFTER]
@@ -137,7 +195,9 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
     Data directly after other data may be, since that may end in an address; with `is_own` both are fields of
     one value and are not.
     """
-    tail = before[-2_000:]
+    tail = before[-_FARTHEST:]
+    if len(before) > _FARTHEST and _CLOSERS.isdisjoint(tail):
+        return True
     if _ends_in_address(tail, after, is_own=is_own):
         return True
     if tail.isascii() and "&" not in tail and "\\" not in tail:
@@ -147,8 +207,10 @@ def _is_address(before: str, after: str, *, is_own: bool) -> bool:
 
 def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     last = tail[-1:]
-    if last and not (last.isspace() or last in "<>") and (_BARE.search(tail) or _DOMAIN.search(tail)):
-        return True  # an address extends to the end of the text before
+    if last and last not in _CLOSERS:  # an address may extend to the end of the text before
+        bare = _WHOLE_TAG.sub("<", tail) if ">" in tail else tail
+        if _BARE.search(bare) or _DOMAIN.search(bare):
+            return True
     if "]" in tail and _MARKDOWN.search(tail):
         return True
     if ("<" in tail or "(" in tail) and _TAG.search(tail):

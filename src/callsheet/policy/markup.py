@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from html import unescape
 
+from callsheet.policy.urls import MARK
+
 _TAG = re.compile(r"<([a-z][\w:-]*)([^<>]*)", re.I)
 _QUOTED_TAG = re.compile(r"""<([a-z][\w:-]*)((?:[^<>"']|"[^"]*"|'[^']*')*+)""", re.I)
 """A tag as browsers parse it: a bracket inside quotes does not end it. Other programs use `_TAG`."""
@@ -27,6 +29,94 @@ _NAMED_TAG = re.compile(r"(?<!`)`</?[a-z][\w:-]*\s?/?>`(?!`)", re.I)
 """A tag that is only mentioned: alone in a code span."""
 
 
+PERHAPS = "\ufffa"
+"""Stands for a quote that may not be there: JSON has quotes around texts, and none around numbers."""
+_PIECE = re.compile(rf"[<>=\"'{PERHAPS}]|[ \t\n\r\f]+|[^<>=\"' \t\n\r\f{PERHAPS}]+")
+_TAG_NAME = re.compile(rf"[A-Za-z{MARK}]")
+_SHOWN = frozenset(
+    {"title", "alt", "class", "lang", "dir", "width", "height", "align", "colspan", "rowspan", "role"}
+)
+"""Attributes that are shown or shape what is shown, and are sent to nobody."""
+_NAME, _EQUALS, _BARE, _DOUBLE, _SINGLE = "name", "equals", "bare", "double", "single"
+"""Where a browser may be in a tag: among names, behind an equals sign, in a value without or with quotes."""
+
+
+class OpenTag:
+    """Follows a text as browsers parse its tags, from each place at which one may begin.
+
+    >>> tag = OpenTag()
+    >>> tag.feed("<b>1 < 2</b> <img alt='>")
+    >>> tag.is_in_value
+    True
+    """
+
+    __slots__ = ("_begins", "_places", "_word", "is_shown")
+
+    def __init__(self) -> None:
+        self._places: frozenset[str] = frozenset()
+        self._begins = False
+        self._word = ""
+        self.is_shown = False
+        """Whether the last attribute with a value is only shown, like a title."""
+
+    @property
+    def is_in_value(self) -> bool:
+        """Whether what follows may belong to the value of an attribute."""
+        return not self._places <= {_NAME}
+
+    def feed(self, text: str) -> None:
+        """Go on with a text."""
+        if self._begins and _TAG_NAME.match(text):
+            self._places |= {_NAME}
+        if not self._places and "<" not in text:
+            self._begins = self._begins and not text
+            return
+        for found in _PIECE.finditer(text):
+            piece = found[0]
+            if self._places and piece == "=" and self._places & {_NAME}:
+                self.is_shown = self._word.lower() in _SHOWN
+            if piece.isalpha():
+                self._word = piece
+            elif piece not in "=" and not piece.isspace():
+                self._word = ""
+            if self._places:
+                self._places = frozenset([after for place in self._places for after in _next(place, piece)])
+            if piece == "<" and _TAG_NAME.match(text, found.end()):
+                self._places |= {_NAME}
+        self._begins = text.endswith("<")
+
+
+def _next(place: str, piece: str) -> tuple[str, ...]:
+    """The places in which a browser may be in a tag after a piece; none if the tag is closed."""
+    first = piece[0]
+    if place in (_DOUBLE, _SINGLE):
+        if first == PERHAPS:
+            return (place, _NAME) if place == _DOUBLE else (place,)
+        return (_NAME,) if first == ('"' if place == _DOUBLE else "'") else (place,)
+    if first == ">":
+        return ()
+    if place == _EQUALS:
+        if first in " \t\n\r\f":
+            return (_EQUALS,)
+        quoted = {'"': (_DOUBLE,), "'": (_SINGLE,), PERHAPS: (_DOUBLE, _EQUALS)}
+        return quoted.get(first, (_BARE,))
+    if place == _BARE:
+        return (_NAME,) if first in " \t\n\r\f" else (_BARE,)
+    return (_EQUALS,) if first == "=" else (_NAME,)
+
+
+def inert(text: str) -> str:
+    """The text with a blank behind each bracket that would begin a tag.
+
+    >>> inert("1 < 2 <b>x</b><!-- y -->")
+    '1 < 2 < b>x< /b>< !-- y -->'
+    """
+    return _BEGIN.sub("< ", text)
+
+
+_BEGIN = re.compile(r"<(?=[a-z/!?])", re.I)
+
+
 def is_active(text: str) -> bool:
     """Whether the text, rendered as a page, may read what surrounds it and send it, or let others do so.
 
@@ -35,7 +125,7 @@ def is_active(text: str) -> bool:
     >>> is_active("the `<form>` that they sent"), is_active("<iframe src='https://c.example/'>")
     (False, True)
     """
-    if ":" in text and _runs_an_address(text):
+    if ":" in text and runs_an_address(text):
         return True
     if "<" not in text:
         return False
@@ -71,7 +161,8 @@ def _is_active_tag(name: str, attributes: str) -> bool:
     return False
 
 
-def _runs_an_address(text: str) -> bool:
+def runs_an_address(text: str) -> bool:
+    """Whether an address in the text is a program that a click would run."""
     if _SCRIPT_ADDRESS.search(text) is not None:
         return True
     read = _LEFT_OUT.sub("", unescape(text))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir.labels import Label
-from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold
+from callsheet.policy.builtins import ANSWERS, PathUse, Reach, Traits, fold, is_program
 from callsheet.policy.rules import Check, OfLabels, OfTexts, Prepare, Setting
 from callsheet.policy.rules.base import PlainTexts
 from callsheet.policy.rules.files import FILE_NAMES, keeps_files
@@ -66,6 +66,9 @@ class Prepared(NamedTuple):
     It is then the same for every call with these arguments, since nothing is composed of both.
     """
 
+    is_program: bool
+    """Whether a plan writes what the tool does with its data, as `builtins.is_program` says."""
+
 
 _MADE_OF_WORDS = frozenset({"SELECT", "ASK_HUMAN", "AGENT_SOLVE", *ANSWERS})
 """Tools whose result, or what they show, depends on the words of their arguments."""
@@ -98,6 +101,7 @@ def prepare(setting: Setting, rules: Iterable[Prepare], tool: str) -> Prepared:
         safe=tuple(_safe(by_labels)),
         keeps=traits is not None and _keeps(name, traits),
         adds=traits is not None and not traits.composes and name not in ("SELECT", "ASK_HUMAN"),
+        is_program=is_program(name, traits),
     )
 
 

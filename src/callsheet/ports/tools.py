@@ -41,6 +41,8 @@ class ToolSpec:
     origin: str = "builtin"
     timeout: float | None = None
     pin: str | None = None
+    orderless_pin: str | None = None
+    """The pin in its first form, which does not cover the order of the arguments."""
     is_declared: bool = False
     """Whether the effect was declared by someone responsible for the tool."""
     on_in_doubt: OnInDoubt | None = None
@@ -54,6 +56,15 @@ class ToolSpec:
         """The names of the arguments in their declared order."""
         properties = self.parameters.get("properties")
         return tuple(properties) if isinstance(properties, Mapping) else ()  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+    def has_pin(self, pin: str, order: Iterable[str] | None) -> bool:
+        """Whether this is the declaration with a pin.
+
+        A pin in its first form counts only together with the `order` of the arguments that its calls rely on.
+        """
+        if pin == self.pin:
+            return True
+        return order is not None and pin == self.orderless_pin and tuple(order) == self.parameter_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,8 +183,9 @@ def fork(
         assert revision is not None, "the plan is edited"
         plan = revision.plan
         check_not_begun(history, edits, at)
-        body |= {"facts": {**body["facts"], **facts_to_json(revision.facts)}}
-        # a tool that the parent calls has to be the one that it began with
+        # a tool that the parent calls has to be the one that it began with, its arguments in the same order
+        kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
+        body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
         body |= {"pins": {**revision.pins, **body["pins"]}}
         servers = {**revision.servers, **body["launch"].get("servers", {})}
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}

@@ -126,10 +126,14 @@ def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:
 
 
 class Offer(NamedTuple):
-    """What a tool's name stands for: the pin of its declaration, empty without one, and its origin."""
+    """What a tool's name stands for: the pin of its declaration, empty without one, and its origin.
+
+    `orderless_pin` is the pin in its first form. It does for a call with names for all arguments.
+    """
 
     pin: str
     origin: str
+    orderless_pin: str = ""
 
 
 _OF_SERVER = "mcp:"

@@ -156,6 +156,25 @@ def test_oversized_head_is_refused(api):
 
 
 @pytest.mark.parametrize(
+    ("version", "headers"),
+    [
+        ("1.1", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n"),
+        ("1.1", "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n"),
+        ("1.0", "Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n"),
+    ],
+)
+def test_request_with_two_lengths_is_refused_and_ends_connection(api, version, headers):
+    hidden = f"GET /v1/health HTTP/1.1\r\nHost: {api.host}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"POST /v1/check HTTP/{version}\r\nHost: {api.host}\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n"
+    )
+    answer = raw(api.url, f"{head}0\r\n\r\n{hidden}".encode())
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize(
     ("sent", "status", "code"),
     [
         (b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 413, "API005"),

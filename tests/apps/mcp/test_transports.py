@@ -276,6 +276,21 @@ async def test_ambiguous_json_is_refused_over_http_as_on_standard_input(web: Web
         assert refused.json()["error"]["message"].startswith("the body ")
 
 
+async def test_request_with_two_lengths_ends_connection() -> None:
+    server: Server[Any] = Server("plain")
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        port = bound.getsockname()[1]
+        serving = asyncio.create_task(serve_http(server, bound, Address("127.0.0.1", port), TOKEN))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        lengths = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        writer.write(b"POST /mcp HTTP/1.1\r\nHost: a\r\n" + lengths + b"GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n")
+        answer = await asyncio.wait_for(reader.read(), 60)
+        assert (answer.split()[1], answer.count(b"HTTP/1.1")) == (b"400", 1)
+        writer.close()
+        serving.cancel()
+        await asyncio.wait({serving})
+
+
 async def test_incomplete_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HeadTimeoutProtocol, "seconds", 0.3)
     server: Server[Any] = Server("slow")

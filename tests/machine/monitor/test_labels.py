@@ -209,3 +209,36 @@ def test_reason_from_data_labels_whole_new_plan() -> None:
     bench.ok("S1.0.1", "x")
     bench.feed(PlanCompiled("S2.0.1", plan_of('S1: @SEND ("x")'), FACTS, context=LITERAL))
     assert bench.result.status is Status.REFUSED
+
+
+PROGRAM = 'S1: @READ ("a") > $a\nS2: @EXEC_CODE (code="check()", stdin=$a) > $c{}\nS3: {}\nS4: @SEND ("x")'
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_failure_of_program_of_the_plan_is_content(fails: bool) -> None:
+    bench = Guarded(PROGRAM.format(" ON_FAIL GOTO S4", 'TERMINATE ("it worked")'))
+    bench.ok("S1.0.1", "x")
+    if fails:
+        bench.fail("S2.0.1", "exit code 1")
+        assert bench.result.status is Status.REFUSED
+    else:
+        bench.ok("S2.0.1", "x")
+        assert bench.result.status is not Status.REFUSED
+
+
+@pytest.mark.parametrize("said", ["x", ""])
+def test_whether_a_program_says_anything_is_content(said: str) -> None:
+    bench = Guarded(PROGRAM.format("", "?IF (NOT_EMPTY($c)) THEN GOTO S5") + '\nS5: @KEEP ("y")')
+    bench.ok("S1.0.1", "x")
+    bench.ok("S2.0.1", said)
+    if said:
+        assert bench.keys == ["S5.0.1"]
+    else:
+        assert bench.result.status is Status.REFUSED
+
+
+def test_failure_of_program_on_public_data_decides_freely() -> None:
+    bench = Guarded(PROGRAM.replace("@READ", "@SEARCH").format(" ON_FAIL GOTO S4", 'TERMINATE ("it worked")'))
+    bench.ok("S1.0.1", "x")
+    bench.fail("S2.0.1", "exit code 1")
+    assert bench.keys == ["S4.0.1"]

@@ -79,7 +79,7 @@ HARMLESS_GRAPHS = [
     graph("a search beside private work", NOTES, _test(1), step("3", "web_search", "", "q", **SEARCH), step("4", "respond", "c1 3", values=["${c1}", "${q}"]), **STRICT),
     graph("a search before private work", step("0", "web_search", "", "q", **SEARCH), step("1", "read_file", "0", "a", path="notes.txt"), step("2", "llm_summarize", "1", "s", **{"0": "${a} ${q}"}), step("4", "respond", "2", values=["${s}"]), **STRICT),
     graph("a search that waits for a private file", NOTES, step("3", "web_search", "1", "q", **SEARCH), step("4", "respond", "3", values=["${a}", "${q}"])),
-    graph("a search that waits for what is made of it", NOTES, _test(1), step("3", "web_search", "c1", "q", **SEARCH), step("4", "respond", "3", values=["${q}"])),
+    graph("a search that waits for what is made of it", NOTES, step("2", "llm_summarize", "1", "s", **{"0": "${a}"}), step("3", "web_search", "2", "q", **SEARCH), step("4", "respond", "3", values=["${q}"])),
     graph("private work in many steps, for the user", NOTES, *(_test(n) for n in range(20)), step("4", "respond", " ".join(f"c{n}" for n in range(20)), values=["done"])),
     graph("an end where a file cannot be read, beside a search", {**NOTES, "on_fail": {"terminate": "no notes"}}, step("3", "web_search", "", "q", **SEARCH), step("4", "respond", "1 3", values=["${a}", "${q}"])),
     graph("private work ends the plan before it goes on", step("3", "web_search", "", "q", **SEARCH), step("1", "read_file", "3", "a", path="notes.txt"), step("2", "calc", "1", "b", expression="1 / ${a.n}", on_fail={"terminate": "no"}), step("4", "respond", "2", values=["${b}", "${q}"]), **STRICT),

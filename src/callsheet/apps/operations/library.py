@@ -54,16 +54,43 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     It is an error, or a warning if `is_accepted`.
     """
     from callsheet.diagnostics import Diagnostic, Severity  # noqa: PLC0415 - not for --help
+    from callsheet.ir import Call  # noqa: PLC0415 - as above
 
     if text.stored is None:
         return ()
+    plan = text.stored.result.plan
+    unnamed = (
+        set()
+        if plan is None
+        else {
+            step.action.tool
+            for step in plan.steps
+            if isinstance(step.action, Call) and step.action.positional
+        }
+    )
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
-    names = [name for name, then, tool in now if tool is not None and (tool.spec.pin or "") != then]
-    if not names:
+    changed: list[str] = []
+    unordered: list[str] = []
+    for name, then, tool in now:
+        if tool is None or (tool.spec.pin or "") == then:
+            continue
+        if not tool.spec.has_pin(then, tool.spec.parameter_names):
+            changed.append(name)
+        elif name in unnamed:
+            unordered.append(name)
+    if not changed and not unordered:
         return ()
-    what = ", ".join(f"@{name}" for name in names)
-    verb = "is" if len(names) == 1 else "are"
-    message = f"the plan {text.stored.name} was saved for other tools: {what} {verb} declared differently now"
+    what = ", ".join(f"@{name}" for name in changed or unordered)
+    if changed:
+        verb = "is" if len(changed) == 1 else "are"
+        message = (
+            f"the plan {text.stored.name} was saved for other tools: {what} {verb} declared differently now"
+        )
+    else:
+        message = (
+            f"the plan {text.stored.name} gives {what} values without names, and was saved without the order"
+            " of the arguments that they rely on"
+        )
     if is_accepted:
         return (Diagnostic("PLN025", Severity.WARNING, message),)
     hint = "check them (`callsheet tools`), then save the plan again, or run it with --accept-changed-tools"

@@ -31,7 +31,7 @@ from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
 from callsheet.machine.program import FIRST, NOWHERE, Kind, Program, StepCode
 from callsheet.machine.questions import ASK
 from callsheet.policy.calls import Argument, CallView, Objection, Rule, bare
-from callsheet.policy.judge import Judge
+from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.model import Implicit, Policy
 from callsheet.policy.overwriting import HINT
 
@@ -375,7 +375,7 @@ class Monitor:
 
     def _note_success(self, code: StepCode, label: Label) -> None:
         """Whether a call succeeded has decided how the plan continues; `label` is that of its result."""
-        if self.implicit_flows.counts_all(code):
+        if self.implicit_flows.counts_all(code) or (not label.is_public and self._is_program(code)):
             self._note(code, label)
             return
         label = self._by_emptiness(self._reading.slots(code), code)
@@ -389,9 +389,15 @@ class Monitor:
         if pc is not label:
             label = label.join(pc)
         variables.last = label, origins
-        if pc is not LITERAL or variables.presence:
-            self._note_presence(code, pc)
+        by_program = label.readers is not None and self._is_program(code)
+        if pc is not LITERAL or variables.presence or by_program:
+            self._note_presence(code, pc.join(label) if by_program else pc)
         variables.labels[slot], variables.origins[slot] = label, origins
+
+    def _is_program(self, code: StepCode) -> bool:
+        """Whether the plan chooses by the data of a call whether it fails or gives anything."""
+        rules = self.enforcement.rules
+        return bool(code.tool) and (rules or judge_of(self.enforcement.policy)).prepared(code.tool).is_program
 
     def _is_declassified(self, code: StepCode) -> bool:
         return not self.is_anew and code.id in self.enforcement.policy.declassify

@@ -15,6 +15,9 @@ from callsheet.policy.audiences import Audiences
 from callsheet.policy.calls import Argument, CallView, Hole, Judgement
 from callsheet.policy.disarming import Allowed, addresses_in, disarmed
 from callsheet.policy.judge import Judge
+from callsheet.policy.links import opens_tag
+from callsheet.policy.markup import inert, is_active, runs_an_address
+from callsheet.policy.rules.answers import parts_of
 from callsheet.policy.rules.base import leaves
 
 _FAILED = "failed: "
@@ -23,14 +26,37 @@ _FAILED = "failed: "
 def sanitized_text(text: str, arguments: Iterable[Argument], audiences: Audiences) -> str:
     """A text as it may be shown: if links may carry private data, those to hosts not allowed it are disabled.
 
-    Addresses written in the plan itself stay.
+    Addresses written in the plan itself stay. Markup that data has brought, and that could take up private
+    data from elsewhere, is disabled too.
     """
+    arguments = tuple(arguments)
+    text = _without_foreign_markup(text, arguments, audiences)
     parts = [part for argument in arguments for leaf in leaves(argument) for part in leaf.parts]
     label = join(part.label for part in parts if not isinstance(part, str) and part.label.may_link)
     if label is LITERAL:
         return text
     own = frozenset(address for part in parts if isinstance(part, str) for address in addresses_in(part))
     return disarmed(text, _allowed(label, audiences, own))
+
+
+def _without_foreign_markup(text: str, arguments: tuple[Argument, ...], audiences: Audiences) -> str:
+    """The text without tags, if some that data has brought may read private data, or may contain it."""
+    if "<" not in text and ":" not in text:
+        return text
+    parts = parts_of(CallView("", "RESPOND", arguments), "")
+    private = [part for part in parts if isinstance(part, Hole) and not part.label.is_public]
+    if not private or len(parts) == 1:
+        return text
+    is_one = len({hole.name.partition(".")[0] for hole in private}) == 1
+    foreign = "".join(
+        [
+            part if isinstance(part, str) else " " if is_one and not part.label.is_public else part.text or ""
+            for part in parts
+        ]
+    )
+    if runs_an_address(foreign):
+        text = disarmed(text, _allowed(join(hole.label for hole in private), audiences, frozenset()))
+    return inert(text) if is_active(foreign) or opens_tag(parts) else text
 
 
 def sanitized_question(

@@ -19,9 +19,11 @@ from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.reads_cache import ReadsCache
 from callsheet.machine.monitor.sanitizing import failure, sanitized_question, sanitized_text, sent
 from callsheet.machine.monitor.variable_labels import PLAIN, VariableLabels
-from callsheet.machine.program import NOWHERE, Kind, StepCode
+from callsheet.machine.program import NOWHERE, Eval, Kind, StepCode
+from callsheet.machine.values import to_json_text
 from callsheet.policy.audiences import Audiences
 from callsheet.policy.calls import Argument, CallView
+from callsheet.policy.rules.answers import links_data
 
 RESPOND, TERMINATE, REPLAN = "RESPOND", "TERMINATE", "RE-PLAN"
 
@@ -76,7 +78,7 @@ class ShownTexts:
         is_end = isinstance(self._plan.steps[code.number].action, Terminate)
         arguments = tuple([make(slots, self._variables.labels) for make in reads.arguments])
         self._judge(code, TERMINATE if is_end else RESPOND, arguments, self._variables.read(reads.slots)[1])
-        return sanitized_text(text, arguments, self._audiences)
+        return sanitized_text(self._spaced(text, arguments, code.inputs, slots), arguments, self._audiences)
 
     def message(self, frame: Frame, slots: list[Any], text: str) -> str:
         """Judge the message of an ON_FAIL TERMINATE; gives it as it may be shown.
@@ -93,7 +95,22 @@ class ShownTexts:
         arguments = tuple([make(slots, labels) for make in self._reading.reads(code).message])
         decided_by = self._implicit_flows.noted.get(code.number, LITERAL)
         self._judge(code, TERMINATE, arguments, origins, decided_by)
+        text = self._spaced(text, arguments, code.fail_message, slots)
         return sanitized_text(text, arguments, self._audiences)
+
+    def _spaced(
+        self, text: str, arguments: tuple[Argument, ...], inputs: tuple[Eval, ...], slots: list[Any]
+    ) -> str:
+        """The text, its lists and dicts with blanks if an address in one would otherwise run on into data.
+
+        JSON without blanks is a single word to the programs that find addresses in a text.
+        """
+        if self._rules is None or not any(a.items and not a.label.is_public for a in arguments):
+            return text
+        if not links_data(self._rules.setting, CallView("", RESPOND, arguments), gap=""):
+            return text
+        values = [make(slots) for make in inputs]
+        return " ".join([said for value in values if value is not None and (said := to_json_text(value))])
 
     def failure(self, frame: Frame | None, error: str) -> str:
         """What a run's answer may say about a failed step: its error, or that it is withheld.

@@ -177,7 +177,7 @@ class _Propagation:
 
     def _present(self, number: int, pc: Label) -> Label:
         """The label of whether the step gives a result: its control-flow label, and the presence of its
-        arguments.
+        arguments; for a program that the plan wrote, all that it may have read.
         """
         labels, subject = self.labels, self.labels.subject
         declassify = subject.judge.policy.declassify
@@ -195,6 +195,8 @@ class _Propagation:
                     label = label.join(there)
         if subject.prepared[number].tool in _LOOKING_UP:  # presence depends only on which entry is looked up
             label = label.join(labels.seen(number, reading.arguments))
+        if subject.prepared[number].is_program:
+            label = label.join(labels.results[number])
         return label
 
     def _result(self, number: int, pc: Label) -> Label:

@@ -181,11 +181,15 @@ class Labels:
         label = self.node_pcs[step].join(self.guard(step))
         action = self.subject.plan.steps[step].action
         if self.subject.leads_by_failure(step):
-            label = label.join(self.results[step] if self.counts(step) else self.present[step])
+            label = label.join(self._by_failure(step))
         if isinstance(action, Respond):
             label = label.join(self.shown(step, self.subject.readings[step].arguments))
         return label
 
     def failure_pc(self, step: int) -> Label:
         """The pc label of the step's failure message: the label of what controls whether it is shown."""
-        return self.pc(step).join(self.results[step] if self.counts(step) else self.present[step])
+        return self.pc(step).join(self._by_failure(step))
+
+    def _by_failure(self, step: int) -> Label:
+        """The label of what is revealed by whether a step fails."""
+        return self.results[step] if self.counts(step) else self.present[step]

@@ -157,7 +157,7 @@ def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
     @cache
     def names(tool: str) -> tuple[str, ...]:
         traits = judge.traits(tool)
-        return (traits.parameters if traits is not None else ()) or known.get(fold(tool), ())
+        return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
 
     return names
 

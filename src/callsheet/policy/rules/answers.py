@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from json import dumps
+
 from callsheet.ir.labels import Label
 from callsheet.policy.builtins import ANSWERS, Traits
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Part, Rule
 from callsheet.policy.links import carries_data, hosts_named, images
-from callsheet.policy.markup import is_active
-from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, leaves, own_texts, texts
+from callsheet.policy.markup import PERHAPS, is_active
+from callsheet.policy.rules.base import Check, Notes, Setting, is_nameless, own_texts, pairs, texts
 
 
 def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
@@ -44,8 +46,11 @@ def prepare(setting: Setting, tool: str, traits: Traits | None) -> Check | None:
     return check
 
 
-def links_data(setting: Setting, call: CallView, *, is_strict: bool = False) -> bool:
-    """Whether the call's text contains an address with data that its host may not read."""
+def links_data(setting: Setting, call: CallView, *, is_strict: bool = False, gap: str | None = None) -> bool:
+    """Whether the call's text contains an address with data that its host may not read.
+
+    `gap` is as for `parts_of`.
+    """
     planner = setting.policy.planner
     if planner.is_public and all(argument.label.is_public for argument in call.arguments):
         return False
@@ -54,24 +59,68 @@ def links_data(setting: Setting, call: CallView, *, is_strict: bool = False) -> 
         label = planner if hole is None else hole.label
         return host is not None and label.may_reach(setting.audiences.of_host(host))
 
-    return carries_data(parts_of(call), may_have, planner.is_public, is_strict=is_strict)
+    if call.tool == "ASK_HUMAN":
+        gap = ""  # a question is shown as it is
+    return carries_data(parts_of(call, gap), may_have, planner.is_public, is_strict=is_strict)
 
 
-def parts_of(call: CallView) -> list[Part]:
-    """The text that is shown: the values separated by blanks, or by line ends if they are named."""
+def parts_of(call: CallView, gap: str | None = None) -> list[Part]:
+    """The text that is shown: the values separated by blanks, or by line ends if they are named.
+
+    Lists and dicts are shown as JSON, with a `gap` behind each comma and colon. By default it is a blank, but
+    nothing behind a text of the plan that ends like an address that continues.
+
+    >>> address, data = Argument("0", ("https://c.example/?q=",)), Argument("0", ("x",))
+    >>> call = CallView("S1", "RESPOND", (Argument("0", (), items=(data, address, data)),))
+    >>> "".join(map(str, parts_of(call))).replace(PERHAPS, '"')
+    '["x", "https://c.example/?q=","x"]'
+    """
     parts: list[Part] = []
     for argument in call.arguments:
         if parts:
             parts.append(" " if is_nameless(argument) else "\n")
-        for leaf in leaves(argument):
-            parts.extend(leaf.parts)
-            if leaf is not argument and not _is_open(leaf):
-                parts.append(" ")
+        if not argument.items:
+            parts.extend(argument.parts)
+            continue
+        _Json(parts, gap).add(argument)
     return parts
 
 
+class _Json:
+    """Writes a list or dict as JSON, with marks for the quotes that only texts have."""
+
+    def __init__(self, parts: list[Part], gap: str | None) -> None:
+        self._parts = parts
+        self._gap = " " if gap is None else gap
+        self._closes_up = gap is None
+
+    def add(self, argument: Argument) -> None:
+        """Write an argument with all its members."""
+        if not argument.items:
+            self._parts.append(PERHAPS)
+            self._parts.extend([_escaped(part) for part in argument.parts])
+            if self._closes_up and _is_open(argument):
+                self._gap = ""
+            self._parts.append(PERHAPS)
+            return
+        is_dict = pairs(argument) is not None
+        self._parts.append("{" if is_dict else "[")
+        for number, member in enumerate(argument.items):
+            if number:
+                self._parts.append((":" if is_dict and number % 2 else ",") + self._gap)
+            self.add(member)
+        self._parts.append("}" if is_dict else "]")
+
+
+def _escaped(part: Part) -> Part:
+    """A part of a text as JSON writes it."""
+    if isinstance(part, str):
+        return dumps(part, ensure_ascii=False)[1:-1]
+    return part if part.text is None else part._replace(text=dumps(part.text, ensure_ascii=False)[1:-1])
+
+
 def _is_open(member: Argument) -> bool:
-    """Whether a list member ends like an address that continues; programs read past its closing quote."""
+    """Whether a member ends like an address that continues; programs read past its closing quote."""
     end = member.parts[-1] if member.parts else ""
     return isinstance(end, str) and end.endswith(("=", "?", "&", "#"))
 

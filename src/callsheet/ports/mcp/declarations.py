@@ -21,13 +21,36 @@ from callsheet.ports.tools import ToolSpec
 _NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
+def argument_order(declaration: Mapping[str, Any]) -> list[str]:
+    """The names of a declared tool's arguments in the order in which positional values fill them."""
+    schema: Any = declaration.get("inputSchema")
+    properties: Any = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    return [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
+
+
 def pin_of(declaration: Mapping[str, Any]) -> str:
-    """The hash of a whole declaration, independent of the order of its keys.
+    """The hash of a whole declaration with the order of its arguments; no other order of keys counts.
 
     >>> pin_of({"name": "a", "inputSchema": {}}) == pin_of({"inputSchema": {}, "name": "a"})
     True
+    >>> schemas = ({"properties": {"a": {}, "b": {}}}, {"properties": {"b": {}, "a": {}}})
+    >>> len({pin_of({"name": "t", "inputSchema": schema}) for schema in schemas})
+    2
     """
-    return f"sha256:{hashlib.sha256(canonical_bytes(declaration)).hexdigest()}"
+    order = argument_order(declaration)
+    return _hashed(declaration if len(order) < 2 else [declaration, order])
+
+
+def orderless_pin_of(declaration: Mapping[str, Any]) -> str:
+    """The pin in its first form, which policies, runs and plans of earlier versions contain.
+
+    It differs from `pin_of` only for a tool with several arguments, whose order it does not cover.
+    """
+    return _hashed(declaration)
+
+
+def _hashed(data: Any) -> str:
+    return f"sha256:{hashlib.sha256(canonical_bytes(data)).hexdigest()}"
 
 
 def effect_of(config: McpServerConfig, name: str, hints: Mapping[str, Any]) -> Effect:
@@ -118,6 +141,7 @@ def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec
         origin=f"mcp:{config.name}",
         timeout=config.timeout,
         pin=pin_of(declaration),
+        orderless_pin=orderless_pin_of(declaration),
         is_declared=given in config.effects,
         on_in_doubt=rule.on_in_doubt,
         gives_list=_gives_list(declaration.get("outputSchema")),

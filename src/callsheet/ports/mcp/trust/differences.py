@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from callsheet.ports.mcp.declarations import argument_order
+
 _FIELDS = (
     "name",
     "title",
@@ -36,6 +38,8 @@ def changed_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str,
     ('description', 'other fields')
     """
     differ = {key for key in {*old, *new} if not _same(old.get(key, _ABSENT), new.get(key, _ABSENT))}
+    if argument_order(old) != argument_order(new):
+        differ.add("inputSchema")
     named = tuple(field for field in _FIELDS if field in differ)
     return (*named, "other fields") if differ - set(_FIELDS) else named
 
@@ -48,9 +52,19 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], *, is_whole: boo
     >>> differences({"description": "Reads."}, {"description": "Reads.\\u200b", "title": "R"})
     ('description: "Reads." → "Reads.<U+200B>"', 'title: added "R"')
     """
-    lines = tuple(_compared("", old, new, sys.maxsize if is_whole else _LONGEST))
+    limit = sys.maxsize if is_whole else _LONGEST
+    lines = (*_moved(old, new, limit), *_compared("", old, new, limit))
     more = 0 if is_whole else len(lines) - _MOST_LINES
     return (*lines[:_MOST_LINES], f"… and {more} more") if more > 0 else lines
+
+
+def _moved(old: Mapping[str, Any], new: Mapping[str, Any], limit: int) -> Iterator[str]:
+    """A line if positional values of existing calls would fill other arguments than before."""
+    before, after = argument_order(old), argument_order(new)
+    now = {name: place for place, name in enumerate(after)}
+    if any(now.get(name, place) != place for place, name in enumerate(before)):
+        was, is_now = (_shown(", ".join(names), limit) for names in (before, after))
+        yield f"order of the arguments: {was} → {is_now}; values without names go to other arguments"
 
 
 def visible(text: str) -> str:

@@ -65,8 +65,8 @@ class PinFile:
         with self._locked():
             before = self.read()
             after = changed(before)
-            if after != before:
-                text = json.dumps(after.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
+            text = _as_text(after)
+            if text != _as_text(before):  # records that are equal may have their arguments in another order
                 replace_file(self.path, f"{text}\n".encode())
             return after
 
@@ -87,6 +87,10 @@ class PinFile:
             f"the file of trusted tools {self.path} cannot be used: {reason}",
             help="no tool is trusted until it is repaired; move it away to start over",
         )
+
+
+def _as_text(pins: Pins) -> str:
+    return json.dumps(pins.to_json(), indent=1, ensure_ascii=True, allow_nan=False)
 
 
 def _text_of(path: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, cast
 
-from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.declarations import orderless_pin_of, pin_of
 from callsheet.ports.mcp.trust.identity import Reported, ServerIdentity
 
 SCHEMA = 1
@@ -146,7 +146,7 @@ def _read_tool(data: object, where: str) -> PinnedTool:
         raise WrongRecord(f"{where}.declaration must be an object")
     since = _text(entry["since"], f"{where}.since")
     tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(reason), since)
-    if entry["pin"] != tool.pin:
+    if entry["pin"] not in (tool.pin, orderless_pin_of(tool.declaration)):
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     return tool
 

@@ -118,13 +118,13 @@ class Calls:
         if offer is None:
             return None
         if not self._accepts_changed:
-            if rules.pin and offer.pin != rules.pin:
+            if rules.pin and rules.pin not in (offer.pin, offer.orderless_pin):
                 return _CHANGED.format(tool=tool)
             change = origin_change(tool, rules.server, offer.origin)
             if change is not None:
                 return _MOVED.format(change=change)
         wanted = await self._rules.pin_of(rules, tool)
-        if wanted is not None and offer.pin not in ("", wanted):
+        if wanted is not None and offer.pin and wanted not in (offer.pin, offer.orderless_pin):
             return _OTHER_PIN.format(tool=tool, pin=offer.pin)
         return None
 
