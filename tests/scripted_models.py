@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.ports.models.model import Completion, Constraint, ModelFailed, Syntax, Usage
+from callsheet.ports.models.model import Completion, Constraint, ModelFailed, Strength, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 
 Answer = str | Completion | ModelFailed
@@ -18,6 +18,7 @@ class Scripted:
     answers: Sequence[Answer]
     accepts: Sequence[Syntax] = ()
     name: str = "scripted:model"
+    strength: Strength = Strength.STRONG
     asked: list[Messages] = field(default_factory=list[Messages])
     constraints: list[Constraint | None] = field(default_factory=list[Constraint | None])
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
+import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +30,7 @@ from callsheet.ir import Plan
 from callsheet.ir.diff import diff_plans
 from callsheet.machine import Cut, Fact
 from callsheet.passes import ToolSignature, check
-from callsheet.ports.models.model import Completion, Failure, ModelFailed, Stop, Syntax, Usage
+from callsheet.ports.models.model import Completion, Failure, ModelFailed, Stop, Strength, Syntax, Usage
 from callsheet.ports.tools import ToolSpec
 from scripted_models import Answer, Scripted
 
@@ -187,16 +188,70 @@ def test_tool_choice_keeps_its_spelling() -> None:
     assert draft.accounting.calls == 1
 
 
-def test_conditions_and_failures_are_offered_where_goal_may_mean_them() -> None:
-    plain, deciding = Scripted([GOOD], accepts=[Syntax.LARK]), Scripted([GOOD], accepts=[Syntax.LARK])
-    drafted(plain, "Read a.txt")
-    drafted(deciding, "Read a.txt; if it is empty, try b.txt in parallel")
-    one, other = plain.constraints[0], deciding.constraints[0]
-    assert one is not None
-    assert other is not None
-    for word in ("?IF", "ON_FAIL", "@PARALLEL"):
-        assert word not in one.text
-        assert word in other.text
+CONDITIONAL = (
+    "Provided it rains in Bergen, cancel event e-5.",
+    "Assuming rain in Bergen, cancel event e-5.",
+    "Cancel event e-5 given that it rains in Bergen.",
+    "Cancel event e-5 so long as it rains in Bergen.",
+    "Wenn es in Bergen regnet, sage den Termin e-5 ab.",
+    "S'il pleut à Bergen, annule l'événement e-5.",
+    "Si llueve en Bergen, cancela el evento e-5.",
+    "ベルゲンで雨なら、e-5 をキャンセルして。",
+    "Read a.txt",
+)
+
+
+@pytest.mark.parametrize("strength", Strength)
+@pytest.mark.parametrize("syntax", Syntax)
+def test_every_goal_may_be_answered_with_conditions_and_failures(syntax: Syntax, strength: Strength) -> None:
+    for goal in CONDITIONAL:
+        model = Scripted([GOOD], accepts=[syntax], strength=strength)
+        drafted(model, goal)
+        assert model.constraints[0] is not None
+        form = model.constraints[0].text
+        for word in ("when", "retries", "on_fail") if syntax is Syntax.JSON_SCHEMA else ("?IF", "ON_FAIL"):
+            assert word in form, (goal, word)
+
+
+def test_condition_in_unforeseen_words_is_in_plan() -> None:
+    rain, cancel = spec("GET_WEATHER", "The weather of a city.", "city"), spec("CANCEL", "Cancel.", "event")
+    step = {"each": "", "when": "", "out": "", "retries": 0, "on_fail": ""}
+    answer = [
+        {**step, "tool": "get_weather", "args": [{"name": "city", "value": "Bergen"}], "out": "v1"},
+        {
+            **step,
+            "when": '$v1 contains "rain"',
+            "tool": "cancel",
+            "args": [{"name": "event", "value": "e-5"}],
+            "retries": 2,
+            "on_fail": "not cancelled",
+        },
+        {**step, "tool": "respond", "args": [{"name": "text", "ref": "v1"}]},
+    ]
+    model = Scripted([json.dumps({"steps": answer})], accepts=[Syntax.JSON_SCHEMA])
+    draft = asyncio.run(compile_goal(Request(CONDITIONAL[0], (rain, cancel), ""), model, lambda _: ()))
+    assert model.constraints[0] is not None
+    jsonschema.validate({"steps": answer}, json.loads(model.constraints[0].text))
+    assert (
+        'S2: ?IF ($weather contains "rain") THEN @CANCEL (event="e-5") '
+        'ON_FAIL @RETRY(2) TERMINATE ("not cancelled")' in draft.source.text
+    )
+
+
+@pytest.mark.parametrize("accepts", [[], *([syntax] for syntax in Syntax)])
+def test_offer_and_bounds_follow_strength_and_not_syntax(accepts: list[Syntax]) -> None:
+    goal, told = "Show the song", {}
+    for strength in Strength:
+        model = Scripted(["S1: @respond (1)"], accepts=accepts, strength=strength)
+        asyncio.run(compile_goal(Request(goal, MANY, ""), model, lambda _: ()))
+        told[strength] = model.asked[0][0]["content"].partition("Tools:")[2].count("\n@")
+        assert prompt_for(Request(goal, MANY), strength).messages[0] == model.asked[0][0]
+        if accepts and accepts != [Syntax.JSON_SCHEMA]:
+            assert model.constraints[0] is not None
+            is_strong = strength is Strength.STRONG
+            assert ("PARALLEL" in model.constraints[0].text) is is_strong
+            assert ("S12: " in model.constraints[0].text) is is_strong
+    assert told[Strength.SMALL] <= FEW_TOOLS < told[Strength.STRONG]
 
 
 def test_compilation_is_deterministic() -> None:

@@ -21,7 +21,7 @@ from callsheet.frontends.ltp import parse
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine import Fact
 from callsheet.passes import check
-from callsheet.ports.models.model import Syntax
+from callsheet.ports.models.model import Strength, Syntax
 from callsheet.ports.tools import ToolSpec
 from scripted_models import Scripted
 
@@ -155,7 +155,7 @@ def drafted(model: Scripted, options: Options | None = None) -> Draft:
 
 
 def test_small_model_is_asked_again_with_missing_parts() -> None:
-    model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
+    model = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK], strength=Strength.SMALL)
     draft = drafted(model)
     assert draft.plan is not None
     assert 'text="is read"' in draft.source.text
@@ -167,7 +167,7 @@ def test_small_model_is_asked_again_with_missing_parts() -> None:
 
 @pytest.mark.parametrize("second", [DOUBTFUL, WORSE, "S1: @nothing", ""])
 def test_first_plan_is_kept_unless_second_is_better(second: str) -> None:
-    draft = drafted(Scripted([DOUBTFUL, second], accepts=[Syntax.LARK]))
+    draft = drafted(Scripted([DOUBTFUL, second], accepts=[Syntax.LARK], strength=Strength.SMALL))
     assert draft.plan is not None
     assert 'message_id="m17"' in draft.source.text
     assert (draft.accounting.calls, draft.errors) == (2, ())
@@ -183,7 +183,7 @@ ON = (
 
 
 def test_second_answer_is_constrained_to_course() -> None:
-    model = Scripted([OFF, ON], accepts=[Syntax.LARK])
+    model = Scripted([OFF, ON], accepts=[Syntax.LARK], strength=Strength.SMALL)
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     assert "the second plan is used" in str(draft.accounting.remarks)
     assert [getattr(r, "name", "") for r in draft.accounting.remarks].count("constraint") == 1
@@ -195,7 +195,7 @@ def test_second_answer_is_constrained_to_course() -> None:
 
 
 def test_plan_with_doubts_is_returned_with_them() -> None:
-    model = Scripted([OFF, OFF], accepts=[Syntax.LARK])
+    model = Scripted([OFF, OFF], accepts=[Syntax.LARK], strength=Strength.SMALL)
     draft = asyncio.run(compile_goal(Request(EVERY, SPECS), model, lambda _: ()))
     (told_of,) = [
         r.text for r in draft.accounting.remarks if isinstance(r, Fact) and "plan is used" in r.text
@@ -224,7 +224,7 @@ def test_course_is_known_where_each_part_of_goal_has_tools(goal: str, legs: str 
 
 
 def test_data_in_goal_leaves_course_open() -> None:
-    model = Scripted([OFF], accepts=[Syntax.LARK])
+    model = Scripted([OFF], accepts=[Syntax.LARK], strength=Strength.SMALL)
     asyncio.run(compile_goal(Request(EVERY, SPECS, "They are the issues 3 and 4."), model, lambda _: ()))
     assert not any("the steps are" in message["content"] for asked in model.asked for message in asked)
 
@@ -252,7 +252,7 @@ def test_tool_returning_id_precedes_tool_that_needs_it(goal: str, *, has_giver: 
 
 def test_no_second_request_without_grammar_or_repairs() -> None:
     assert drafted(Scripted([DOUBTFUL, GOOD])).accounting.calls == 1
-    once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK])
+    once = Scripted([DOUBTFUL, GOOD], accepts=[Syntax.LARK], strength=Strength.SMALL)
     assert drafted(once, Options(repairs=False)).accounting.calls == 1
     assert drafted(once, Options(second_look=False)).accounting.calls == 1
 

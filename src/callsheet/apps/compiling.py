@@ -23,7 +23,7 @@ from callsheet.authoring.compiler.request import Options, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
-from callsheet.ports.models.model import LanguageModel, Syntax
+from callsheet.ports.models.model import LanguageModel, Strength, strength_of
 from callsheet.ports.tools import Registry
 from callsheet.runtime.remaining import left_before
 from callsheet.store.library import PlanLibrary, StoredPlan
@@ -208,18 +208,18 @@ def _can_run(plan: Plan, registry: Registry, match: GoalMatch) -> bool:
 
 
 async def prompt_of(goal: str, context: str, setup: Setup) -> list[dict[str, str]]:
-    """The prompt for the model of a setup, or for a model without constraints if there is none."""
+    """The prompt for the model of a setup, or for a strong model if there is none."""
     given = model_of(with_local_model(setup, lambda _: None))
     model = None if given is None else language_model(given)
-    accepts = () if model is None else tuple(model.accepts)
+    strength = Strength.STRONG if model is None else strength_of(model)
     async with open_toolbox(setup) as toolbox:
-        return prompt_with_toolbox(toolbox, goal, context, accepts)
+        return prompt_with_toolbox(toolbox, goal, context, strength)
 
 
 def prompt_with_toolbox(
-    toolbox: Toolbox, goal: str, context: str = "", accepts: tuple[Syntax, ...] = ()
+    toolbox: Toolbox, goal: str, context: str = "", strength: Strength = Strength.STRONG
 ) -> list[dict[str, str]]:
-    """The prompt for a model that accepts constraints of these kinds, with tools that are open."""
+    """The prompt for a model of this strength, with tools that are open."""
     from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
 
-    return prompt_for(Request(goal, offered(toolbox.registry), context), accepts, Options()).messages
+    return prompt_for(Request(goal, offered(toolbox.registry), context), strength, Options()).messages

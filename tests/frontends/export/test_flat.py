@@ -29,7 +29,9 @@ READ = ToolShape(
 
 
 def flat(*steps: dict[str, Any]) -> str:
-    return json.dumps({"steps": [{"args": [], "out": "", **step} for step in steps]})
+    return json.dumps(
+        {"steps": [{"args": [], "out": "", "retries": 0, "on_fail": "", **step} for step in steps]}
+    )
 
 
 def said(name: str, value: Any) -> dict[str, Any]:
@@ -46,7 +48,8 @@ WHOLE = flat(
      "args": [ref("data", "item"), said("target", "the day")]},
     {"each": "", "when": 'NOT_EMPTY($v2) AND $v1.n == "x"', "tool": "respond",
      "args": [said("text", "$v1.title, for $5 and $nobody:"), ref("text", "v2")]},
-    {"tool": "calc", "args": [said("expression", "$v1.n * 2")], "out": "v3"},
+    {"tool": "calc", "args": [said("expression", "$v1.n * 2")], "out": "v3", "retries": 2,
+     "on_fail": "no sum of $v1.n"},
     {"tool": "terminate", "args": [said("text", "None: ${v3.sum}x")]},
 )  # fmt: skip
 
@@ -57,7 +60,7 @@ def test_flat_plan_parses_to_its_plan() -> None:
         'S1: @READ_FILE (path="notes.md") > $v1',
         'S2: ?FOREACH ($item IN $v1.rows) THEN @LLM_EXTRACT ($item, target="the day") > $v2',
         'S3: ?IF (NOT_EMPTY($v2) AND $v1.n == "x") THEN @RESPOND ("$v1.title, for $5 and \\$nobody:", $v2)',
-        'S4: @CALC ("$v1.n * 2") > $v3',
+        'S4: @CALC ("$v1.n * 2") > $v3 ON_FAIL @RETRY(2) TERMINATE ("no sum of $v1.n")',
         'S5: TERMINATE ("None: ${v3.sum}x")',
     ]
 
@@ -104,7 +107,7 @@ def test_valid_documents_match_schema_and_llguidance() -> None:
         step.setdefault("each", "")
         step.setdefault("when", "")
     jsonschema.validate(whole, schema)
-    order = ("each", "when", "tool", "args", "out")
+    order = ("each", "when", "tool", "args", "out", "retries", "on_fail")
     steps = [{key: step[key] for key in order} for step in whole["steps"]]
     text = json.dumps({"steps": steps}, separators=(", ", ": "))
     assert Matcher.of_schema(schema).takes(text)
@@ -118,12 +121,36 @@ def test_valid_documents_match_schema_and_llguidance() -> None:
         {"tool": "respond", "args": [{"name": "text"}]},
         {"tool": "respond", "args": [], "out": "page"},
         {"tool": "respond", "note": "why"},
+        {"tool": "respond", "retries": "2"},
     ],
 )
 def test_invalid_documents_do_not_match_schema(step: dict[str, Any]) -> None:
     schema = plan_schema([READ], OPTIONS)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"steps": [{"each": "", "when": "", "args": [], "out": "", **step}]}, schema)
+        jsonschema.validate(
+            {"steps": [{"each": "", "when": "", "args": [], "out": "", "retries": 0, "on_fail": "", **step}]},
+            schema,
+        )
+
+
+@pytest.mark.parametrize(
+    ("fields", "printed"),
+    [
+        ({"retries": None, "on_fail": None}, ""),
+        ({"retries": 3.0, "on_fail": " "}, " ON_FAIL @RETRY(3)"),
+        ({"on_fail": "gone"}, ' ON_FAIL TERMINATE ("gone")'),
+    ],
+)
+def test_failures_of_flat_steps_are_handled(fields: dict[str, Any], printed: str) -> None:
+    text = flat({"tool": "read_file", "args": [said("path", "a")], "out": "v1", **fields})
+    line = format_plan(read_flat(text, [READ]).require()).splitlines()[2]
+    assert line == f'S1: @READ_FILE (path="a") > $v1{printed}'
+
+
+@pytest.mark.parametrize("retries", [-1, 0.5, "2", True, []])
+def test_number_of_retries_must_be_count(retries: Any) -> None:
+    result = read_flat(flat({"tool": "read_file", "args": [], "retries": retries}), [READ])
+    assert [d.code for d in result.diagnostics] == ["GRM001"]
 
 
 # ---------------------------------------------------------------- the limits of providers

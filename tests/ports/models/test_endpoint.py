@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import struct
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +18,9 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    Strength,
     Syntax,
+    strength_of,
 )
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.retrying import PatientModel
@@ -348,6 +353,22 @@ def test_model_is_named_by_provider_or_url() -> None:
     assert open_model("", at_home).name == "http://127.0.0.1:8080/v1#a"
     assert open_model("http://127.0.0.1:8080/v1#b", at_home).accepts == (Syntax.GBNF, Syntax.JSON_SCHEMA)
     assert open_model("http://10.0.0.1/v1#b", at_home).accepts == (Syntax.JSON_SCHEMA,)
+
+
+def test_model_is_strong_unless_known_to_be_small(tmp_path: Path) -> None:
+    small = ModelSettings(url="http://127.0.0.1:8080/v1", name="a", kind="llama.cpp", strength="small")
+    assert strength_of(open_model("", small)) is Strength.SMALL
+    assert strength_of(open_model("http://10.0.0.1/v1#b", small)) is Strength.STRONG
+    for named in ("llama.cpp:any", "vllm:any", "ollama:qwen3", "openai:gpt-5-mini", "http://10.0.0.1/v1"):
+        assert strength_of(open_model(named)) is Strength.STRONG
+        assert strength_of(open_model(named, ModelSettings(model=named, strength="small"))) is Strength.SMALL
+    weights = tmp_path / "weights.gguf"
+    weights.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
+    assert strength_of(open_model(f"local:{weights}")) is Strength.SMALL
+    told = ModelSettings(model=f"local:{weights}", strength="strong")
+    assert strength_of(open_model("", told)) is Strength.STRONG
+    os.truncate(weights, 4 << 30)
+    assert strength_of(open_model(f"local:{weights}")) is Strength.STRONG
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-5", "opnai:gpt-5", "olama:x"])

@@ -14,8 +14,10 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    Strength,
     Syntax,
     Usage,
+    strength_of,
 )
 from callsheet.ports.models.recorded import RecordedModel
 from callsheet.ports.models.scripted import ScriptedModel
@@ -27,7 +29,11 @@ HELD = Constraint(Syntax.GBNF, 'root ::= "a"')
 async def test_recorded_answer_is_replayed_without_model(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
     whole = Completion("ü", Usage(3, 2, 1, 0.5, 1.25, 2), Stop.LENGTH, "m-1")
-    model = ScriptedModel([whole, "b", ModelFailed(Failure.REFUSED, "no", model="m")], accepts=[Syntax.GBNF])
+    model = ScriptedModel(
+        [whole, "b", ModelFailed(Failure.REFUSED, "no", model="m")],
+        accepts=[Syntax.GBNF],
+        strength=Strength.SMALL,
+    )
     tape = RecordedModel(path, model, mode="record")
     assert await tape.complete(ASK) == whole
     held = await tape.complete(ASK, HELD)
@@ -36,6 +42,7 @@ async def test_recorded_answer_is_replayed_without_model(tmp_path: Path) -> None
     again = RecordedModel(path)
     assert isinstance(again, LanguageModel)
     assert (again.name, again.accepts) == ("scripted", (Syntax.GBNF,))
+    assert (strength_of(model), again.strength) == (Strength.SMALL, Strength.SMALL)
     for _ in range(2):
         assert await again.complete(ASK) == whole
         assert await again.complete(ASK, HELD) == held

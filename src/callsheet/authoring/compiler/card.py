@@ -172,36 +172,6 @@ _ON_FAILURE = re.compile(
 _LOOPING = re.compile(r"\b(?:each|every|one by one|all (?:of )?(?:the )?\w+s)\b", re.IGNORECASE)
 
 
-_DECIDING = re.compile(
-    r"\b(?:if|only|unless|otherwise|else|whether|when|while|in case|except|until|should|depending|where"
-    r"|empty|none|nothing|any|more|less|fewer|least|most|over|under|above|below)\b|[<>=≥≤]",
-    re.IGNORECASE,
-)
-_TRYING = re.compile(
-    r"\b(?:fail\w*|error\w*|retr\w+|tr(?:y|ies|ying)|again|attempts?|times|works?|unavailable|cannot|can't|unable"
-    r"|down|broken|wrong|problem\w*|does not|doesn't|goes)\b",
-    re.IGNORECASE,
-)
-
-
-def may_decide(goal: str) -> bool:
-    """Whether a goal has a word that suggests a condition; small models write conditions unasked.
-
-    >>> may_decide("Delete a.txt if it is empty"), may_decide("Delete a.txt")
-    (True, False)
-    """
-    return _DECIDING.search(goal) is not None
-
-
-def may_fail(goal: str) -> bool:
-    """Whether a goal has a word that suggests handling failures.
-
-    >>> may_fail("Read a.txt, and try again if that fails"), may_fail("Read a.txt")
-    (True, False)
-    """
-    return _TRYING.search(goal) is not None
-
-
 def example_for(goal: str) -> Example:
     """The example for a goal: one with the same feature, or with the same number of parts.
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.authoring.answer import read_answer_plan
 from callsheet.authoring.compiler.answers import with_whole_answer
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
-from callsheet.authoring.compiler.card import may_decide, may_fail
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.course import course_of, course_text, keeps_to
 from callsheet.authoring.compiler.goal_parts import is_side_by_side, mentions_all, parts_of
@@ -42,19 +41,20 @@ from callsheet.frontends.export import (
     read_flat,
 )
 from callsheet.frontends.ltp import format_plan, parse
-from callsheet.ports.models.model import Constraint, LanguageModel, Syntax
+from callsheet.ports.models.model import Constraint, LanguageModel, Strength, Syntax, strength_of
 
 MAX_GOAL = 20_000
 """The most characters of a goal."""
 MANY_TOOLS = 40
-"""The most tools for a model without grammar support: such models are large and choose well."""
+"""The most tools for a strong model."""
 
 
-def prompt_for(request: Request, accepts: Sequence[Syntax] = (), options: Options | None = None) -> Question:
-    """The prompt for a model that accepts these constraint syntaxes."""
-    return question(
-        request.goal, request.context, _catalogue(request, accepts, options or Options()), request.given
-    )
+def prompt_for(
+    request: Request, strength: Strength = Strength.STRONG, options: Options | None = None
+) -> Question:
+    """The prompt for a model of this strength."""
+    catalogue = _catalogue(request, strength, options or Options())
+    return question(request.goal, request.context, catalogue, request.given)
 
 
 async def compile_goal(
@@ -66,11 +66,10 @@ async def compile_goal(
     if refused is not None:
         return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
     accepts = tuple(model.accepts) if chosen.constrained else ()
-    catalogue = _catalogue(request, accepts, chosen)
+    strength = strength_of(model)
+    catalogue = _catalogue(request, strength, chosen)
     plain = question(request.goal, request.context, catalogue, request.given)
-    constrained = _Constrained.to(
-        catalogue, request, min(chosen.max_steps, _most_steps(request.goal, catalogue))
-    )
+    constrained = _Constrained.to(catalogue, request, strength, chosen.max_steps)
     course = _course(request, catalogue, constrained.options.max_steps)
     constraint = constrained.constraint(accepts)
     is_json = constraint is not None and constraint.syntax is Syntax.JSON_SCHEMA
@@ -79,7 +78,7 @@ async def compile_goal(
         reading = _checked(
             request, _read(text, held_to, constrained, request.given), check, _lines(catalogue)
         )
-        is_looked_at = reading.plan is not None and chosen.second_look and _is_small(accepts)
+        is_looked_at = reading.plan is not None and chosen.second_look and strength is Strength.SMALL
         return _doubted(reading, request, catalogue, course) if is_looked_at else reading
 
     ask = Ask(
@@ -127,22 +126,33 @@ class _Constrained(NamedTuple):
     options: ExportOptions
 
     @classmethod
-    def to(cls, catalogue: Catalogue, request: Request, max_steps: int) -> _Constrained:
+    def to(cls, catalogue: Catalogue, request: Request, strength: Strength, max_steps: int) -> _Constrained:
+        """The constraint for a goal.
+
+        Conditions and the handling of failures are always in it: a goal may ask for them in any words and in
+        any language, and a form without them would turn it into an unconditional plan. For a small model it
+        has bounds that follow from the goal and the tools; if a plan does not fit them, it is shorter than
+        asked for, but does nothing else.
+        """
         given, offers = request.given, catalogue.offers
-        return cls(
-            [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None],
-            ExportOptions(
-                max_steps=max_steps,
-                operations=catalogue.operations,
-                given=tuple(name for name in given if _NAME.fullmatch(name)),
-                item="x",
-                fields=_fields_of(request, catalogue),
-                min_results=1 if catalogue.fits and max_steps > 1 else 0,
-                conditions=may_decide(request.goal),
-                failures=may_fail(request.goal),
-                groups=is_side_by_side(request.goal),
-            ),
+        options = ExportOptions(
+            max_steps=max_steps,
+            operations=catalogue.operations,
+            given=tuple(name for name in given if _NAME.fullmatch(name)),
+            item="x",
+            groups=True,
         )
+        if strength is Strength.SMALL:
+            most = min(max_steps, _most_steps(request.goal, catalogue))
+            options = replace(
+                options,
+                max_steps=most,
+                fields=_fields_of(request, catalogue),
+                min_results=1 if catalogue.fits and most > 1 else 0,
+                groups=is_side_by_side(request.goal),
+            )
+        shapes = [ToolShape(o.name.lower(), o.parameters) for o in offers if o.parameters is not None]
+        return cls(shapes, options)
 
     def following(self, course: tuple[CourseStep, ...]) -> _Constrained:
         """The same for plans that make exactly these calls in this order."""
@@ -204,14 +214,10 @@ def _most_steps(goal: str, catalogue: Catalogue) -> int:
     return count + (2 if catalogue.operations or mentions_all(parts[0]) else 1)
 
 
-def _catalogue(request: Request, accepts: Sequence[Syntax], options: Options) -> Catalogue:
-    most = options.max_tools or (FEW_TOOLS if _is_small(accepts) else MANY_TOOLS)
-    return catalogue_for(request.goal, request.tools, max_tools=most, fills=not _is_small(accepts))
-
-
-def _is_small(accepts: Sequence[Syntax]) -> bool:
-    """Whether a model is probably small: those that support grammars are."""
-    return Syntax.LARK in accepts or Syntax.GBNF in accepts
+def _catalogue(request: Request, strength: Strength, options: Options) -> Catalogue:
+    is_strong = strength is Strength.STRONG
+    most = options.max_tools or (MANY_TOOLS if is_strong else FEW_TOOLS)
+    return catalogue_for(request.goal, request.tools, max_tools=most, fills=is_strong)
 
 
 def _read(text: str, held_to: Constraint | None, constrained: _Constrained, given: Iterable[str]) -> Reading:

@@ -26,11 +26,15 @@ _MAX_FINDING = 400
 
 _AS_JSON = """\
 Write the plan as one JSON object in place of lines, each line an object of steps:
-{"steps": [{"each": "", "when": "", "tool": "name", "args": [{"name": "a", "value": "text"}], "out": "v1"},
-{"each": "", "when": "$v1.n > 5", "tool": "other", "args": [{"name": "b", "ref": "v1"}], "out": "v2"},
-{"each": "", "when": "", "tool": "respond", "args": [{"name": "text", "ref": "v2"}], "out": ""}]}
-each is a list that the step runs over, with the item in x; data of @llm_... and @select is an argument \
-called data."""
+{"steps": [{"each": "", "when": "", "tool": "name", "args": [{"name": "a", "value": "text"}], "out": "v1", \
+"retries": 2, "on_fail": "message"},
+{"each": "", "when": "$v1.n > 5", "tool": "other", "args": [{"name": "b", "ref": "v1"}], "out": "v2", \
+"retries": 0, "on_fail": ""},
+{"each": "", "when": "", "tool": "respond", "args": [{"name": "text", "ref": "v2"}], "out": "", \
+"retries": 0, "on_fail": ""}]}
+each is a list that the step runs over, with the item in x; when is its condition, in whatever words or \
+language the goal states one; retries and on_fail say what to do if the call fails, 0 and empty for nothing; \
+data of @llm_... and @select is an argument called data."""
 
 
 class Question(NamedTuple):

@@ -32,8 +32,8 @@ class Request:
 class Options:
     """How a goal is compiled.
 
-    `max_tools` limits how many tools the model is told about; None means few for models that support
-    grammars, which are small, and more for others. `max_steps` limits a plan that is constrained by a
+    `max_tools` limits how many tools the model is told about; None means few for small models, and more for
+    others. `max_steps` limits a plan that is constrained by a
     grammar, `max_tokens` each answer. `constrained` False asks for plain text whatever the model supports.
     `repairs` False asks only once; `second_look` False asks again only for an invalid plan, not for one that
     seems to leave out parts of the goal.

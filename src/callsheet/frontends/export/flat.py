@@ -1,8 +1,8 @@
 """The JSON schema of flat plans, for providers that constrain answers by a JSON schema and not by a grammar.
 
-In: tools and options. Out: a JSON schema of `{steps: [{tool, args: [{name, value | ref}], out}]}`. All steps
-have the same type, without optional fields and with few alternatives, to stay within the limits of all
-providers. It does not define which arguments a tool has.
+In: tools and options. Out: a JSON schema of `{steps: [{each, when, tool, args: [{name, value | ref}], out,
+retries, on_fail}]}`. All steps have the same type, without optional fields and with few alternatives, to stay
+within the limits of all providers. It does not define which arguments a tool has.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ def plan_schema(tools: Sequence[ToolShape], options: ExportOptions | None = None
     step["tool"] = {"type": "string", "enum": [*names, *control_tools]}
     step["args"] = {"type": "array", "items": _argument(_argument_names(tools, options))}
     step["out"] = {"type": "string", "enum": [*output_names(options), ""]}
+    if options.failures:
+        step["retries"] = {
+            "type": "integer",
+            "description": "how often it is tried again if it fails; else 0",
+        }
+        step["on_fail"] = _text("ends the plan with this message if it fails; empty to go on")
     return _object({"steps": {"type": "array", "items": _object(step)}})
 
 

@@ -35,11 +35,13 @@ from callsheet.ir import (
     Goto,
     ListExpr,
     Literal,
+    OnFail,
     Output,
     Plan,
     Ref,
     Replan,
     Respond,
+    Retry,
     Step,
     Terminate,
     Value,
@@ -53,7 +55,7 @@ _OUTPUT = re.compile(rf"\$?({NAME})")
 _TARGET = re.compile(r"[Ss]?(\d{1,9})(?:\.0)?")
 _GOTO, _REPLAN = GOTO.upper(), REPLAN.upper()
 _ENDS = frozenset({_REPLAN, *(end.upper() for end in ENDS)})
-_STEP_FIELDS = frozenset({"tool", "args", "out", "when", "each"})
+_STEP_FIELDS = frozenset({"tool", "args", "out", "when", "each", "retries", "on_fail"})
 
 
 def read_flat(
@@ -118,10 +120,11 @@ class _Reader:
         seen = self._set if foreach is None else {*self._set, self._item}
         condition = self._when(node, id_)
         action = self._action(tool, node, seen, id_)
+        on_fail = self._on_fail(node, seen, id_)
         output = self._output(out, id_)
         if output is not None:
             self._set.add(output.var)
-        return Step(id_, action, foreach, condition, output, span=node.span)
+        return Step(id_, action, foreach, condition, output, on_fail, span=node.span)
 
     def _text(self, node: Object, key: str, id_: str, *, must: bool = True) -> Scalar | None:
         """The string of a field; unless it `must` be there, None if it is missing or blank."""
@@ -144,6 +147,26 @@ class _Reader:
     def _when(self, node: Object, id_: str) -> Condition | None:
         text = self._text(node, "when", id_, must=False)
         return None if text is None else read_when(text, self._texts, self._report, id_)
+
+    def _on_fail(self, node: Object, seen: Collection[str], id_: str) -> OnFail | None:
+        """What a failure of the step does: retries, and then the end of the plan with a message."""
+        entry = node.get("retries")
+        count = 0 if entry is None else self._count(entry.value, id_)
+        retry = Retry(count, span=entry.value.span) if entry is not None and count else None
+        text = self._text(node, "on_fail", id_, must=False)
+        then = None if text is None else Terminate((_filled(str(text.value), seen, text.span),), text.span)
+        return None if retry is None and then is None else OnFail(retry, then, node.span)
+
+    def _count(self, node: Node, id_: str) -> int:
+        """A number of retries; null counts as none."""
+        value = node.value if isinstance(node, Scalar) else node
+        if value is None:
+            return 0
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise self._wrong(f"retries of {id_} should be a number of further tries, or 0", node, step=id_)
+        return value
 
     def _output(self, out: Scalar | None, id_: str) -> Output | None:
         name = "" if out is None else str(out.value).strip()

@@ -30,6 +30,7 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    Strength,
     Syntax,
     Usage,
 )
@@ -84,6 +85,11 @@ class DirectModel:
     def accepts(self) -> Sequence[Syntax]:
         """What pydantic-ai's profile of the model supports; for OpenAI's newer models grammars, too."""
         return self._takes
+
+    @property
+    def strength(self) -> Strength:
+        """That of the settings, otherwise strong."""
+        return self._settings.stated_strength or Strength.STRONG
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -17,7 +17,7 @@ from callsheet.ports.models.bounded import TooLarge, bounded_client, bytes_for
 from callsheet.ports.models.chat import read_completion
 from callsheet.ports.models.constraints import fields_for, supported_syntaxes
 from callsheet.ports.models.failures import refusal, seconds_in, words
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Strength, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.models.settings import ModelSettings
 from callsheet.ports.urls import server_host
@@ -50,6 +50,11 @@ class EndpointModel:
     def accepts(self) -> Sequence[Syntax]:
         """The constraint syntaxes that this kind of server supports."""
         return supported_syntaxes(self._settings.kind, llguidance=self._settings.llguidance)
+
+    @property
+    def strength(self) -> Strength:
+        """That of the settings, otherwise strong: what serves a model does not tell its size."""
+        return self._settings.stated_strength or Strength.STRONG
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -34,6 +34,23 @@ class Constraint:
     name: str = "answer"
 
 
+class Strength(StrEnum):
+    """How much may be left to a model; a setting of `[model]`."""
+
+    SMALL = "small"
+    """It writes plans of a few steps, and chooses worse the more tools and fields it is told about."""
+    STRONG = "strong"
+
+
+def strength_of(model: LanguageModel) -> Strength:
+    """The strength that a model states in its attribute `strength`; strong if it states none.
+
+    It does not follow from the constraints that a model accepts: those are a property of its server.
+    """
+    stated: object = getattr(model, "strength", None)
+    return stated if isinstance(stated, Strength) else Strength.STRONG
+
+
 def count_in(value: object) -> int:
     """A count in a server's JSON; 0 if it is not a non-negative integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
@@ -80,7 +97,10 @@ class Completion:
 
 @runtime_checkable
 class LanguageModel(Protocol):
-    """A model that continues conversations."""
+    """A model that continues conversations.
+
+    It may have an attribute `strength` as well (`strength_of`).
+    """
 
     @property
     def name(self) -> str:

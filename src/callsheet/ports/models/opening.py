@@ -115,6 +115,7 @@ def _on_this_machine(model: str, settings: ModelSettings) -> LanguageModel:
         max_tokens=settings.max_tokens if is_set else usual.max_tokens,
         temperature=usual.temperature if settings.temperature is None else settings.temperature,
         seed=usual.seed if settings.seed is None else settings.seed,
+        strength=settings.stated_strength,
     )
     worth = {Failure.UNREACHABLE, *((Failure.EMPTY, Failure.MALFORMED) if own.temperature > 0 else ())}
     return PatientModel(open_local(model, own), min(1, settings.retries), worth=worth, leaves_out=False)

@@ -23,8 +23,10 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    Strength,
     Syntax,
     Usage,
+    strength_of,
 )
 from callsheet.ports.models.prompts import Messages
 
@@ -51,7 +53,11 @@ class RecordedModel:
         self._path = wanted_path("path", path)
         self._model = model if mode == "record" else None
         if self._model is not None:
-            about = {"name": self._model.name, "accepts": [str(syntax) for syntax in self._model.accepts]}
+            about = {
+                "name": self._model.name,
+                "accepts": [str(syntax) for syntax in self._model.accepts],
+                "strength": str(strength_of(self._model)),
+            }
             answers: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
             self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": answers}
         else:
@@ -66,6 +72,11 @@ class RecordedModel:
     def accepts(self) -> Sequence[Syntax]:
         """The constraint syntaxes that the recorded model supports."""
         return tuple(map(Syntax, self._tape["accepts"]))
+
+    @property
+    def strength(self) -> Strength:
+        """The strength of the recorded model; strong in a file that does not say it."""
+        return Strength(self._tape.get("strength", Strength.STRONG))
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -19,7 +19,9 @@ from callsheet.ports.models.model import (
     Failure,
     LanguageModel,
     ModelFailed,
+    Strength,
     Syntax,
+    strength_of,
 )
 from callsheet.ports.models.prompts import Messages
 
@@ -69,6 +71,11 @@ class PatientModel:
     def accepts(self) -> Sequence[Syntax]:
         """What the model supports, without what its provider has refused."""
         return tuple(syntax for syntax in self._model.accepts if syntax not in self._refused)
+
+    @property
+    def strength(self) -> Strength:
+        """The model's own strength."""
+        return strength_of(self._model)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

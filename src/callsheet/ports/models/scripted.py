@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from callsheet.diagnostics.wrong_type import wanted_list
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax, Usage
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Strength, Syntax, Usage
 from callsheet.ports.models.prompts import Messages
 
 Said: TypeAlias = "str | Completion | ModelFailed"
@@ -45,6 +45,7 @@ class ScriptedModel:
         *,
         accepts: Sequence[Syntax] = (),
         name: str = "scripted",
+        strength: Strength = Strength.STRONG,
     ) -> None:
         self._function = answers if callable(answers) else None
         if not callable(answers):
@@ -52,6 +53,7 @@ class ScriptedModel:
         self._answers = [] if callable(answers) else list(answers)
         self._accepts = tuple(accepts)
         self._name = name
+        self._strength = strength
         self.asked: list[Request] = []
 
     @property
@@ -63,6 +65,11 @@ class ScriptedModel:
     def accepts(self) -> Sequence[Syntax]:
         """The constraint syntaxes that it claims to support; its answers are not checked against them."""
         return self._accepts
+
+    @property
+    def strength(self) -> Strength:
+        """The strength that it claims to have."""
+        return self._strength
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_number
-from callsheet.ports.models.model import Usage
+from callsheet.ports.models.model import Strength, Usage
 
 VARIABLE = "CALLSHEET_MODEL"
 """The environment variable that names the model instead of `[model]`, as `--model` does."""
@@ -63,6 +63,8 @@ class ModelSettings:
     - `max_tokens` bounds every answer. `temperature` and `seed` are sent where they are given.
     - `llguidance` says that a llama.cpp server was built with llguidance and takes its grammars: one that
       was not ends when it is sent one.
+    - `strength` is `"small"` for a model of about three billion parameters or fewer: it is told about fewer
+      tools. None takes every model for strong but those of this machine with small files.
     - `prices` are used in place of known ones.
 
     Raises ValueError for an address with a key or a password in it.
@@ -79,6 +81,7 @@ class ModelSettings:
     temperature: float | None = None
     seed: int | None = None
     llguidance: bool = False
+    strength: Literal["small", "strong"] | None = None
     prices: ModelPrices = field(default_factory=ModelPrices)
 
     def __post_init__(self) -> None:
@@ -99,6 +102,11 @@ class ModelSettings:
             raise ValueError("timeout must be more than 0")
 
     @property
+    def stated_strength(self) -> Strength | None:
+        """The strength that the settings state, None if they state none."""
+        return None if self.strength is None else Strength(self.strength)
+
+    @property
     def is_set(self) -> bool:
         """Whether a model is configured."""
         return bool(self.url or self.model)
@@ -116,7 +124,15 @@ class ModelSettings:
         if spec.partition("#")[0] == self.url and not self.model:
             return replace(self, name=spec.partition("#")[2] or self.name)
         return replace(
-            self, model=spec, url="", name="", kind=own.kind, key_env="", llguidance=False, prices=own.prices
+            self,
+            model=spec,
+            url="",
+            name="",
+            kind=own.kind,
+            key_env="",
+            llguidance=False,
+            strength=None,
+            prices=own.prices,
         )
 
 

@@ -30,12 +30,14 @@ from callsheet.ports.models.local.server import (
 )
 from callsheet.ports.models.local.streaming import WHOLE, gathered, streamed
 from callsheet.ports.models.local.threads import threads_now
-from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Syntax
+from callsheet.ports.models.model import Completion, Constraint, Failure, ModelFailed, Strength, Syntax
 from callsheet.ports.models.prompts import Messages
 
 PROVIDER = "local"
 CONTEXT = 8192
 """Tokens of context, unless set otherwise or the model was trained for fewer."""
+_STRONG = 3_000_000_000
+"""The bytes of weights from which a model is strong; seven billion parameters of four bits have four GB."""
 _POLL = 0.005
 _LLGUIDANCE = "%llguidance {}\n"
 """The first line by which the server recognises a Lark grammar."""
@@ -50,7 +52,7 @@ class LocalSettings:
     up to 8,192 of what the model was trained for; `timeout` is the seconds without progress (a token, or a
     block of the prompt evaluated), and a whole answer may take ten times that; `start_timeout` is in seconds;
     `max_tokens` limits every answer. With a `temperature` of 0 the most likely token is always taken,
-    otherwise `seed` makes sampling reproducible.
+    otherwise `seed` makes sampling reproducible. `strength` None judges by the size of the model's file.
     """
 
     threads: int | None = None
@@ -60,6 +62,7 @@ class LocalSettings:
     max_tokens: int = 2048
     temperature: float = 0.0
     seed: int = 0
+    strength: Strength | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,18 @@ class LocalModel:
     def accepts(self) -> Sequence[Syntax]:
         """Every syntax of constraints."""
         return (Syntax.LARK, Syntax.GBNF, Syntax.JSON_SCHEMA)
+
+    @property
+    def strength(self) -> Strength:
+        """That of the settings, otherwise by the size of the file: below 3 GB a model is small."""
+        if self.settings.strength is not None:
+            return self.settings.strength
+        path = self.server.serving.path
+        try:
+            size = path.stat().st_size
+        except OSError:  # the next answer reports that
+            return Strength.SMALL
+        return Strength.SMALL if size < _STRONG else Strength.STRONG
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
