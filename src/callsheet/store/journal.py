@@ -236,6 +236,13 @@ class Journal:
         """The runs, newest first, at most `limit`, only those of `status` if given."""
         return self._reader.runs.newest(limit, status)
 
+    def runs_older(self, before: str | None = None) -> Iterator[RunInfo]:
+        """The runs, newest first, from the one after the run `before` on if given; read as they are wanted.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        return self._reader.runs.older(before)
+
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, oldest first."""
         return self._reader.runs.children_of(run_id)
