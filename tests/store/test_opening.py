@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -158,3 +159,39 @@ def test_closed_journal_is_one_file(path: Path, plan: Plan) -> None:
         assert path.with_name("journal.db-wal").exists()
     assert sorted(os.listdir(path.parent)) == ["journal.db", "journal.db.runs", "journal.db.write-lock"]
     assert os.listdir(path.with_name("journal.db.runs")) == []
+
+
+_ALTERED = [
+    "CREATE TRIGGER gone BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END",
+    "CREATE TRIGGER gone AFTER INSERT ON events BEGIN DELETE FROM events WHERE id = new.id; END",
+    "CREATE UNIQUE INDEX gone ON inbox (topic)",
+    "ALTER TABLE runs ADD COLUMN more TEXT",
+    "ALTER TABLE events RENAME TO other; CREATE VIEW events AS SELECT * FROM other",
+    "DROP TABLE inbox",
+]
+
+
+@pytest.mark.parametrize("change", _ALTERED)
+def test_journal_in_which_events_could_vanish_is_not_written(path: Path, plan: Plan, change: str) -> None:
+    with Journal.open(path) as journal, journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.executescript(change)
+    with pytest.raises(JournalError, match=r"JRN024.* altered by another program: it"):
+        Journal.open(path)
+    with Journal.open_to_read(path) as journal:
+        assert [event.seq for event in journal.events("r")] == [1]
+
+
+def test_tables_views_and_plain_indexes_of_others_do_no_harm(path: Path, plan: Plan) -> None:
+    Journal.open(path).close()
+    with closing(sqlite3.connect(path)) as foreign:
+        foreign.executescript(
+            "CREATE TABLE mine (a); CREATE VIEW seen AS SELECT * FROM events;"
+            " CREATE INDEX by_time ON events (ts); ANALYZE; VACUUM;"
+            " CREATE TRIGGER own AFTER INSERT ON mine BEGIN SELECT 1; END"
+        )
+    with Journal.open(path) as journal, journal.create_run("r", plan, "", {}) as writer:
+        writer.commit()
+        assert journal.verify("r") is None
+        assert journal.runs()[0].events == 1

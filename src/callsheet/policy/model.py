@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 
 
@@ -40,6 +41,9 @@ class Audience:
     hosts: tuple[str, ...] = ()
     mail: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRule:
@@ -52,6 +56,9 @@ class SourceRule:
     kind: str
     pattern: str
     label: Label
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +87,9 @@ class ToolRule:
     no_echo: bool = False
     pin: str | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRule:
@@ -98,6 +108,9 @@ class AgentRule:
         default_factory=dict[str, Mapping[str, tuple[str, ...]]]
     )
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplanRule:
@@ -109,6 +122,9 @@ class ReplanRule:
     max: int = 3
     context: str = "trusted"
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRule:
@@ -119,6 +135,9 @@ class CallRule:
     tool: str
     when: str
     then: str
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +181,9 @@ class Policy:
     max_calls: int | None = None
     max_retries: int | None = None
     files: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def with_files(self, files: Iterable[str]) -> Policy:
         """The policy with these files protected from writes as well."""

@@ -111,9 +111,10 @@ class Journal:
         `clock` and `monotonic` give the times of events, in seconds; `keys` has those that secrets are
         sealed with, by default the user's; `finder` detects secrets in all runs, by default what looks like a
         credential. Raises JournalError JRN008 (another program's file), JRN009 (a newer format), JRN010 (the
-        path cannot be written) or JRN011 (a network file system).
+        path cannot be written), JRN011 (a network file system) or JRN024 (another program has altered it);
+        ValueError for a durability that there is not.
         """
-        place = place_of(wanted_path("path", path))
+        place, durability = place_of(wanted_path("path", path)), Durability(durability)
         prepare(place)
         return cls(place, durability, clock, monotonic, None, keys, finder)
 
@@ -234,6 +235,13 @@ class Journal:
     def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given."""
         return self._reader.runs.newest(limit, status)
+
+    def runs_older(self, before: str | None = None) -> Iterator[RunInfo]:
+        """The runs, newest first, from the one after the run `before` on if given; read as they are wanted.
+
+        Raises JournalError (JRN002) for an unknown run.
+        """
+        return self._reader.runs.older(before)
 
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, oldest first."""

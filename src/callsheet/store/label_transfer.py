@@ -125,6 +125,13 @@ def forget_stale(journal: Path, runs: Iterable[str], *, dry_run: bool = False) -
     return stale
 
 
+def forget_notes(journal: Path, run_id: str) -> None:
+    """Delete the labels of the notes of a run; those in a shared store are kept."""
+    if shared_address() is None and not is_absent(LabelStore.path_beside(journal)):
+        with open_labels(journal) as store:
+            store.forget_notes(run_id)
+
+
 def _stale(noted: Iterable[Noted], roots: set[str]) -> Iterator[Noted]:
     files: dict[str, frozenset[str] | None] = {}
     for place in noted:

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS left_by (
     run TEXT NOT NULL, root TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (run, root, name)
 )
 """
+LEFT_AT = "CREATE INDEX IF NOT EXISTS left_at ON left_by (root, name)"
+"""Without it, forgetting a place reads what all runs have left."""
 _SPELLED = """
 CREATE TABLE IF NOT EXISTS spelled (
     root TEXT NOT NULL, name TEXT NOT NULL, spelling TEXT NOT NULL, PRIMARY KEY (root, name, spelling)
@@ -111,7 +113,9 @@ class LabelStore:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             connection.execute("PRAGMA synchronous = FULL")
-            return cls(SqliteDatabase(connection))
+            store = cls(SqliteDatabase(connection))
+            connection.execute(LEFT_AT)  # not in every store: PostgreSQL would wait here for all who write
+            return store
         except BaseException:
             connection.close()
             raise
@@ -177,6 +181,12 @@ class LabelStore:
             f"SELECT root, name, label FROM label{where} ORDER BY root, name", given
         )
         return [Noted(root, name, read_label(label)) for root, name, label in rows]
+
+    def forget_notes(self, run_id: str) -> None:
+        """Delete the labels of the notes of a run."""
+        root = notes_of(run_id)
+        for (name,) in [*self._database.execute("SELECT name FROM label WHERE root = ?", (root,))]:
+            self.forget(root, name)
 
     def put(self, root: str, name: str, label: Label) -> None:
         """Set the label of a place, as a person decided, whatever it was before."""

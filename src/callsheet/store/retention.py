@@ -8,16 +8,16 @@ which has copies of all events.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from callsheet.store.blobs import DROPPED
+from callsheet.store.blobs import DROPPED, BlobMissing, blob_path, read_blob
 from callsheet.store.errors import JournalError
+from callsheet.store.events import decode_body
 from callsheet.store.journal import Parts
 from callsheet.store.lock import RunLock
 from callsheet.store.ownership import attempts_of, is_owned
@@ -36,6 +36,17 @@ KEPT: Mapping[RunStatus, float | None] = {
 _ORPHAN_SECONDS = 3_600.0
 """Age in seconds below which an unreferenced file may belong to a transaction in progress."""
 _FREE_SHARE = 4
+_AT_ONCE = 100
+"""The most runs that are deleted in one transaction; other processes write between two."""
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS runs_by_plan ON runs (plan_hash)",
+    "CREATE INDEX IF NOT EXISTS runs_by_parent ON runs (parent_run) WHERE parent_run IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS events_with_plans ON events (id) WHERE type = 'plan'",
+    "CREATE INDEX IF NOT EXISTS events_with_blobs ON events (blob) WHERE blob IS NOT NULL",
+)
+_NO_RUN_HAS = "NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan_hash = plans.plan_hash)"
+_RUN_OF_PLAN = "SELECT 1 FROM runs WHERE plan_hash = ? LIMIT 1"
+_EVENT_OF_BLOB = "SELECT 1 FROM events WHERE blob = ? LIMIT 1"
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -82,53 +93,142 @@ def due_now(
 
 
 def prune(parts: Parts, due: Due, *, dry_run: bool = False) -> Pruned:
-    """Delete what is due, and large values that nothing refers to; `dry_run` only counts.
+    """Delete what is due, and plans and large values that nothing refers to; `dry_run` only counts.
 
     Raises JournalError (JRN017) if the journal cannot be written.
     """
     blobs, size, unnamed = _blobs(parts, due, dry_run=dry_run)
-    going = [run for run in due.runs if dry_run or _remove(parts, run)]
-    if going and not dry_run:
-        _blobs(parts, Due((), ()), dry_run=False)  # values that only those runs referred to
+    going = list(due.runs)
+    if not dry_run:
+        parts.ledger.maintain(_index)
+        going = [
+            run
+            for at in range(0, len(due.runs), _AT_ONCE)
+            for run in _remove(parts, due.runs[at : at + _AT_ONCE])
+        ]
+        parts.ledger.maintain(lambda cursor: _remove_plans(cursor, parts))
+        if going:
+            _blobs(parts, Due((), ()), dry_run=False)  # values that only those runs referred to
     orphans = unnamed + _orphans(parts, dry_run=dry_run)
     is_compacted = not dry_run and bool(going or blobs) and _compact(parts)
     names = tuple(run.run_id for run in due.values), tuple(run.run_id for run in going)
     return Pruned(*names, blobs, size, orphans, is_compacted)
 
 
-def _remove(parts: Parts, run: RunInfo) -> bool:
-    """Delete a run and its events; False if a process has claimed it meanwhile."""
-    try:
-        lock = RunLock(parts.place.run_locks, run.run_id, parts.clock())
-    except JournalError:
+def delete(parts: Parts, run: RunInfo) -> bool:
+    """Delete one run, with the plans and large values that only it refers to; False if a process claimed it.
+
+    Of other runs only the new plans are read. Raises JournalError (JRN017) if the journal cannot be written.
+    """
+    parts.ledger.maintain(_index)
+    files: list[str] = []
+
+    def also(cursor: sqlite3.Cursor, named: _Named) -> None:
+        _remove_plans(cursor, parts, named.plans)
+        files.extend(_remove_values(cursor, named.values))
+
+    if not _remove(parts, (run,), also):
         return False
-
-    def work(cursor: sqlite3.Cursor) -> None:
-        row = cursor.execute("SELECT number FROM runs WHERE run_id = ?", (run.run_id,)).fetchone()
-        if row is not None:
-            base = row[0] << SEQ_BITS
-            cursor.execute("DELETE FROM events WHERE id > ? AND id < ?", (base, base + (1 << SEQ_BITS)))
-            cursor.execute("DELETE FROM inbox WHERE run_id = ?", (run.run_id,))
-            cursor.execute("DELETE FROM runs WHERE number = ?", row)
-            _remove_plans(cursor)
-
-    try:
-        parts.ledger.maintain(work)
-        with suppress(OSError):
-            attempts_of(parts.place, run.run_id).unlink()
-    finally:
-        lock.close()
+    parts.ledger.maintain(lambda cursor: _remove_files(cursor, parts, files))
+    _compact(parts)
     return True
 
 
-def _remove_plans(cursor: sqlite3.Cursor) -> None:
-    """Delete the plans that no run refers to."""
-    named = {name for (name,) in cursor.execute("SELECT plan_hash FROM runs")}
-    for (body,) in cursor.execute("SELECT body FROM events WHERE type = 'plan'"):
-        with suppress(ValueError, KeyError, TypeError):
-            named.add(json.loads(body)["plan"])
-    stored = [name for (name,) in cursor.execute("SELECT plan_hash FROM plans")]
-    cursor.executemany("DELETE FROM plans WHERE plan_hash = ?", [(n,) for n in stored if n not in named])
+class _Named(NamedTuple):
+    """The plans and the large values that runs refer to, by their hashes."""
+
+    plans: set[str]
+    values: set[str]
+
+
+def _index(cursor: sqlite3.Cursor) -> None:
+    """Create the indexes by which references are found.
+
+    They are made with the first deletion, and are partial, so that runs do not pay for them.
+    """
+    for index in _INDEXES:
+        cursor.execute(index)
+
+
+def _remove(
+    parts: Parts, runs: Sequence[RunInfo], also: Callable[[sqlite3.Cursor, _Named], None] | None = None
+) -> list[RunInfo]:
+    """Delete runs and their events in one transaction; returns them, without those claimed meanwhile.
+
+    `also` gets, in the same transaction, what the runs referred to.
+    """
+    with ExitStack() as locks:
+        going = list[RunInfo]()
+        for run in runs:
+            with suppress(JournalError):
+                lock = RunLock(parts.place.run_locks, run.run_id, parts.clock())
+                locks.callback(lock.close)
+                going.append(run)
+
+        def work(cursor: sqlite3.Cursor) -> None:
+            named = _Named(set(), set())
+            for run in going:
+                _remove_rows(cursor, parts, run.run_id, named)
+            if also is not None:
+                also(cursor, named)
+
+        parts.ledger.maintain(work)
+        for run in going:
+            with suppress(OSError):
+                attempts_of(parts.place, run.run_id).unlink()
+    return going
+
+
+def _remove_rows(cursor: sqlite3.Cursor, parts: Parts, run_id: str, named: _Named) -> None:
+    """Delete the rows of a run, and add what they refer to."""
+    row = cursor.execute("SELECT number, plan_hash FROM runs WHERE run_id = ?", (run_id,)).fetchone()
+    if row is None:
+        return
+    number, plan = row
+    own = number << SEQ_BITS, (number + 1) << SEQ_BITS
+    named.plans.add(plan)
+    named.plans.update(_plans_in(cursor, parts, " AND id > ? AND id < ?", own))
+    values = cursor.execute("SELECT blob FROM events WHERE id > ? AND id < ? AND blob IS NOT NULL", own)
+    named.values.update(name for (name,) in values)
+    cursor.execute("DELETE FROM events WHERE id > ? AND id < ?", own)
+    cursor.execute("DELETE FROM inbox WHERE run_id = ?", (run_id,))
+    cursor.execute("DELETE FROM runs WHERE number = ?", (number,))
+
+
+def _plans_in(
+    cursor: sqlite3.Cursor, parts: Parts, which: str = "", values: tuple[int, ...] = ()
+) -> Iterator[str]:
+    """The plans named by the events of type `plan` of all runs, or of the events `which`."""
+    query = f"SELECT body, blob FROM events WHERE type = 'plan'{which}"
+    for body, blob in cursor.execute(query, values).fetchall():
+        with suppress(BlobMissing, ValueError, KeyError, TypeError):
+            data = body if blob is None else read_blob(cursor.connection, parts.place.blobs, blob)
+            yield decode_body(data)["plan"]
+
+
+def _remove_plans(cursor: sqlite3.Cursor, parts: Parts, suspects: Collection[str] | None = None) -> None:
+    """Delete the plans that no run refers to; only those of `suspects`, if given."""
+    if suspects is None:
+        loose = {name for (name,) in cursor.execute(f"SELECT plan_hash FROM plans WHERE {_NO_RUN_HAS}")}
+    else:
+        loose = {name for name in suspects if not cursor.execute(_RUN_OF_PLAN, (name,)).fetchall()}
+    if loose:
+        loose.difference_update(_plans_in(cursor, parts))
+    cursor.executemany("DELETE FROM plans WHERE plan_hash = ?", [(name,) for name in loose])
+
+
+def _remove_values(cursor: sqlite3.Cursor, suspects: Iterable[str]) -> list[str]:
+    """Delete the rows of those of these large values that no event refers to; returns their names."""
+    loose = [name for name in suspects if not cursor.execute(_EVENT_OF_BLOB, (name,)).fetchall()]
+    cursor.executemany("DELETE FROM blobs WHERE hash = ?", [(name,) for name in loose])
+    return loose
+
+
+def _remove_files(cursor: sqlite3.Cursor, parts: Parts, names: Iterable[str]) -> None:
+    """Delete the files of these large values, except those that a run has begun to refer to."""
+    for name in names:
+        if not cursor.execute("SELECT 1 FROM blobs WHERE hash = ?", (name,)).fetchall():
+            blob_path(parts.place.blobs, name).unlink(missing_ok=True)
 
 
 def _blobs(parts: Parts, due: Due, *, dry_run: bool) -> tuple[int, int, int]:
@@ -194,9 +294,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _compact(parts: Parts) -> bool:
     """Rewrite the file if at least a quarter of it is free and no process executes a run."""
-    for info in parts.reader.runs.newest(status=RunStatus.RUNNING):
-        if is_owned(parts.place, info.run_id):
-            return False
 
     def free(cursor: sqlite3.Cursor) -> bool:
         (pages,) = cursor.execute("PRAGMA page_count").fetchone()
@@ -205,5 +302,8 @@ def _compact(parts: Parts) -> bool:
 
     if not parts.ledger.maintain(free):
         return False
+    for info in parts.reader.runs.newest(status=RunStatus.RUNNING):
+        if is_owned(parts.place, info.run_id):
+            return False
     parts.ledger.compact()
     return True

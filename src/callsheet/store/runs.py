@@ -5,6 +5,7 @@ In: a read connection; an id, a prefix of one, or `last`. Out: runs, without the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
@@ -62,6 +63,21 @@ class Runs:
             "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
             (status, status, -1 if limit is None else min(limit, _MOST)),
         )
+
+    def older(self, before: str | None = None) -> Iterator[RunInfo]:
+        """The runs, newest first, of those before a run only the ones older than it; read in portions.
+
+        A page costs no more for the runs before it. Raises JournalError (JRN002) for an unknown run.
+        """
+        last: RunInfo | None = None
+        if before is not None and (last := self.get(before)) is None:
+            raise self.unknown(before)
+        while True:
+            portion = self._infos(*_after(last))
+            yield from portion
+            if len(portion) < _PORTION:
+                return
+            last = portion[-1]
 
     def get(self, run_id: str) -> RunInfo | None:
         """The run with exactly this id, or None."""
@@ -121,6 +137,20 @@ class Runs:
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
         return [_info(row) for row in self._connection.select(f"{_RUNS} {rest}", values)]
+
+
+_PORTION = 50
+"""How many runs are read at once while someone goes through the list."""
+
+
+def _after(last: RunInfo | None) -> tuple[str, tuple[object, ...]]:
+    """The part of a query for the next portion of runs after the last one, or from the newest on."""
+    order = "ORDER BY runs.created DESC, number DESC LIMIT ?"
+    if last is None:
+        return order, (_PORTION,)
+    number = "(SELECT number FROM runs WHERE run_id = ?)"
+    where = f"WHERE runs.created <= ? AND (runs.created < ? OR number < {number})"
+    return f"{where} {order}", (last.created, last.created, last.run_id, _PORTION)
 
 
 _MOST = 2**63 - 1

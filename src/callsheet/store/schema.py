@@ -16,6 +16,7 @@ import errno
 import os
 import shutil
 import sqlite3
+import sys
 from enum import StrEnum
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def prepare(place: JournalPaths) -> None:
     """Create the journal file if there is none, and check that this version can use it.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010 for a path that
-    cannot be used, JRN011 for a network file system, JRN012 for a damaged journal.
+    cannot be used, JRN011 for a network file system, JRN012 for a damaged journal, JRN024 for an altered one.
     """
     path = place.database
     try:
@@ -224,6 +225,7 @@ def _check(path: Path) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
+        altered = _altered(connection) if (application, version) == (APPLICATION_ID, SCHEMA_VERSION) else ""
     except sqlite3.OperationalError as error:
         raise unusable(path, error) from error
     except sqlite3.DatabaseError as error:
@@ -234,6 +236,37 @@ def _check(path: Path) -> None:
         raise _foreign(path)
     if version != SCHEMA_VERSION:
         raise other_format(path, version)
+    if altered:
+        raise JournalError(
+            "JRN024",
+            f"the journal {path} was altered by another program: {altered}; events could vanish in it",
+            hint="undo that with sqlite3, or name another file; `callsheet runs export` still reads this one",
+        )
+
+
+_TABLES = {
+    statement.split()[2]: " ".join(statement.split())
+    for statement in _SCHEMA.split(";\n")
+    if statement.startswith("CREATE TABLE")
+}
+"""The definitions of the tables, by name."""
+
+
+def _altered(connection: sqlite3.Connection) -> str:
+    """What another program has changed so that rows that are written may not be there afterwards, or "".
+
+    Tables, views and indexes of other programs change nothing, except an index that refuses rows.
+    """
+    found: dict[str, str] = {}
+    for kind, name, table, text in connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"):
+        if kind == "trigger" and table in _TABLES:
+            return f"it has a trigger {name} on {table}"
+        if kind == "index" and table in _TABLES and (text or "").upper().startswith("CREATE UNIQUE"):
+            return f"it has a unique index {name} on {table}"
+        if kind in ("table", "view"):
+            found[name] = f"{'' if kind == 'table' else 'view '}{' '.join((text or '').split())}"
+    changed = (name for name, text in _TABLES.items() if found.get(name) != text)
+    return next((f"its table {name} is not as it was made" for name in changed), "")
 
 
 def other_format(path: Path, version: int) -> JournalError:
@@ -294,6 +327,8 @@ def connect_writing(path: Path, durability: Durability) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
         connection.execute(f"PRAGMA synchronous = {durability.name}")
         connection.execute("PRAGMA foreign_keys = ON")
+        if sys.version_info >= (3, 12):  # also those that another program adds while the journal is open
+            connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}").fetchone()
     except BaseException:
         connection.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from callsheet.diagnostics import CallsheetError
 from callsheet.store import Journal, retention
 from callsheet.store.journal_paths import place_of
-from callsheet.store.label_transfer import forget_stale
+from callsheet.store.label_transfer import forget_notes
 from callsheet.store.ownership import is_owned
 from callsheet.store.runs import RunInfo
 
@@ -23,12 +23,11 @@ def delete_run(journal: Journal, run: RunInfo) -> None:
     if why:
         hint = "end it first (cancel), then delete it" if not run.status.is_final else None
         raise CallsheetError.single("API030", f"run {run.run_id} cannot be deleted: {why}", help=hint)
-    gone = retention.prune(journal.parts, retention.Due((), (run,))).runs
-    if not gone:
+    if not retention.delete(journal.parts, run):
         raise CallsheetError.single(
             "API030", f"run {run.run_id} cannot be deleted: a process has resumed it meanwhile"
         )
-    forget_stale(journal.path, {info.run_id for info in journal.runs()}, dry_run=False)
+    forget_notes(journal.path, run.run_id)
 
 
 def _needed(journal: Journal, run: RunInfo) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.settings_types import check_fields
 
 _NAMESPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}
@@ -34,6 +35,9 @@ class FetchSettings:
     max_redirects: int = 5
     user_agent: str = "Mozilla/5.0 (compatible; callsheet)"
 
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("timeout", "max_bytes"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSettings:
@@ -48,6 +52,9 @@ class SearchSettings:
     key_env: str | None = None
     results: int = 8
     timeout: float = 20.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("results", "timeout"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +80,9 @@ class ExecutionSettings:
     allow_install: bool = False
     install_timeout: float = 300.0
 
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("timeout", "cpu_seconds", "memory_bytes", "install_timeout"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinSettings:
@@ -81,6 +91,8 @@ class BuiltinSettings:
     `workspace` is the folder that the file tools are confined to; `data` is where memory and installed
     packages are kept; `namespace` separates one user's memory from another's. `host` adds the tools that act
     on the machine itself, outside any folder or sandbox.
+
+    Paths may be texts. Raises TypeError or ValueError, which names the setting, for a value that is none.
     """
 
     workspace: Path
@@ -93,6 +105,9 @@ class BuiltinSettings:
     max_read_bytes: int = 2_000_000
     max_write_bytes: int = 20_000_000
     max_matches: int = 200
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def packages(self) -> Path:

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ir import Effect, OnInDoubt
 
 DEFAULT_TIMEOUT = 60.0
@@ -26,6 +27,9 @@ class StdioServer:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class Grant(StrEnum):
@@ -53,6 +57,9 @@ class OAuthRules:
     scope: str = ""
     redirect_port: int = 0
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class HttpServer:
@@ -62,6 +69,9 @@ class HttpServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     sse: bool = False
     oauth: OAuthRules = field(default_factory=OAuthRules)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,9 @@ class ToolProbe:
     arguments: tuple[str, ...] | None = None
     key_argument: str | None = None
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolRule:
@@ -89,6 +102,9 @@ class ToolRule:
     on_in_doubt: OnInDoubt | None = None
     max_concurrent: int | None = None
     """How many of its calls may run at once."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("max_concurrent",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +125,9 @@ class McpServerConfig:
     """The file that configures the server."""
     rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     max_concurrent: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("timeout", "max_concurrent"))
 
 
 def is_safe(url: str) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from callsheet.diagnostics.wrong_type import wanted, wanted_number
+from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ports.models.model import Strength, Usage
 
 VARIABLE = "CALLSHEET_MODEL"
@@ -33,6 +33,9 @@ class ModelPrices:
     input: float | None = None
     cached: float | None = None
     output: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def cost_of(self, usage: Usage) -> float | None:
         """The cost of an answer in US dollars; None if a price that it needs is unknown.
@@ -85,21 +88,12 @@ class ModelSettings:
     prices: ModelPrices = field(default_factory=ModelPrices)
 
     def __post_init__(self) -> None:
-        for name in ("model", "url", "name", "key_env"):
-            wanted(name, getattr(self, name), str, "a text")
-        for name in ("retries", "max_tokens"):
-            wanted(name, getattr(self, name), int, "a whole number")
-        wanted_number("timeout", self.timeout, "a number of seconds")
-        wanted("prices", self.prices, ModelPrices, "ModelPrices(…)")
+        check_fields(self, positive=("timeout", "max_tokens"), signed=("seed",))
         for address in (self.url, self.model if is_address(self.model) else ""):
             if has_secret(address):
                 raise ValueError(
                     "an address must not contain a key or password: name its environment variable in key_env"
                 )
-        if self.max_tokens < 1:
-            raise ValueError("max_tokens must be at least 1")
-        if not self.timeout > 0:
-            raise ValueError("timeout must be more than 0")
 
     @property
     def stated_strength(self) -> Strength | None:

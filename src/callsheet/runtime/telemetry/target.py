@@ -14,7 +14,8 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.diagnostics.wrong_type import wanted, wanted_names
+from callsheet.diagnostics.settings_types import check_fields
+from callsheet.diagnostics.wrong_type import wanted
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"
@@ -35,11 +36,11 @@ class OtelSettings:
     content: bool = False
 
     def __post_init__(self) -> None:
-        wanted("url", self.url, str, "the address of a collector")
+        check_fields(self)
         try:
             if self.url:
                 checked_url(self.url)
-            for name, value in wanted_names("headers", self.headers).items():
+            for name, value in self.headers.items():
                 checked_header(name, value)
         except CallsheetError as error:
             raise ValueError(error.diagnostics[0].message) from error

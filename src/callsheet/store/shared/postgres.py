@@ -13,6 +13,7 @@ import psycopg
 from psycopg import sql
 
 from callsheet.store.database import Answer, storable
+from callsheet.store.labels import LEFT_AT
 from callsheet.store.labels import TABLES as LABEL_TABLES
 from callsheet.store.shared.address import shown
 
@@ -26,6 +27,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS blob ("
     "digest TEXT PRIMARY KEY, body BYTEA NOT NULL, created TIMESTAMPTZ NOT NULL DEFAULT now())",
     *LABEL_TABLES,
+    LEFT_AT,
 )
 _PATIENCE = 10
 """Seconds to wait for a connection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from callsheet.runtime.gateway import Gateway, Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
-from callsheet.store.events import Event
+from callsheet.store.events import Event, EventType
 from callsheet.store.external_runs import ENGINE
 
 READ = Effect.READ
@@ -280,6 +281,31 @@ async def test_unsafe_call_of_lost_worker_is_in_doubt_until_decided(world: World
     assert outcome.result is not None
     assert outcome.result.response == "done"
     assert len(calls) == 2
+
+
+async def test_unsafe_call_that_a_starved_worker_had_not_sent_is_in_no_doubt(world: World) -> None:
+    """The server misses heartbeats and gives the call up before its worker comes to it."""
+    made: list[str] = []
+
+    async def hog(args: dict[str, Any], context: CallContext) -> Any:
+        made.append("hog")
+        if made.count("hog") == 1:
+            time.sleep(4)  # noqa: ASYNC251 - it starves all that this worker does
+        return "had"
+
+    async def once(args: dict[str, Any], context: CallContext) -> Any:
+        made.append("once")
+        return "done"
+
+    text = '@PARALLEL {\nS1: @HOG () > $h\nS2: @ONCE () > $x\n}\nS3: @RESPOND ("$x")'
+    ports = Ports({"HOG": Route(hog), "ONCE": Route(once)}.get)
+    async with world.worker(ports):
+        outcome = await world.run(text, facts={"HOG": ToolFacts(READ)})
+    assert outcome.in_doubt == ()
+    assert outcome.result is not None
+    assert (outcome.result.response, made.count("once")) == ("done", 1)
+    kinds = [event.type for event in world.journal.events(outcome.run_id)]
+    assert EventType.IN_DOUBT not in kinds
 
 
 async def test_read_only_call_of_lost_worker_is_repeated(world: World) -> None:

@@ -72,7 +72,7 @@ def _find(plan_id: str, plans_folder: Path | None) -> str:
 
 
 def _newest(journal: Journal, plan_id: str) -> RunInfo:
-    newest = next((info for info in journal.runs() if info.plan_id == plan_id), None)
+    newest = next((info for info in journal.runs_older() if info.plan_id == plan_id), None)
     if newest is None:
         raise CallsheetError.single(
             "PLN002",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import dropwhile, islice
 from typing import Any
 
 from starlette.responses import Response
@@ -42,13 +41,9 @@ async def list_runs(req: ApiRequest[Empty, bodies.RunsQuery]) -> Response:
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
     """The requested runs, plus one if there are more."""
     host, rows = state.host, list[dict[str, Any]]()
-    is_whole = all(part is None for part in (query.status, query.plan, query.text, query.before))
     wanted = (query.text or "").strip().lower()
-    infos = iter(host.journal.runs(query.limit + 1 if is_whole else None))
-    if query.before is not None:
-        last = host.info(query.before).run_id
-        infos = islice(dropwhile(lambda info: info.run_id != last, infos), 1, None)
-    for info in infos:
+    before = None if query.before is None else host.info(query.before).run_id
+    for info in host.journal.runs_older(before):
         status = host.status(info)
         if query.status is not None and status != query.status:
             continue

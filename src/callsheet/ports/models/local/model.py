@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics.settings_types import check_fields
 from callsheet.ports.models.local.gguf import read_gguf
 from callsheet.ports.models.local.places import find
 from callsheet.ports.models.local.prompt_cache import cut_back
@@ -63,6 +64,9 @@ class LocalSettings:
     temperature: float = 0.0
     seed: int = 0
     strength: Strength | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("timeout", "start_timeout", "max_tokens"), signed=("seed",))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from temporalio import activity
@@ -20,18 +20,17 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Doubted, Failed, ToolFacts
 from callsheet.runtime.engines.temporal.call_rules import CallRules
 from callsheet.runtime.engines.temporal.claims import ClaimCheck
+from callsheet.runtime.engines.temporal.heartbeats import Heartbeats, unsent
 from callsheet.runtime.engines.temporal.named_secrets import NamedSecrets, NotGiven
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.rules import OpenLabels, Rules
-from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, KEEP
+from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, CARRY_OUT_ONCE, KEEP
 from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Offer, origin_change
 from callsheet.sealing.masking import Finder, mask_value
 from callsheet.store.start import facts_from_json
 
-_BEATS = 3
-"""Heartbeats per heartbeat time-out."""
 _PAUSE = 1.0
 _ACCEPTS = "review the changes, then start the workers with --accept-changed-tools"
 _CHANGED = "@{tool} is not declared as it was when the run began, and was not called; " + _ACCEPTS
@@ -70,10 +69,12 @@ class Calls:
         self._offer_of = offer_of
         self._accepts_changed = accepts_changed
         self._environ = environ
+        self._heartbeats = Heartbeats()
 
     def close(self) -> None:
         """Close what the calls have opened; no call may be under way."""
         self._rules.close()
+        self._heartbeats.close()
 
     @activity.defn(name=CARRY_OUT)
     async def carry_out(
@@ -84,21 +85,61 @@ class Calls:
         rules_data: Mapping[str, Any] | None = None,
     ) -> RawValue:
         """Make one call of a run and return its outcome; errors of the tool are never raised."""
-        alive = asyncio.create_task(_beat())
+        self._heartbeats.begin()
         try:
-            rules = None if rules_data is None else CallRules.from_json(rules_data)
-            outcome = await self._outcome(run_id, command, facts_from_json(facts), rules)
-            return RawValue(await self._checked_in(outcome))
+            return await self._carried_out(run_id, command, facts, rules_data, _at_once)
         finally:
-            alive.cancel()
+            self._heartbeats.end()
+
+    @activity.defn(name=CARRY_OUT_ONCE)
+    async def carry_out_once(
+        self,
+        run_id: str,
+        command: dict[str, Any],
+        facts: Mapping[str, Any],
+        rules_data: Mapping[str, Any] | None = None,
+    ) -> RawValue:
+        """As `carry_out`, but the server knows of the call before it is sent.
+
+        So a worker that is lost before has not made the call, which can be made again; and a worker that the
+        server gave up does not make a call that another one makes meanwhile. Raises ApplicationError (UNSENT)
+        if the call was not sent.
+        """
+        signs = self._heartbeats.begin()
+        try:
+            return await self._carried_out(run_id, command, facts, rules_data, signs.send)
+        except asyncio.CancelledError as error:
+            if signs.is_sent:
+                raise
+            raise unsent("the worker was stopped") from error
+        finally:
+            self._heartbeats.end()
+
+    async def _carried_out(
+        self,
+        run_id: str,
+        command: dict[str, Any],
+        facts: Mapping[str, Any],
+        rules_data: Mapping[str, Any] | None,
+        before: Callable[[], Awaitable[None]],
+    ) -> RawValue:
+        rules = None if rules_data is None else CallRules.from_json(rules_data)
+        outcome = await self._outcome(run_id, command, facts_from_json(facts), rules, before)
+        return RawValue(await self._checked_in(outcome))
 
     async def _outcome(
-        self, run_id: str, command: dict[str, Any], facts: dict[str, ToolFacts], rules: CallRules | None
+        self,
+        run_id: str,
+        command: dict[str, Any],
+        facts: dict[str, ToolFacts],
+        rules: CallRules | None,
+        before: Callable[[], Awaitable[None]],
     ) -> dict[str, Any]:
-        """The outcome of a call as data without secrets."""
+        """The outcome of a call as data without secrets; `before` is awaited when all is ready for it."""
         if rules is None:
-            called = await Gateway(self._ports, run_id, facts).carry_out(command_from_json(command))
-            return outcome_to_json(called)
+            ready = command_from_json(command)
+            await before()
+            return outcome_to_json(await Gateway(self._ports, run_id, facts).carry_out(ready))
         why = await self._other_tool(command, rules)
         if why is not None:
             key = str(command["key"])
@@ -109,6 +150,7 @@ class Calls:
             gateway = await self._rules.gateway(self._ports, run_id, facts, rules)
         except (NotGiven, CallsheetError) as error:
             return outcome_to_json(Failed(str(command["key"]), str(error)))
+        await before()
         return named.take_out(outcome_to_json(await gateway.carry_out(resolved)))
 
     async def _other_tool(self, command: Mapping[str, Any], rules: CallRules) -> str | None:
@@ -162,9 +204,5 @@ class Calls:
         return OrderedJson().to_payload({**outcome, "body": mask_value(outcome["body"], Finder(known))})
 
 
-async def _beat() -> None:
-    """Send heartbeats to the server until cancelled."""
-    timeout = activity.info().heartbeat_timeout
-    while timeout is not None:
-        activity.heartbeat()
-        await asyncio.sleep(timeout.total_seconds() / _BEATS)
+async def _at_once() -> None:
+    """Nothing has to be done before the call."""

@@ -34,7 +34,15 @@ with workflow.unsafe.imports_passed_through():
     )
     from callsheet.machine.keys import item_of
     from callsheet.runtime.engines.temporal.call_rules import talk_of
-    from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, MODELS, TOOLS, RunOrder
+    from callsheet.runtime.engines.temporal.heartbeats import is_sent
+    from callsheet.runtime.engines.temporal.run_order import (
+        CARRY_OUT,
+        CARRY_OUT_ONCE,
+        MODELS,
+        TOOLS,
+        UNSENT,
+        RunOrder,
+    )
     from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
     from callsheet.store.start import facts_to_json
 
@@ -44,6 +52,11 @@ _LONGEST_CALL = timedelta(days=1)
 _AGAIN = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """For calls that may be repeated: without limit, since only a lost worker leads to a retry."""
 _ONCE = RetryPolicy(maximum_attempts=1)
+_TELLS = "calls that tell when they are sent"
+"""The patch with which histories have `CARRY_OUT_ONCE`."""
+_UNKNOWN_ACTIVITY = "NotFoundError"
+"""The type of the failure of a worker that is too old to know an activity."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 nap = workflow.sleep
 """The timer for waits in plans."""
 _LOST = {
@@ -164,23 +177,32 @@ class PendingWork:
             self.began.setdefault(item_of(talk), workflow.now().timestamp())
         rules = self._rules_of(command, self.began)
         args: list[Any] = [self._order.run_id, command_to_json(command), self._facts_for((tool,))]
-        try:
-            outcome = await workflow.execute_activity(
-                CARRY_OUT,
-                args=args if rules is None else [*args, rules],
-                activity_id=key,
-                task_queue=self._order.queue + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
-                start_to_close_timeout=_LONGEST_CALL,
-                heartbeat_timeout=timedelta(seconds=self._order.heartbeat),
-                retry_policy=_AGAIN if may_rerun else _ONCE,
-                summary=f"@{tool}" if tool else None,
-                result_type=dict[str, Any],
-            )
-            event = outcome_from_json(outcome)
-        except ActivityError as error:
-            if self._is_given_up:
-                return
-            event = _lost(key, error, may_rerun=may_rerun)
+        tells = not may_rerun and workflow.patched(_TELLS)
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                outcome = await workflow.execute_activity(
+                    CARRY_OUT_ONCE if tells else CARRY_OUT,
+                    args=args if rules is None else [*args, rules],
+                    activity_id=key,
+                    task_queue=self._order.queue
+                    + (TOOLS if isinstance(command, CallTool | Probe) else MODELS),
+                    start_to_close_timeout=_LONGEST_CALL,
+                    heartbeat_timeout=timedelta(seconds=self._order.heartbeat),
+                    retry_policy=_AGAIN if may_rerun else _ONCE,
+                    summary=f"@{tool}" if tool else None,
+                    result_type=dict[str, Any],
+                )
+                event = outcome_from_json(outcome)
+            except ActivityError as error:
+                if self._is_given_up:
+                    return
+                if tells and _is_unsent(error):
+                    await nap(pause, summary=f"{key} was not sent")
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    continue
+                event = _lost(key, error, may_rerun=may_rerun)
+            break
         if isinstance(event, Doubted):
             self.doubted[key] = command.call if isinstance(command, Probe) else command
         self._under_way[tool] -= 1
@@ -206,6 +228,14 @@ def _tool_of(command: Remote) -> str:
     if isinstance(command, Probe):
         return command.call.tool
     return "" if isinstance(command, Compile) else command.tool
+
+
+def _is_unsent(error: ActivityError) -> bool:
+    """Whether the call of an activity that tells when it is sent was certainly not sent."""
+    cause = error.cause
+    if isinstance(cause, CallLost):
+        return not is_sent(cause.last_heartbeat_details)
+    return isinstance(cause, ApplicationError) and cause.type in (UNSENT, _UNKNOWN_ACTIVITY)
 
 
 def _lost(key: str, error: ActivityError, *, may_rerun: bool) -> Doubted | Failed:

@@ -89,7 +89,7 @@ async def serve(
                 Worker(
                     client,
                     task_queue=duties.queue + suffix,
-                    activities=[calls.carry_out],
+                    activities=[calls.carry_out, calls.carry_out_once],
                     max_concurrent_activities=duties.calls,
                     graceful_shutdown_timeout=drain,
                 )

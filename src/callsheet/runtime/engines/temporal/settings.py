@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from callsheet.diagnostics.settings_types import check_fields
+
 NAME = "temporal"
 """The name of this engine."""
 _LEAST_HEARTBEAT = 1.0
@@ -37,6 +39,7 @@ class TemporalSettings:
     encrypt: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.queue:
             raise ValueError("queue must not be empty")
         if self.heartbeat < _LEAST_HEARTBEAT:
