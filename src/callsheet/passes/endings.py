@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Call, Cast, Ref, Template, Value
-from callsheet.ir.flow import Place
 from callsheet.passes.finding import Finding, Subject
 
 _ENDINGS = frozenset({
@@ -19,20 +18,20 @@ _NAMES_A_FILE = ("path", "file", "dest")
 
 def endings_read_as_fields(subject: Subject) -> Iterator[Finding]:
     """CHK033 for a file name that ends in a field access which looks like a file extension."""
-    steps = subject.plan.steps
-    for use in subject.uses:
-        path = use.ref.path
-        if not path or path[-1] not in _ENDINGS or use.place is not Place.ARGUMENTS:
+    for number, step in enumerate(subject.plan.steps):
+        if not isinstance(step.action, Call):
             continue
-        action = steps[use.step].action
-        if not isinstance(action, Call) or _has_fields(subject, use.ref.name):
-            continue
-        if any(_last(value) is use.ref for value in _files(subject, action)):
-            yield _finding(use.step, use.ref)
+        loop = None if step.foreach is None else step.foreach.var
+        for value in _files(subject, step.action):
+            ref = _last(value)
+            if ref is None or not ref.path or ref.path[-1] not in _ENDINGS:
+                continue
+            if ref.name == loop or not _has_fields(subject, ref.name):
+                yield _finding(number, ref)
 
 
 def _finding(step: int, ref: Ref) -> Finding:
-    whole = ".".join((ref.name, *map(str, ref.path)))
+    whole = ref.dotted
     before, _, ending = whole.rpartition(".")
     return Finding(
         "CHK033",

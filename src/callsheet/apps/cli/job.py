@@ -17,7 +17,7 @@ from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress
 from callsheet.apps.operations.library import other_tools
 from callsheet.apps.operations.reading import PlanText
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from callsheet.runtime.launch import Launch, Watch
     from callsheet.sealing.known import Known
     from callsheet.store.journal import Journal
-
-_FIRST_SIGHT = "TOL022"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +206,7 @@ async def _resume_adopted(
 
 
 def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, ...]:
-    """Raise CallsheetError for a plan with errors; otherwise print the warnings and the opened servers."""
+    """Raise CallsheetError for a plan with errors; otherwise print the remarks and the opened servers."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
@@ -226,17 +224,13 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
     )
     if any(d.is_error for d in diagnostics):
         raise CallsheetError(diagnostics, job.text.source)
-    warnings = tuple(
-        d
-        for d in (*job.text.diagnostics, *diagnostics)
-        if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
-    )
+    remarks = (*job.text.diagnostics, *diagnostics)
     if not job.quiet:
-        print_diagnostics(job.masker.diagnostics(warnings), job.text.source)
+        print_diagnostics(job.masker.diagnostics(remarks), job.text.source)
         if toolbox.servers:
             names = ", ".join(server.name for server in toolbox.servers)
             to_stderr(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
-    return warnings
+    return remarks
 
 
 def _tools_with_limits(job: Job) -> list[str]:
