@@ -118,8 +118,7 @@ class ViewContext(NamedTuple):
     def _hole(self, ref: Ref) -> Hole:
         known = self.known(ref)
         text = literal_text(known) if isinstance(known, Literal) else None
-        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
-        return bare(Hole, (name, self.label_of(ref.name), text))
+        return bare(Hole, (ref.dotted, self.label_of(ref.name), text))
 
 
 def _is_small(value: Value) -> bool:
