@@ -198,7 +198,9 @@ def steps() -> st.SearchStrategy[Step]:
     )
 
 
-_SAID = st.none() | st.text(st.characters(exclude_characters="\r", exclude_categories=("Cs",)), max_size=12)
+_SAID = st.none() | st.text(
+    st.characters(exclude_characters="\r", exclude_categories=("Cs", "Cf")), max_size=12
+)
 _PLACES = st.sampled_from(["alone", "alone", "new group", "same group"])
 
 

@@ -472,3 +472,10 @@ def test_hints_are_printed_once_on_stderr_and_not_for_json(machine):
     assert [d["code"] for d in json.loads(as_data.stdout)["diagnostics"]] == ["CHK033", "CHK015"]
     shown = machine("show", "r1")
     assert "warning: S1: item 1 of 1: $e.n.md has no value" in shown.stdout
+
+
+def test_variable_that_no_step_reads_is_reported(machine):
+    plan = machine.plan("S1: @ADD (a=$city) > $a", "S2: @RESPOND ($a)")
+    told = machine("run", plan, "--tools", machine.tools, "--var", "city=1", "--var", "citty=2")
+    assert "warning RUN033: no step reads $citty, which is given to the run" in told.stderr
+    assert told.stderr.count("RUN033") == 1

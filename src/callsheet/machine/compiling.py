@@ -190,7 +190,7 @@ def _references_in_texts(action: Action, names: Names) -> tuple[tuple[str, Eval]
             return ()
     if not found:
         return ()
-    return tuple({ref.dotted: compile_value(ref, names.slot_of) for ref in found}.items())
+    return tuple({ref.dotted: compile_value(ref, names.slot_of, exact=names.exact) for ref in found}.items())
 
 
 def _compile_action(code: StepCode, step: Step, names: Names) -> None:

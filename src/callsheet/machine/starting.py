@@ -329,7 +329,10 @@ def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
 
 def _note_empty(run: Run, code: StepCode, at: CallPlace | None = None) -> None:
     """Tell the observer which references in the texts of a step have no value."""
-    names = [f"${name}" for name, make in code.texts if make(run.slots) is None]
+    try:
+        names = [f"${name}" for name, make in code.texts if make(run.slots) is None]
+    except Unresolved:  # the step of a graph fails
+        return
     if names:
         have = "has" if len(names) == 1 else "have"
         effect = "the text has nothing there" if run.program.graph is None else "the text says null there"

@@ -208,7 +208,7 @@ async def _resume_adopted(
 def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, ...]:
     """Raise CallsheetError for a plan with errors; otherwise print the remarks and the opened servers."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
-    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_inputs, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
 
     configured = set(canonical_names(job.setup.settings.approve))
@@ -219,6 +219,7 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
         ),
         *wrong_tools(job.plan, toolbox.registry, models.agents),
         *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
+        *idle_inputs(job.plan, job.inputs),
         *idle_rules(job.plan, set(job.approve) - configured, _tools_with_limits(job)),
         *short_secret_warnings(job.secrets),
     )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.api.agents import wrong_tools
 from callsheet.api.arguments import values_of
-from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.checking import check_plan, idle_inputs, idle_rules
 from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.guarantees import guarantees_of
@@ -23,7 +23,7 @@ from callsheet.apps.models import RunModels, models_for_plan, with_local_model
 from callsheet.apps.operations.library import bound, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
 from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
 from callsheet.machine import Limits
 from callsheet.passes.verify import NOTHING_LEFT
@@ -35,8 +35,6 @@ from callsheet.runtime.offloading import Offload
 from callsheet.runtime.remaining import left_before
 from callsheet.sealing.known import Known
 from callsheet.store.start import secret_labels
-
-_FIRST_SIGHT = "TOL022"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +155,7 @@ def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check(given: _Given, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ...]:
-    """The warnings about a plan; raises CallsheetError for one with errors."""
+    """The warnings and hints about a plan; raises CallsheetError for one with errors."""
     request, inputs, _, setup, *_ = given
     plan, registry = request.text.require(), toolbox.registry
     unknown = sorted(request.secrets - inputs.keys())
@@ -169,12 +167,12 @@ def _check(given: _Given, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnosti
         *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, providers=asked.providers),
         *wrong_tools(plan, registry, asked.agents),
         *other_tools(request.text, toolbox.registry, is_accepted=request.accepts_changed_tools),
+        *idle_inputs(plan, inputs),
         *idle_rules(plan, set(_rules(request.approve)) - own),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, request.text.source)
-    diagnostics = (*request.text.diagnostics, *found)
-    return tuple(d for d in diagnostics if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
+    return (*request.text.diagnostics, *found)
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:
