@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.spelling import Syntax, convert_to
 from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Command, Event, Machine, Status, Succeeded, compile_plan
 from callsheet.passes import check
@@ -167,3 +168,10 @@ def test_what_conversion_to_graph_changes_is_said() -> None:
 def test_conversion_that_changes_no_value_says_nothing_of_values() -> None:
     plan = parse("S1: @T () > $r\nS2: @T (x=$r)").require()
     assert {d.code for d in to_dag(plan).notes} == {"DAG071"}
+
+
+@pytest.mark.parametrize("syntax", [Syntax.LTP, Syntax.MICRO])
+def test_plan_without_steps_is_refused_where_no_text_could_be_read_back(syntax: Syntax) -> None:
+    plan = parse_dag('{"steps": []}').require()
+    with pytest.raises(CallsheetError, match="cannot express a plan without steps"):
+        convert_to(syntax, plan)
