@@ -362,6 +362,7 @@ CODES: dict[str, Code] = _table(
     RUN031="an invalid answer",
     RUN032="a rule for a tool that the plan does not call",
     RUN033="an input that the plan does not read",
+    RUN034="a pattern in place of a tool's name",
     RUN061="a conversation that has exhausted its budget",
     RUN040="an invalid assumed result",
     SEC001="sealed values without a key",

@@ -68,13 +68,6 @@ class Job:
     """Environment variables of remote workers, by the placeholders of their values."""
 
 
-def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The canonical names of tools, without duplicates."""
-    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
-
-    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
-
-
 def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
@@ -210,8 +203,9 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
     from callsheet.api.checking import check_plan, idle_inputs, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
 
-    configured = set(canonical_names(job.setup.settings.approve))
+    configured = set(approval_rules(job.setup.settings.approve))
     diagnostics = (
         *toolbox.diagnostics,
         *check_plan(
