@@ -246,7 +246,7 @@ JSON_VALUES = st.recursive(
 
 
 def same(quick: Any, slow: Any) -> bool:
-    """Whether two values and their types are equal; a whole number stays one where pydantic makes it a float."""
+    """Whether values and their types are equal; an int stays one where pydantic makes it a float."""
     if type(quick) is int and type(slow) is float:
         return float(quick) == slow
     if type(quick) is not type(slow):
