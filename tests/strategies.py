@@ -198,7 +198,8 @@ def steps() -> st.SearchStrategy[Step]:
     )
 
 
-_SAID = st.none() | st.text(st.characters(exclude_characters="\r", exclude_categories=("Cs",)), max_size=12)
+_SEEN = st.characters(exclude_characters="\r", exclude_categories=("Cs", "Cf"))
+_SAID = st.none() | st.text(_SEEN, max_size=12)
 _PLACES = st.sampled_from(["alone", "alone", "new group", "same group"])
 
 

@@ -95,7 +95,7 @@ def test_progress_of_new_plan_excludes_old_steps(machine, stage):
     line = ("run", plan, "--tools", machine.tools, "--model", "again.py:ask", "--progress", stage)
     result = machine(*line)
     assert result.exit_code == 0, result.stderr
-    told = result.stderr.rpartition("new plan")[2] if stage == "plain" else result.stderr
+    told = result.stderr.rpartition("new plan" if stage == "plain" else "done · ")[2]
     assert "$b = 6" in told
     assert "S2" in told
     assert "@ADD (a=1)" not in told
@@ -456,3 +456,26 @@ def test_step_that_succeeds_on_retry_is_not_named(machine):
     told = machine("run", plan, "--tools", machine.tools, "--progress", "none")
     assert told.stdout == "1\n"
     assert "failed" not in told.stderr
+
+
+def test_hints_are_printed_once_on_stderr_and_not_for_json(machine):
+    plan = machine.plan('S1: ?FOREACH ($e IN [{"n": 1}]) THEN @NOTE (path="x/$e.n.md")')
+    tools = machine.folder / "noting.py"
+    tools.write_text(
+        'import callsheet\n\n\n@callsheet.tool(effect="read")\ndef note(path: str) -> str:\n    return path\n'
+    )
+    told = machine("run", plan, "--tools", str(tools), "--run-id", "r1")
+    assert told.stderr.count("hint CHK033") == 1
+    assert "warning  item 1 of 1: $e.n.md has no value: the text has nothing there" in told.stderr
+    as_data = machine("run", plan, "--tools", str(tools), "--json")
+    assert as_data.stderr == ""
+    assert [d["code"] for d in json.loads(as_data.stdout)["diagnostics"]] == ["CHK033", "CHK015"]
+    shown = machine("show", "r1")
+    assert "warning: S1: item 1 of 1: $e.n.md has no value" in shown.stdout
+
+
+def test_variable_that_no_step_reads_is_reported(machine):
+    plan = machine.plan("S1: @ADD (a=$city) > $a", "S2: @RESPOND ($a)")
+    told = machine("run", plan, "--tools", machine.tools, "--var", "city=1", "--var", "citty=2")
+    assert "warning RUN033: no step reads $citty, which is given to the run" in told.stderr
+    assert told.stderr.count("RUN033") == 1

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
 from callsheet.frontends.ltp import format_plan, parse
+from callsheet.frontends.spelling import Syntax, convert_to
 from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Command, Event, Machine, Status, Succeeded, compile_plan
 from callsheet.passes import check
@@ -132,3 +133,45 @@ def test_refusal_for_unknown_name_has_hint(
     (said,) = refused.value.diagnostics
     assert (said.code, said.step, said.help) == ("DAG070", "S1", help_)
     assert said.span is not None
+
+
+def test_what_conversion_to_text_changes_is_said() -> None:
+    steps = [
+        {"index": "1", "title": "", "tool": "t", "args": {}, "depends_on": [], "result_variable": "r"},
+        {
+            "index": "2",
+            "title": "",
+            "tool": "t",
+            "args": {"x": "v ${r} w ${n}", "y": "${r.f}"},
+            "depends_on": ["1"],
+        },
+    ]
+    made = to_text_order(parse_dag(json.dumps({"variables": {"n": 3}, "steps": steps})).require())
+    said = [d.message for d in made.notes if d.code == "DAG072"]
+    assert said[0].startswith("LTP text has no initial variables: n is replaced by the value here")
+    assert said[1].startswith("where a field or variable that S2 reads has no value, the text plan")
+    assert said[2].endswith('{"k":[1,2]} and nothing for null here, {"k": [1, 2]} and null before')
+
+
+def test_what_conversion_to_graph_changes_is_said() -> None:
+    plan = parse(
+        'S1: @T () > $r\nS2: ?IF ($r == 1) THEN @T () > $s\nS3: @T (x="v $r", y=$s)\n# the end'
+    ).require()
+    said = [d.message for d in to_dag(plan).notes if d.code == "DAG072"]
+    assert said[0].startswith(
+        "where a field or variable that S3 reads has no value, the graph fails the step"
+    )
+    assert "inside a text of S3" in said[1]
+    assert said[2].startswith("the comments after the last step are left out")
+
+
+def test_conversion_that_changes_no_value_says_nothing_of_values() -> None:
+    plan = parse("S1: @T () > $r\nS2: @T (x=$r)").require()
+    assert {d.code for d in to_dag(plan).notes} == {"DAG071"}
+
+
+@pytest.mark.parametrize("syntax", [Syntax.LTP, Syntax.MICRO])
+def test_plan_without_steps_is_refused_where_no_text_could_be_read_back(syntax: Syntax) -> None:
+    plan = parse_dag('{"steps": []}').require()
+    with pytest.raises(CallsheetError, match="cannot express a plan without steps"):
+        convert_to(syntax, plan)

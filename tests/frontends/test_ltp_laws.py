@@ -12,13 +12,25 @@ from hypothesis import strategies as st
 from callsheet.diagnostics import CallsheetError, render_all
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.values import Reader, format_condition, format_value, read_condition, read_value
-from callsheet.ir import Condition, Plan, Step, Value, plan_to_json
+from callsheet.ir import (
+    Call,
+    Condition,
+    ListExpr,
+    Literal,
+    Plan,
+    Ref,
+    Step,
+    Template,
+    Value,
+    plan_to_json,
+)
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ir.expr import template
 from callsheet.ir.naming import plan_bytes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from strategies import conditions, plans, values
+from strategies import conditions, plans, refs, texts, values
 
 LAWS = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -192,3 +204,16 @@ def test_number_is_read_same_in_any_context(number: str):
         [repr(value) for step in read.partial.steps for value in step.values()] for read in (close, apart)
     ]
     assert values[0] == values[1]
+
+
+@given(st.lists(texts() | refs(), min_size=1, max_size=6).map(template))
+@LAWS
+def test_text_with_line_breaks_stays_triple_quoted(value: Literal | Ref | Template):
+    parts = value.parts if isinstance(value, Template) else (value,)
+    text = "".join("x" if isinstance(p, Ref) else p if isinstance(p, str) else str(p.value) for p in parts)
+    plan = Plan((Step("S1", Call("A", (value,), (("b", ListExpr((value,))),))),))
+    spelled = format_plan(plan)
+    assert parse(spelled).require() == plan
+    first, _, others = text.partition("\n")
+    if (first.strip() and others.strip()) or "\n" in others:
+        assert spelled.count('"""\n') == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.diagnostics import CallsheetError, render_all
+from callsheet.diagnostics import CallsheetError, fixes_of, render_all
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.micro import format_micro, parse_micro
 from callsheet.frontends.micro.verbs import CONTROLS, VERBS
@@ -250,3 +250,31 @@ def test_page_blocks_are_plans(block: str) -> None:
 def test_page_lists_every_verb() -> None:
     rows = set(re.findall(r"^\| `(\w+)", PAGE, re.MULTILINE))
     assert {*VERBS, *CONTROLS} <= rows
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ('respond "x " + r', 'respond "x $r"'),
+        ('respond "n" + r.a + "b"', 'respond "n${r.a}b"'),
+        ('write "o" "x"+$r', 'write "o" "x$r"'),
+        ('write "o" "x"+r+" y" > z', 'write "o" "x$r y" > z'),
+        ('send_mail to=r + ".txt"', 'send_mail to="${r}.txt"'),
+        ('get "k" > s ON_FAIL terminate "no: " + r', 'get "k" > s ON_FAIL terminate "no: $r"'),
+    ],
+)
+def test_values_joined_with_plus_are_error_with_fix(written: str, meant: str) -> None:
+    text = f'get "k" > r\n{written}'
+    (found,) = [d for d in parse_micro(text).diagnostics if d.is_error]
+    assert found.code == "MIC014"
+    ((edit,),) = (fix.edits for fix in fixes_of(found, text))
+    assert text[: edit.span.start] + edit.text + text[edit.span.end :] == f'get "k" > r\n{meant}'
+
+
+def test_sum_of_variables_is_error_without_guess() -> None:
+    (found,) = [d for d in parse_micro('get "k" > r\nrespond $r + $r').diagnostics if d.is_error]
+    assert (found.code, found.fix) == ("MIC014", None)
+
+
+def test_plus_that_joins_nothing_is_no_error() -> None:
+    assert parse_micro('find "+"\nfind c++\nrespond 1 +5').require()

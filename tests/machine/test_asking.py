@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.machine.driving import FACTS, plan_of
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, plan_hash
 from callsheet.machine import (
     Answered,
@@ -33,6 +34,7 @@ from callsheet.machine import (
     Verdict,
     compile_plan,
 )
+from callsheet.machine.approvals import approval_rules, approval_timeouts
 from callsheet.machine.questions import asked_from_json, asked_to_json, read_question
 
 
@@ -345,3 +347,11 @@ def test_questions_survive_json_round_trip(
     call = Approval("T", {"a": options}, (prompt,), "hash", {}, "d", timeout)
     assert asked_from_json(asked_to_json(question)) == question
     assert asked_from_json(asked_to_json(call)) == call
+
+
+@pytest.mark.parametrize("rule", ["MAIL__*", "send?"])
+def test_pattern_is_no_rule_for_approvals(rule: str) -> None:
+    with pytest.raises(CallsheetError, match="is a pattern, which names no tool"):
+        approval_rules([rule])
+    with pytest.raises(ValueError, match="is a pattern, which names no tool"):
+        approval_timeouts({rule: "3d"})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.machine.driving import FACTS, Bench, plan_of
 
+from callsheet.frontends.dag import parse_dag
 from callsheet.machine import (
     Cut,
     Fact,
@@ -188,3 +191,26 @@ def test_observer_does_not_affect_run() -> None:
     text = "S1: ?FOREACH ($i IN [1, 2]) THEN @READ ($i) > $r"
     unwatched = Machine(compile_plan(plan_of(text), FACTS)).feed(Started({}))
     assert unwatched == list(Bench(text).waiting.values())
+
+
+def test_reference_without_value_in_text_is_noted_with_its_path() -> None:
+    bench = Bench('S1: @READ (x=1) > $a\nS2: @READ (x="$a.name: $a.size", y=$a.name)\nS3: @RESPOND ("[$b]")')
+    bench.ok("S1.0.1", {"size": 3})
+    bench.ok("S2.0.1", None)
+    empty = [(note.step, note.detail) for note in bench.notes if note.kind is NoteKind.EMPTY]
+    assert empty == [
+        ("S2", "$a.name has no value: the text has nothing there"),
+        ("S3", "$b has no value: the text has nothing there"),
+    ]
+
+
+def test_reference_without_value_is_noted_for_its_item_of_loop() -> None:
+    bench = Bench('S1: ?FOREACH ($x in [{"n": 1}, {}]) THEN @READ (x="n=$x.n")')
+    assert [(note.kind, note.at) for note in bench.notes[1:]] == [(NoteKind.EMPTY, CallPlace(2, 2, 1, 1))]
+
+
+def test_null_in_text_of_graph_is_noted() -> None:
+    step = {"index": "1", "title": "", "tool": "read", "args": {"x": "is ${a}"}, "depends_on": []}
+    plan = parse_dag(json.dumps({"variables": {"a": None}, "steps": [step]})).require()
+    details = [note.detail for note in Bench(plan).notes if note.kind is NoteKind.EMPTY]
+    assert details == ["$a has no value: the text says null there"]

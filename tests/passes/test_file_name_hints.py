@@ -50,3 +50,12 @@ def test_longer_path_keeps_its_beginning() -> None:
 
 def test_value_read_as_json_has_fields() -> None:
     assert hints('@WRITE_FILE (path="$t.md")', "@A () > $t:json") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "count"),
+    [('"x/$e.name.md"', 1), ("$e.name.md", 1), ('"$e.md"', 1), ('"x/${e.name}.md"', 0)],
+)
+def test_field_of_loop_variable_is_reported_too(path: str, count: int) -> None:
+    call = f"?FOREACH ($e IN $t) THEN @WRITE_FILE (path={path})"
+    assert len(hints(call, "@A () > $t:json")) == count

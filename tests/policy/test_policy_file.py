@@ -312,7 +312,19 @@ def test_impossible_file_name_is_no_policy() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["@S\u0415ND", "@SEND ", "@ SEND", "@SEND\u200b", "@", "", "\uff20SEND", "mcp:mail/s\u0435nd"]
+    "name",
+    [
+        "@HIS*",
+        "mcp:fs/*",
+        "@S\u0415ND",
+        "@SEND ",
+        "@ SEND",
+        "@SEND\u200b",
+        "@",
+        "",
+        "\uff20SEND",
+        "mcp:mail/s\u0435nd",
+    ],
 )
 @pytest.mark.parametrize(
     "text",

@@ -1,6 +1,7 @@
 """The configuration of servers: files of clients are accepted, errors have their positions."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.diagnostics import CallsheetError, Source, render_all
+from callsheet.diagnostics import CallsheetError, Severity, Source, render_all
 from callsheet.ir import Effect
 from callsheet.ports.mcp import (
     Grant,
@@ -86,7 +87,33 @@ def test_environment_variables_are_expanded():
 def test_unset_variable_is_error_with_position():
     shown = error('{"mcpServers": {"s": {"url": "https://h", "headers": {"A": "Bearer ${TOKEN}"}}}}')
     assert shown.startswith("mcp.json:1:60: error CFG113: the environment variable TOKEN is not set")
-    assert "asks a person" in error('{"servers": {"s": {"command": "x", "env": {"K": "${input:key}"}}}}')
+    asked = error('{"servers": {"s": {"command": "x", "env": {"K": "${input:api-key}"}}}}')
+    assert "${input:api-key} asks a person" in asked
+    assert "set the environment variable CALLSHEET_INPUT_API_KEY before the start" in asked
+
+
+def test_input_is_read_from_its_variable():
+    server = one('{"command": "x", "env": {"K": "${input:api-key}"}}', CALLSHEET_INPUT_API_KEY="k")
+    assert server.transport == StdioServer("x", (), {"K": "k"})
+
+
+def test_placeholders_of_editors_are_filled_in(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    server = one('{"command": "${workspaceFolder}${/}x", "args": ["${workspaceFolderBasename}", "${cwd}"]}')
+    assert server.transport == StdioServer(f"{tmp_path}{os.sep}x", (tmp_path.name, str(tmp_path)), {})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ['{"command": "x", "args": ["${input:key}"]}', '{"url": "https://h/${NO}"}', '{"args": []}', "7"],
+)
+def test_only_server_that_cannot_be_used_is_skipped_in_files_of_other_clients(broken):
+    source = Source("mcp.json", f'{{"servers": {{"bad": {broken}, "good": {{"command": "y"}}}}}}')
+    file = parse_config(source, Path(), {}, skips=True)
+    assert [server.name for server in file.servers] == ["good"]
+    (warning,) = file.warnings
+    assert warning.severity is Severity.WARNING
+    assert warning.message.startswith("the server 'bad' is skipped: ")
 
 
 def test_disabled_server_is_skipped_completely():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies import plans
 
+from callsheet.frontends.ltp import parse
+from callsheet.frontends.values import Reader, read_value
 from callsheet.ir import (
     Call,
     Cast,
@@ -14,6 +17,7 @@ from callsheet.ir import (
     Literal,
     OnFail,
     Output,
+    Plan,
     Ref,
     Retry,
     Step,
@@ -78,3 +82,31 @@ def test_fast_path_is_used_if_nothing_is_truncated(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(mermaid, "_cut_label")
     (label,) = mermaid._labels((step,))  # pyright: ignore[reportPrivateUsage]
     assert label == 'S1: @READ (path="a.txt") > $a'
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ('"x/${e.name}.md"', '"x/$e.name.md"'),
+        ('"costs \\$x"', '"costs $x"'),
+        ('"a\\nb"', '"a b"'),
+        ('"$a$b"', '"$a\\$b"'),
+        ('"it says \\"$x"', '"it says $x"'),
+        ("$a['b.c']", "$a.b.c"),
+    ],
+)
+def test_texts_that_differ_look_different(one: str, other: str) -> None:
+    plan = parse(f"S1: @A ({one})\nS2: @A ({other})").require()
+    first, second = (describe.describe_action(step.action) for step in plan.steps)
+    assert first != second
+    again = parse(f"S1: {first}\nS2: {second}").require()
+    assert [step.action for step in again.steps] == [step.action for step in plan.steps]
+
+
+@given(plans())
+def test_value_that_is_shown_whole_means_itself(plan: Plan) -> None:
+    for step in plan.steps:
+        for value in step.values():
+            shown = describe.describe_value(value, 10_000)
+            if "…" not in shown and shown.isascii():
+                assert read_value(Reader(shown)) == value

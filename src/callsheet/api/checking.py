@@ -6,13 +6,14 @@ In: a plan, a registry, the names of input variables. Out: diagnostics. Nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet.api.agents import agent_steps
-from callsheet.diagnostics import Diagnostic, Severity, Span
-from callsheet.ir import Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
+from callsheet.ir import Action, Call, CallKind, Goto, Literal, Order, Plan, Replan, Step
+from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.allowance import tools_named
 from callsheet.machine.approvals import covers
 from callsheet.passes import ToolSignature, check
@@ -107,6 +108,37 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
         for name, rule in rules
         if not any(covers([name], tool) for tool in called)
     )
+
+
+def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """RUN033 for each variable that is given to a run but that no step reads.
+
+    A plan with RE-PLAN or an agent may use variables that it does not name.
+    """
+    if any(_may_use_all(step.action) for step in plan.steps):
+        return ()
+    read = {use.ref.name for number, step in enumerate(plan.steps) for use in uses_of(step, number)}
+    return tuple(
+        Diagnostic(
+            "RUN033",
+            Severity.WARNING,
+            f"no step reads ${name}, which is given to the run",
+            help=_meant(name, sorted(read - set(inputs))),
+        )
+        for name in inputs
+        if name not in read
+    )
+
+
+def _may_use_all(action: Action) -> bool:
+    return isinstance(action, Replan) or (isinstance(action, Call) and action.kind is CallKind.AGENT)
+
+
+def _meant(name: str, read: Sequence[str]) -> str:
+    near = did_you_mean(name, read, 1)
+    if near:
+        return f"did you mean ${near[0]}?"
+    return f"the plan reads {', '.join(f'${each}' for each in read[:4])}" if read else "write it in the plan"
 
 
 def _targets(step: Step | None) -> set[str]:

@@ -7,6 +7,7 @@ written in every syntax, or PlanError with all errors.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
@@ -15,9 +16,10 @@ from callsheet.api.errors import PlanError
 from callsheet.api.findings import Findings
 from callsheet.api.texts import plan_of_file, plan_of_json, read_text, unreadable
 from callsheet.api.tools import ToolSource, read_tools
-from callsheet.diagnostics import CallsheetError, Diagnostic, Source
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path, wrong
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag, to_text_order
+from callsheet.frontends.dag.convert import Converted
 from callsheet.frontends.ltp import ParseResult, format_plan
 from callsheet.frontends.micro import format_micro
 from callsheet.frontends.spelling import Syntax as Spelling
@@ -191,15 +193,16 @@ class Plan:
         """The plan as LTP text, as `callsheet fmt` prints it.
 
         A dependency plan is written level by level; unlike the original, the text plan ends at the first
-        failed step. Raises CallsheetError (LTP070) for what LTP text cannot express.
+        failed step. A Python warning says what else would differ (DAG072), such as initial variables, which
+        are replaced by their values. Raises CallsheetError (LTP070) for what LTP text cannot express.
         """
-        return format_plan(to_text_order(self.ir).plan)
+        return format_plan(_converted(to_text_order(self.ir)))
 
     def to_dag(self, *, tools: Iterable[ToolSource] = ()) -> str:
         """The plan as a JSON plan; raises CallsheetError (DAG070) for what a graph cannot express.
 
         The steps of an ordered text plan each depend on the step above. Positional arguments get their names
-        from `tools`; transforms need not be given.
+        from `tools`; transforms need not be given. A Python warning says what would differ (DAG072).
 
         >>> print(Plan.parse('S1: @READ_FILE (path="a.txt") > $a').to_dag(), end="")
         {
@@ -218,7 +221,7 @@ class Plan:
         from callsheet.api.requirements import local_registry, parameters_of  # noqa: PLC0415 - not for reading alone
 
         registry = local_registry(read_tools(tools), None)
-        return format_dag(to_dag(self.ir, parameters_of(self.ir, registry)).plan)
+        return format_dag(_converted(to_dag(self.ir, parameters_of(self.ir, registry))))
 
     def to_micro(self) -> str:
         """The plan as Micro-CLI; raises CallsheetError (MIC070) for what Micro-CLI cannot express.
@@ -226,7 +229,7 @@ class Plan:
         >>> print(Plan.parse('S1: @WEB_SEARCH (query="tea") > $hits').to_micro(), end="")
         search "tea" > hits
         """
-        return format_micro(to_text_order(self.ir).plan)
+        return format_micro(_converted(to_text_order(self.ir)))
 
     def to_mermaid(self) -> str:
         """The plan as a Mermaid flowchart."""
@@ -281,3 +284,11 @@ def _parse(text: str, name: str, syntax: Syntax, inputs: Collection[str]) -> Par
             return read_plan_text(text, name, variables=inputs).result
         case _:
             raise ValueError(f"syntax is {syntax!r}; it is one of 'auto', 'ltp', 'micro', 'dag'")
+
+
+def _converted(converted: Converted) -> Steps:
+    """The plan of a conversion; what it changes is a Python warning at the call of the public method."""
+    for note in converted.notes:
+        if note.severity is Severity.WARNING:
+            warnings.warn(f"{note.code}: {note.message}", UserWarning, stacklevel=3)
+    return converted.plan

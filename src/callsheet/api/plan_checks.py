@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from callsheet.api.advice import advised
 from callsheet.api.agents import wrong_tools
-from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.checking import check_plan, idle_inputs, idle_rules
 from callsheet.api.compiling import Verify
 from callsheet.api.configuration import Configuration
 from callsheet.api.dryrun import DryRun, NeedsApproval, dry_run_of, either
@@ -41,7 +41,8 @@ class PlanChecks:
         """Check a plan against the tools of the session, opening servers if it needs them."""
         doubts = await self._tools.reach(plan.ir)
         found = self._diagnostics(plan.ir, inputs.keys())
-        return Findings((*doubts, *found, *idle_rules(plan.ir, self._config.approve)), plan.source)
+        idle = (*idle_inputs(plan.ir, inputs), *idle_rules(plan.ir, self._config.approve))
+        return Findings((*doubts, *found, *idle), plan.source)
 
     def _diagnostics(
         self, plan: Steps, inputs: Collection[str], not_asked: str | None = None

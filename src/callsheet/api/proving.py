@@ -31,7 +31,7 @@ from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Proof:
     """The result of proving a plan against a policy.
 
@@ -63,6 +63,19 @@ class Proof:
     def steps(self) -> Sequence[StepLabels]:
         """The labels of each step's data."""
         return self.verdict.steps
+
+    def __str__(self) -> str:
+        """The verdict and the objections, a line each."""
+        objections = [d for d in self.diagnostics if d.is_error]
+        count = f"{len(objections)} objection{'' if len(objections) == 1 else 's'}"
+        verdict = "accepts the plan" if self.ok else f"refuses the plan: {count}"
+        places = (f"{d.step}: " if d.step else "" for d in objections)
+        lines = (f"  {place}{d.message} ({d.code})" for place, d in zip(places, objections, strict=True))
+        return "\n".join((f"the policy {self.policy.name} {verdict}", *lines))
+
+    def __repr__(self) -> str:
+        codes = ", ".join(dict.fromkeys(d.code for d in self.diagnostics if d.is_error))
+        return f"<Proof by {self.policy.name}: {'ok' if self.ok else codes}>"
 
     def under(self, guarantees: Guarantees) -> Proof:
         """The proof for this runtime, which names more files that no call may write.

@@ -56,7 +56,7 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics.wrong_type import wanted, wanted_function, wanted_path
 from callsheet.ir import OnInDoubt, canonical_tool_name
 from callsheet.machine import Limits
-from callsheet.machine.approvals import ApprovalTimeout, approval_timeouts
+from callsheet.machine.approvals import ApprovalTimeout, approval_rules, approval_timeouts
 from callsheet.machine.limits import SCHEDULES
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.runtime.asking import OnAsk
@@ -179,7 +179,7 @@ class Runtime(Adopting):
             limits=Limits() if limits is None else wanted("limits", limits, Limits, "Limits(…)"),
             on_in_doubt=OnInDoubt(on_in_doubt),
             data=own_data,
-            approve=tuple(map(canonical_tool_name, names_of(approve, "approve"))),
+            approve=approval_rules(names_of(approve, "approve")),
             approval_timeout=approval_timeouts(approval_timeout),
             on_ask=wanted_function("on_approval", on_approval),
             schedule=schedule,

@@ -233,11 +233,14 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
         yield CheckResult("mcp config", "note", "none found")
     for path in files:
         try:
-            names = [server.name for server in load_config(path).servers]
+            file = load_config(path, skips=not setup.mcp_configs)
         except CallsheetError as error:
             yield _result_of(error.diagnostics[0], "mcp config", str(path))
         else:
-            yield CheckResult("mcp config", "ok", f"{path}: {', '.join(names) or 'no servers'}")
+            names = ", ".join(server.name for server in file.servers) or "no servers"
+            yield CheckResult("mcp config", "ok", f"{path}: {names}")
+            for skipped in file.warnings:
+                yield _result_of(skipped, "mcp config", str(path))
 
 
 async def _servers(setup: Setup) -> list[CheckResult]:

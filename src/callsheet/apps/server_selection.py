@@ -31,9 +31,9 @@ class SelectedServers:
 def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers:
     """The servers to open for tools of these names; None for all servers.
 
-    Raises CallsheetError for an invalid file that the setup names. An invalid file at a conventional place is
-    skipped with a warning. callsheet's own entry in such a file is skipped silently: it is meant for the
-    client that owns the file.
+    Raises CallsheetError for an invalid file that the setup names. At a conventional place an invalid file is
+    skipped with a warning, as is each server that cannot be used. callsheet's own entry in such a file is
+    skipped silently: it is meant for the client that owns the file.
     """
     wanted = None if names is None else tuple(names)
     if wanted == ():
@@ -44,7 +44,7 @@ def select_servers(setup: Setup, names: Iterable[str] | None) -> SelectedServers
     diagnostics: list[Diagnostic] = []
     for path in setup.mcp_configs or (discover() if setup.discovers else ()):
         try:
-            file = load_config(path)
+            file = load_config(path, skips=not setup.mcp_configs)
         except CallsheetError as error:
             if setup.mcp_configs or not os.path.isfile(path):
                 raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from callsheet.frontends.values.printer import format_value
+from callsheet.frontends.values.printer import format_value, spelled_reference
 from callsheet.ir import (
     Call,
     DictExpr,
@@ -58,6 +58,10 @@ def to_documented(value: Value) -> Any:
         case DictExpr(items=pairs) if not any(refs_of(value)):
             return {key: to_documented(item) for key, item in pairs}
         case Template(parts=parts):
-            return "".join(part if isinstance(part, str) else format_value(part) for part in parts)
+            after = (part if isinstance(part, str) else "" for part in (*parts[1:], ""))
+            return "".join(
+                part if isinstance(part, str) else spelled_reference(part, following)
+                for part, following in zip(parts, after, strict=True)
+            )
         case _:
             return format_value(value)

@@ -36,6 +36,15 @@ class Ref:
     path: tuple[PathPart, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def dotted(self) -> str:
+        """The name and the path for a message.
+
+        >>> Ref("page", ("items", 0)).dotted
+        'page.items.0'
+        """
+        return ".".join([self.name, *map(str, self.path)]) if self.path else self.name
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -172,6 +181,23 @@ def refs_of(node: Value | Condition) -> Iterator[Ref]:
     if isinstance(node, Compare) and isinstance(node.left, Ref) and isinstance(node.right, Literal):
         return iter((node.left,))
     return _refs_inside(node)
+
+
+def in_texts(value: Value) -> Iterator[Ref]:
+    """The references of a value that are inside a text.
+
+    >>> list(in_texts(ListExpr((Ref("a"), Template(("is ", Ref("b")))))))
+    [Ref(name='b', path=())]
+    """
+    kind = type(value)
+    if kind is Template:
+        yield from refs_of(value)
+    elif isinstance(value, ListExpr):
+        for item in value.items:
+            yield from in_texts(item)
+    elif isinstance(value, DictExpr):
+        for _, item in value.items:
+            yield from in_texts(item)
 
 
 def names_in(values: Iterable[Value | Condition]) -> Iterator[str]:

@@ -65,6 +65,17 @@ def canonical_tool_name(name: str) -> str:
     return _NO_LETTER.sub("_", name.removeprefix("@")).upper()
 
 
+def pattern_fault(name: str) -> str | None:
+    """Why a setting cannot name tools like this, or None: a name is one tool's, and never a pattern.
+
+    >>> pattern_fault("MAIL__*"), pattern_fault("mail__send")
+    ("'MAIL__*' is a pattern, which names no tool: name each tool", None)
+    """
+    if "*" in name or "?" in name:
+        return f"{name!r} is a pattern, which names no tool: name each tool"
+    return None
+
+
 def executor_name(tool: str) -> str:
     """The executor's name of a tool, given its canonical name.
 

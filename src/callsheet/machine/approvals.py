@@ -8,13 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.ir import canonical_tool_name, executor_name
+from callsheet.ir.operations import pattern_fault
 from callsheet.machine.durations import read_duration
 from callsheet.machine.questions import MAX_TIMEOUT
 
 ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
 """How long a call waits for an approval: seconds or a text such as `3d`, or these by tool ("" for others)."""
+
+
+def approval_rules(names: Iterable[str]) -> tuple[str, ...]:
+    """The canonical names of tools whose calls need approval, each once.
+
+    Raises CallsheetError (RUN034) for a pattern, which would silently cover nothing.
+    """
+    rules = tuple(names)
+    for name in rules:
+        fault = pattern_fault(name)
+        if fault is not None:
+            raise CallsheetError.single("RUN034", fault, help="`callsheet tools` lists them")
+    return tuple(dict.fromkeys(map(canonical_tool_name, rules)))
 
 
 def covers(rules: Iterable[str], tool: str) -> bool:
@@ -64,6 +79,9 @@ def approval_timeouts(given: ApprovalTimeout | None) -> dict[str, float]:
     )
     timeouts: dict[str, float] = {}
     for tool, limit in by_tool.items():
+        fault = pattern_fault(tool)
+        if fault is not None:
+            raise ValueError(fault)
         seconds = read_duration(limit)
         if seconds is None or not 0 < seconds <= MAX_TIMEOUT:
             message = 'seconds or a text such as "45m", "12h" or "3d", at most a year'

@@ -66,7 +66,7 @@ def _compile_ref(ref: Ref, slot_of: SlotOf, exact: bool) -> Eval:
         return lambda slots: slots[slot]
     if not exact:
         return lambda slots: walk(slots[slot], path)
-    name = ".".join([ref.name, *map(str, path)])
+    name = ref.dotted
 
     def follow(slots: Slots) -> JSON:
         value = walk(slots[slot], path, _NOTHING)

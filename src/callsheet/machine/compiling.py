@@ -12,6 +12,7 @@ from itertools import accumulate, count, pairwise
 from typing import NamedTuple
 
 from callsheet.ir import (
+    Action,
     Call,
     CallKind,
     Cast,
@@ -28,7 +29,7 @@ from callsheet.ir import (
     call_kind,
 )
 from callsheet.ir.arguments import filled_parameters
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import in_texts, refs_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.agents.allowance import names_its_tools, tools_named
 from callsheet.machine.call_forms import CallForm, form_of
@@ -149,6 +150,7 @@ def compile_step(number: int, step: Step, names: Names) -> StepCode:
     if names.graph is not None:
         code.reads = tuple((slot_of(name), name) for name in _unsure(step, names.graph, names.number_of))
     _compile_action(code, step, names)
+    code.texts = _references_in_texts(step.action, names)
     if step.on_fail is not None:
         _compile_failure(code, step.on_fail, names)
     if code.tool:
@@ -174,6 +176,21 @@ def _unsure(step: Step, graph: Sequence[Step], number_of: Mapping[str, int]) -> 
         if setter.output is not None and isinstance(setter.action, Call) and not may_skip:
             sure.add(setter.output.var)
     yield from (name for name in read if name not in sure)
+
+
+def _references_in_texts(action: Action, names: Names) -> tuple[tuple[str, Eval], ...]:
+    """The references of an action that become a part of a text, as written, each once."""
+    match action:
+        case Call(positional=positional, named=named):
+            found = [ref for value in (*positional, *[v for _, v in named]) for ref in in_texts(value)]
+        case Respond(values=values) | Terminate(values=values) | Replan(values=values):
+            joined = len(values) > 1  # one value alone is the answer, not a part of it
+            found = [ref for value in values for ref in (refs_of(value) if joined else in_texts(value))]
+        case Goto():
+            return ()
+    if not found:
+        return ()
+    return tuple({ref.dotted: compile_value(ref, names.slot_of, exact=names.exact) for ref in found}.items())
 
 
 def _compile_action(code: StepCode, step: Step, names: Names) -> None:

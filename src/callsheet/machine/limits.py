@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Literal, Self
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number
+from callsheet.ir.operations import pattern_fault
 
 MAX_WINDOW = 500
 SEQUENTIAL: Final = "sequential"
@@ -140,6 +141,9 @@ class Limits:
 
 
 def _by_tool(argument: str, given: Mapping[str, int]) -> dict[str, int]:
+    fault = next(filter(None, map(pattern_fault, wanted_names(argument, given))), None)
+    if fault is not None:
+        raise ValueError(f"{argument}: {fault}")
     return {
         name.strip().removeprefix("@").upper(): wanted(f"{argument}[{name!r}]", most, int, "a whole number")
         for name, most in wanted_names(argument, given).items()

@@ -32,6 +32,8 @@ class NoteKind(StrEnum):
     """A person has set the variable `var` in a forked run; `step` is empty."""
     CUT = "cut"
     """An input or result of a call was shortened."""
+    EMPTY = "empty"
+    """A reference inside a text had no value."""
     FACT = "fact"
     """How an outcome was made."""
     ASKED = "asked"

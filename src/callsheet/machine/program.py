@@ -137,6 +137,7 @@ class StepCode(_HotFields):
         "recurs",
         "retries",
         "target",
+        "texts",
         "written",
     )
 
@@ -162,6 +163,8 @@ class StepCode(_HotFields):
         self.read_slots: tuple[int, ...] = ()
         """The slots that the arguments of its call read: each once, in the order of their use."""
         self.inputs: tuple[Eval, ...] = ()
+        self.texts: tuple[tuple[str, Eval], ...] = ()
+        """The references inside texts of its arguments or its answer, as written, each once."""
         self.condition: Test | None = None
         self.source: Eval | None = None
         self.loop: LoopCode | None = None

@@ -65,6 +65,8 @@ def leave(run: Run, code: StepCode, place: int, out: list[Command]) -> bool:
     budget.calls[tool] += 1
     if run.observer is not None:
         run.notify(NoteKind.STARTED, code.id)
+        if code.texts:
+            _note_empty(run, code)
     run.attempts[key] = (code, args, place, None)
     if monitor is None or admitted is None:
         out.append(_call((key, code.id, tool, args, code.wants_data, "", None)))
@@ -140,6 +142,8 @@ def fill(run: Run, frame: Frame, out: list[Command]) -> None:
                     continue
                 monitor.open_calls.calls[key] = admitted
                 sent = admitted.sent
+            if code.texts and run.observer is not None:
+                _note_empty(run, code, CallPlace(index + 1, len(items), 1, code.retries + 1))
             budget.ahead -= 1
             budget.calls[tool] += 1
             frame.open += 1
@@ -222,6 +226,10 @@ def _perform(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
     """Perform the action once, for one item, or make the call that does."""
     code, slots = frame.code, run.slots
     kind = code.kind
+    if code.texts and run.observer is not None:
+        items = frame.items
+        place = None if items is None else CallPlace(index + 1, len(items), 1, code.retries + 1)
+        _note_empty(run, code, place)
     if kind is _TOOL and code.number not in run.gated:
         args = code.arguments(slots)
         if run.monitor is not None:
@@ -317,6 +325,18 @@ def _ask_replan(run: Run, frame: Frame, index: int, out: list[Command]) -> None:
         run.monitor.admit(attempt, run.slots, is_asked=False)
     frame.open += 1
     emit(run, attempt, out)
+
+
+def _note_empty(run: Run, code: StepCode, at: CallPlace | None = None) -> None:
+    """Tell the observer which references in the texts of a step have no value."""
+    try:
+        names = [f"${name}" for name, make in code.texts if make(run.slots) is None]
+    except Unresolved:  # the step of a graph fails
+        return
+    if names:
+        have = "has" if len(names) == 1 else "have"
+        effect = "the text has nothing there" if run.program.graph is None else "the text says null there"
+        run.notify(NoteKind.EMPTY, code.id, f"{', '.join(names)} {have} no value: {effect}", at)
 
 
 def _join(values: list[JSON]) -> str:

@@ -25,7 +25,7 @@ def missing_parts(subject: Subject) -> Iterator[Finding]:
         value = fixed.get(use.ref.name)
         if value is None or not use.ref.path or _holds(value, use.ref):
             continue
-        written = ".".join([use.ref.name, *map(str, use.ref.path)])
+        written = use.ref.dotted
         yield Finding(
             "CHK064",
             Severity.ERROR,

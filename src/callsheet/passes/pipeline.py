@@ -11,7 +11,6 @@ from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.passes.calls import calls
 from callsheet.passes.code import data_in_code
-from callsheet.passes.endings import endings_read_as_fields
 from callsheet.passes.finding import Finding, Subject
 from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.groups import group_members
@@ -24,6 +23,7 @@ from callsheet.passes.reach import unreachable_steps
 from callsheet.passes.shadows import shadowing
 from callsheet.passes.signatures import ToolSignature
 from callsheet.passes.targets import missing_targets
+from callsheet.passes.texts import endings_read_as_fields, names_in_braces
 from callsheet.passes.types import impossible_casts, impossible_paths
 
 Pass: TypeAlias = Callable[[Subject], Iterable[Finding]]
@@ -43,6 +43,7 @@ PASSES: tuple[Pass, ...] = (
     impossible_casts,
     impossible_paths,
     endings_read_as_fields,
+    names_in_braces,
     empty_outputs,
     calls,
     data_in_code,
@@ -69,6 +70,7 @@ _ONLY_ADVISE = frozenset(
         impossible_casts,
         impossible_paths,
         endings_read_as_fields,
+        names_in_braces,
         empty_outputs,
         data_in_code,
         missing_answer,

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
 from callsheet.ir.labels import Label, read_label
-from callsheet.ir.operations import canonical_tool_name
+from callsheet.ir.operations import canonical_tool_name, pattern_fault
 from callsheet.policy.toml_spans import Path, key_spans, place_of
 
 Table: TypeAlias = "dict[str, Any]"
@@ -191,6 +191,9 @@ def word(words: Mapping[str, Any]) -> Reader:
 
 def tool_named(name: str) -> str:
     """The name of a tool as policies hold it; raises ValueError for one that no tool can have."""
+    fault = pattern_fault(name)
+    if fault is not None:
+        raise ValueError(f"the name of one tool; {fault} (`callsheet policy init` writes an entry for each)")
     own = name.partition("/")[2] if name.startswith("mcp:") else name.removeprefix("@")
     if not own or not own.isascii() or not own.isprintable() or own != own.strip():
         raise ValueError(

@@ -45,6 +45,8 @@ class StepAccount:
     value: JSON = None
     cuts: list[str] = field(default_factory=list[str])
     """Inputs and results that were shortened."""
+    empty: list[str] = field(default_factory=list[str])
+    """References in its texts that had no value."""
     facts: list[str] = field(default_factory=list[str])
     """Remarks on how its outcomes came about."""
     answers: list[str] = field(default_factory=list[str])
@@ -55,14 +57,16 @@ class StepAccount:
     """The action of its step in the plan then in force: a new plan may use the same step ids."""
 
     def record(self, note: Note) -> None:
-        """Record a cut, a remark, an answer or an agent's turn."""
+        """Record a cut, an empty reference, a remark, an answer or an agent's turn."""
         lists = {
             NoteKind.CUT: self.cuts,
             NoteKind.FACT: self.facts,
+            NoteKind.EMPTY: self.empty,
             NoteKind.ANSWERED: self.answers,
             NoteKind.TURN: self.turns,
         }
-        lists[note.kind].append(note.detail)
+        where = "" if note.at is None or note.kind is not NoteKind.EMPTY else f"{note.at.describe()}: "
+        lists[note.kind].append(where + note.detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,7 @@ class _Scribe:
                 self._replanned(note.step, f"new plan, {note.detail}")
             case NoteKind.CAST_FAILED:
                 self.warnings.append(f"{note.step}: the result is {note.detail}; it was kept as it was")
-            case NoteKind.CUT | NoteKind.FACT | NoteKind.ANSWERED | NoteKind.TURN:
+            case NoteKind.CUT | NoteKind.EMPTY | NoteKind.FACT | NoteKind.ANSWERED | NoteKind.TURN:
                 if note.step in self.open:
                     self.open[note.step].record(note)
             case NoteKind.EDITED:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from math import isfinite
 from typing import assert_never
 
+from callsheet.frontends.values.printer import format_line, format_path, is_plain_text, spelled_parts
 from callsheet.ir import (
     Action,
     And,
@@ -41,6 +43,8 @@ VALUE_WIDTH = 48
 
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
+_LONGEST_SHORT = 200
+"""Longer strings are cut in every description."""
 _MOST_SHORT = 10**15
 """Integers below it in absolute value are short enough for `_short`."""
 
@@ -70,17 +74,16 @@ def _short(value: Value) -> str | None:
     if isinstance(value, Literal):
         scalar = value.value
         if type(scalar) is str:
-            return f'"{scalar}"'
+            return f'"{scalar}"' if len(scalar) <= _LONGEST_SHORT and is_plain_text(scalar) else None
         if type(scalar) is float:
             return repr(scalar) if isfinite(scalar) else None
         return str(scalar) if type(scalar) is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
     if isinstance(value, Ref):
         return None if value.path else f"${value.name}"
     if isinstance(value, Template) and len(value.parts) <= _MOST_ITEMS:
-        text = '"'
-        for part in value.parts:
-            text += part if isinstance(part, str) else _ref(part)
-        return text + '"'
+        if any(len(part) > _LONGEST_SHORT for part in value.parts if isinstance(part, str)):
+            return None
+        return f'"{"".join(spelled_parts(value.parts))}"'
     return None
 
 
@@ -92,10 +95,9 @@ def _value(value: Value, most: int, depth: int) -> str:
     if isinstance(value, Literal):
         return _scalar(value.value, most)
     if isinstance(value, Template):
-        text = ""
-        for part in value.parts[:_MOST_ITEMS]:
-            text += part[:most] if isinstance(part, str) else _ref(part)[:most]
-        return _scalar(text, most)
+        parts = [_head(part, most) for part in value.parts[:_MOST_ITEMS]]
+        text = "".join(spelled_parts(parts))
+        return f'"{cut(f"{text}{CUT}" if len(value.parts) > _MOST_ITEMS else text, most - 2)}"'
     if isinstance(value, ListExpr):
         items = [_value(item, most, depth + 1) for item in value.items[:_MOST_ITEMS]]
         return f"[{_join(items, len(value.items))}]"
@@ -111,7 +113,8 @@ def _join(shown: Iterable[str], count: int) -> str:
 
 def _scalar(scalar: Scalar, most: int) -> str:
     if isinstance(scalar, str):
-        return f'"{cut(scalar[: most * 2], most - 2)}"'
+        opening, quote, rest = format_line(scalar[: most * 2]).partition('"')
+        return f'{opening}"{cut(rest[:-1], most - 2 - len(opening))}{quote}'
     if isinstance(scalar, int) and not isinstance(scalar, bool) and scalar.bit_length() > 256:
         return "a large number"
     if isinstance(scalar, float) and isfinite(scalar):
@@ -119,10 +122,13 @@ def _scalar(scalar: Scalar, most: int) -> str:
     return json.dumps(scalar)
 
 
+def _head(part: str | Ref, most: int) -> str | Ref:
+    """A part of a text, cut so that it is not shorter than what is shown of it."""
+    return part[: most * 2] if isinstance(part, str) else replace(part, path=part.path[:_MOST_ITEMS])
+
+
 def _ref(ref: Ref) -> str:
-    if not ref.path:
-        return f"${ref.name}"
-    return "$" + ".".join([ref.name, *map(str, ref.path[:_MOST_ITEMS])])
+    return "$" + ref.name + format_path(ref.path[:_MOST_ITEMS], '"')
 
 
 def describe_condition(condition: Condition) -> str:

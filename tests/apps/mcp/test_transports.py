@@ -391,3 +391,18 @@ def test_official_inspector_reports_no_errors(folder: Path, node_tool: Any, era:
     )
     assert called.returncode == 0, called.stderr
     assert json.loads(called.stdout)["structuredContent"]["response"] == "seen tea"
+
+
+def test_server_that_needs_an_editor_leaves_the_others_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CALLSHEET_MCP_CONFIG", raising=False)
+    place = tmp_path / ".vscode" / "mcp.json"
+    place.parent.mkdir()
+    asks, works = {"command": "x", "env": {"K": "${input:key}"}}, {"command": "y"}
+    place.write_text(json.dumps({"inputs": [], "servers": {"asks": asks, "works": works}}))
+    selected = select_servers(Setup(workspace=tmp_path, data=tmp_path), None)
+    assert [each.name for each in selected.configs] == ["works"]
+    (warning,) = selected.diagnostics
+    assert "mcp.json: the server 'asks' is skipped: ${input:key} asks a person" in warning.message

@@ -292,3 +292,23 @@ def test_refusal_has_position_and_working_hint(
         assert violation.span is not None
         assert text[violation.span.start :].startswith(at)
         assert hint in (violation.help or "")
+
+
+@pytest.mark.parametrize(
+    ("call", "argument"),
+    [
+        ("@WEB_SEARCH (query=$a, limit=$day)", "query"),
+        ("@WEB_SEARCH (limit=$day, query=$a)", "limit"),
+        ('@WEB_SEARCH (query=["so: $a"], limit=$day)', "query"),
+        ("@WEB_SEARCH ($a, limit=$day)", "query"),
+    ],
+)
+def test_data_path_leads_to_the_argument_that_is_objected_to(call: str, argument: str) -> None:
+    verdict = proved(
+        'S1: @READ_FILE (path="n.txt") > $n\nS2: @LLM_SUMMARIZE ($n) > $a\n'
+        f'S3: @READ_FILE (path="d.txt") > $day\nS4: {call} > $r\nS5: @RESPOND ("ok")'
+    )
+    came = {"query": ("S1 $n", "S2 $a"), "limit": ("S3 $day",)}
+    (violation,) = verdict.violations
+    assert violation.argument == argument
+    assert violation.flow == (*came[argument], f"S4 {argument}", "outside")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from callsheet.policy.model import Policy
     from callsheet.store.journal import Journal
 
-_SHOWN_NOTES = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT)
+_SHOWN_NOTES = (NoteKind.TURN, NoteKind.ASKED, NoteKind.RETRYING, NoteKind.CUT, NoteKind.EMPTY)
 _PROMPT = "> "
 
 

@@ -17,7 +17,7 @@ from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress
 from callsheet.apps.operations.library import other_tools
 from callsheet.apps.operations.reading import PlanText
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from callsheet.runtime.launch import Launch, Watch
     from callsheet.sealing.known import Known
     from callsheet.store.journal import Journal
-
-_FIRST_SIGHT = "TOL022"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,6 @@ class Job:
     """The results of steps that were completed by another program; None for a run from the start."""
     worker_secrets: Mapping[str, str]
     """Environment variables of remote workers, by the placeholders of their values."""
-
-
-def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The canonical names of tools, without duplicates."""
-    from callsheet.ir import canonical_tool_name  # noqa: PLC0415 - not for --help
-
-    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
 def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
@@ -208,12 +199,13 @@ async def _resume_adopted(
 
 
 def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, ...]:
-    """Raise CallsheetError for a plan with errors; otherwise print the warnings and the opened servers."""
+    """Raise CallsheetError for a plan with errors; otherwise print the remarks and the opened servers."""
     from callsheet.api.agents import wrong_tools  # noqa: PLC0415 - as above
-    from callsheet.api.checking import check_plan, idle_rules  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_inputs, idle_rules  # noqa: PLC0415 - as above
     from callsheet.apps.cli.secret_inputs import short_secret_warnings  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
 
-    configured = set(canonical_names(job.setup.settings.approve))
+    configured = set(approval_rules(job.setup.settings.approve))
     diagnostics = (
         *toolbox.diagnostics,
         *check_plan(
@@ -221,22 +213,19 @@ def _check(job: Job, toolbox: Toolbox, models: RunModels) -> tuple[Diagnostic, .
         ),
         *wrong_tools(job.plan, toolbox.registry, models.agents),
         *other_tools(job.text, toolbox.registry, is_accepted=job.accepts_changed_tools),
+        *idle_inputs(job.plan, job.inputs),
         *idle_rules(job.plan, set(job.approve) - configured, _tools_with_limits(job)),
         *short_secret_warnings(job.secrets),
     )
     if any(d.is_error for d in diagnostics):
         raise CallsheetError(diagnostics, job.text.source)
-    warnings = tuple(
-        d
-        for d in (*job.text.diagnostics, *diagnostics)
-        if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT
-    )
+    remarks = (*job.text.diagnostics, *diagnostics)
     if not job.quiet:
-        print_diagnostics(job.masker.diagnostics(warnings), job.text.source)
+        print_diagnostics(job.masker.diagnostics(remarks), job.text.source)
         if toolbox.servers:
             names = ", ".join(server.name for server in toolbox.servers)
             to_stderr(f"MCP servers: {names} (from {', '.join(map(str, toolbox.configs))})")
-    return warnings
+    return remarks
 
 
 def _tools_with_limits(job: Job) -> list[str]:

@@ -17,7 +17,7 @@ from callsheet.apps.cli import journals, limit_options, options
 from callsheet.apps.cli.assignments import parse_variables
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
-from callsheet.apps.cli.job import Job, canonical_names, execute_job
+from callsheet.apps.cli.job import Job, execute_job
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.progress_mode import ProgressMode
@@ -243,6 +243,7 @@ def _make_job(
     from callsheet.apps.cli.secret_inputs import read_secrets  # noqa: PLC0415 - not for --help
     from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
     from callsheet.apps.operations.checking import require_plan  # noqa: PLC0415 - as above
+    from callsheet.machine.approvals import approval_rules  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
     inputs = parse_variables(arguments.variables)
@@ -268,7 +269,7 @@ def _make_job(
         run_id=_run_id(start.run_id),
         progress=choose_progress(ProgressMode(arguments.progress), text.require(), as_json=arguments.as_json),
         quiet=arguments.as_json,
-        approve=canonical_names((*settings.approve, *start.approve)),
+        approve=approval_rules((*settings.approve, *start.approve)),
         approval_timeout={**settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.api.agents import wrong_tools
 from callsheet.api.arguments import values_of
-from callsheet.api.checking import check_plan, idle_rules
+from callsheet.api.checking import check_plan, idle_inputs, idle_rules
 from callsheet.api.proving import Assumptions, prove
 from callsheet.api.requirements import facts_of, pins_of, servers_of
 from callsheet.apps.guarantees import guarantees_of
@@ -23,9 +23,10 @@ from callsheet.apps.models import RunModels, models_for_plan, with_local_model
 from callsheet.apps.operations.library import bound, other_tools
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, OnInDoubt, Plan, canonical_tool_name, plan_hash
+from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
+from callsheet.ir import JSON, OnInDoubt, Plan, plan_hash
 from callsheet.machine import Limits
+from callsheet.machine.approvals import approval_rules
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.planning.checkpoints import read_checkpoint
 from callsheet.policy.model import Policy
@@ -35,8 +36,6 @@ from callsheet.runtime.offloading import Offload
 from callsheet.runtime.remaining import left_before
 from callsheet.sealing.known import Known
 from callsheet.store.start import secret_labels
-
-_FIRST_SIGHT = "TOL022"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ def _prepared(given: _Given, toolbox: Toolbox, asked: RunModels) -> Prepared:
         inputs=inputs,
         limits=limits,
         source=request.text.source.text,
-        approve=_rules((*setup.settings.approve, *request.approve)),
+        approve=approval_rules((*setup.settings.approve, *request.approve)),
         approval_timeout={**setup.settings.approval_timeouts(), **request.approval_timeout},
         note={
             "plan": request.text.source.name,
@@ -152,29 +151,25 @@ def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
     return config.policy
 
 
-def _rules(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(canonical_tool_name, names)))
-
-
 def _check(given: _Given, toolbox: Toolbox, asked: RunModels) -> tuple[Diagnostic, ...]:
-    """The warnings about a plan; raises CallsheetError for one with errors."""
+    """The warnings and hints about a plan; raises CallsheetError for one with errors."""
     request, inputs, _, setup, *_ = given
     plan, registry = request.text.require(), toolbox.registry
     unknown = sorted(request.secrets - inputs.keys())
     if unknown:
         raise CallsheetError.single("CFG011", f"{unknown[0]} is named as a secret, but has no value")
-    own = set(_rules(setup.settings.approve))
+    own = set(approval_rules(setup.settings.approve))
     found = (
         *toolbox.diagnostics,
         *check_plan(plan, registry, inputs, not_asked=toolbox.not_asked, providers=asked.providers),
         *wrong_tools(plan, registry, asked.agents),
         *other_tools(request.text, toolbox.registry, is_accepted=request.accepts_changed_tools),
-        *idle_rules(plan, set(_rules(request.approve)) - own),
+        *idle_inputs(plan, inputs),
+        *idle_rules(plan, set(approval_rules(request.approve)) - own),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, request.text.source)
-    diagnostics = (*request.text.diagnostics, *found)
-    return tuple(d for d in diagnostics if d.severity is Severity.WARNING or d.code == _FIRST_SIGHT)
+    return (*request.text.diagnostics, *found)
 
 
 def _proved(given: _Given, toolbox: Toolbox) -> tuple[Policy | None, tuple[Diagnostic, ...]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from callsheet.api.checking import check_plan, check_readable
+from callsheet.api.checking import check_plan, check_readable, idle_inputs
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.setup import Setup
 from callsheet.apps.tool_declarations import DeclaredTools
@@ -88,10 +88,15 @@ def _of_plan(
     plan: Plan, declared: DeclaredTools | None, inputs: Collection[str], *, asks_servers: bool
 ) -> tuple[Diagnostic, ...]:
     if declared is None:
-        return check_plan(plan, None, inputs)
+        return (*check_plan(plan, None, inputs), *idle_inputs(plan, inputs))
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     found = check_plan(plan, registry, inputs, not_asked=not_asked, providers=declared.providers)
-    return (*before, *found, *declared.agent_tool_diagnostics(plan, registry, not_asked))
+    return (
+        *before,
+        *found,
+        *idle_inputs(plan, inputs),
+        *declared.agent_tool_diagnostics(plan, registry, not_asked),
+    )
 
 
 def _of_readable(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 
 if TYPE_CHECKING:
     from callsheet.api.dryrun import DryRun
@@ -138,11 +138,11 @@ def _proof(
 def _checked(
     text: PlanText, setup: Setup, inputs: dict[str, Any], *, asks_servers: bool
 ) -> tuple[Registry, tuple[Diagnostic, ...], str | None]:
-    """The tools, the warnings about the plan, and the servers that were not queried for unknown tools.
+    """The tools, the remarks about the plan, and the servers that were not queried for unknown tools.
 
     Raises CallsheetError with all findings if one is an error.
     """
-    from callsheet.api.checking import check_plan  # noqa: PLC0415 - as above
+    from callsheet.api.checking import check_plan, idle_inputs  # noqa: PLC0415 - as above
     from callsheet.apps.tool_declarations import DeclaredTools  # noqa: PLC0415 - as above
 
     plan = text.require()
@@ -152,8 +152,8 @@ def _checked(
         *before,
         *check_plan(plan, registry, inputs, not_asked=not_asked, providers=setup.providers),
         *declared.agent_tool_diagnostics(plan, registry, not_asked),
+        *idle_inputs(plan, inputs),
     )
     if any(d.is_error for d in found):
         raise CallsheetError(found, text.source)
-    diagnostics = (*text.diagnostics, *found)
-    return registry, tuple(d for d in diagnostics if d.severity is Severity.WARNING), not_asked
+    return registry, (*text.diagnostics, *found), not_asked

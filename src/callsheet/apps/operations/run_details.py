@@ -127,6 +127,7 @@ def _step_json(visit: StepAccount) -> dict[str, Any]:
         "var": visit.var,
         "preview": preview(visit.value, 200) if visit.var is not None else None,
         "cuts": visit.cuts,
+        "empty": visit.empty,
         "facts": visit.facts,
         "answers": visit.answers,
         "turns": visit.turns,

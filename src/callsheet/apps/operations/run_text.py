@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from callsheet.trace.summary import Account, LateAnswer, StepAccount
 
 _ACTION_WIDTH = 36
-_MOST_CUTS = 3
+_MOST_REMARKS = 3
 _MOST_TURNS = 40
 _MOST_ANSWERS = 3
 _MARKS = {"ok": "✓", "failed": "✗", "skipped": "–", "running": "…", "stopped": "✗"}
@@ -48,7 +48,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words))
         for turn in _turns(visit):
             yield f"      {turn}"
-    for warning in (*account.warnings, *_cuts(account)):
+    for warning in (*account.warnings, *_remarks(account)):
         yield f"warning: {warning}"
     for answer in account.late:
         yield _late_line(answer)
@@ -92,13 +92,14 @@ def _turns(visit: StepAccount) -> Iterator[str]:
         yield f"and {len(visit.turns) - _MOST_TURNS} more (--json has them all)"
 
 
-def _cuts(account: Account) -> Iterator[str]:
-    """The shortened values, one per line, up to a maximum per step."""
+def _remarks(account: Account) -> Iterator[str]:
+    """The shortened values and empty references, one per line, up to a maximum per step of each."""
     for visit in account.steps:
-        for cut_there in visit.cuts[:_MOST_CUTS]:
-            yield f"{visit.step}: {cut_there}"
-        if len(visit.cuts) > _MOST_CUTS:
-            yield f"{visit.step}: and {len(visit.cuts) - _MOST_CUTS} more (--events has them all)"
+        for remarks, place in ((visit.cuts, "--events"), (visit.empty, "--json")):
+            for remark in remarks[:_MOST_REMARKS]:
+                yield f"{visit.step}: {remark}"
+            if len(remarks) > _MOST_REMARKS:
+                yield f"{visit.step}: and {len(remarks) - _MOST_REMARKS} more ({place} has them all)"
 
 
 def _late_line(answer: LateAnswer) -> str:

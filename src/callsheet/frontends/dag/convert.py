@@ -43,7 +43,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.arguments import filled_parameters
-from callsheet.ir.expr import template
+from callsheet.ir.expr import in_texts, refs_of, template
 from callsheet.ir.precedence import UNORDERED, Precedence
 
 _LABEL = re.compile(LABEL)
@@ -96,7 +96,8 @@ def to_dag(plan: Plan, parameters: Parameters = NO_PARAMETERS) -> Converted:
     if refused:
         raise CallsheetError(refused)
     converted = Plan(tuple(steps), Order.DAG, plan.variables, plan.id, plan.title, plan.goal)
-    return Converted(converted, tuple(_note_for_graph(steps)))
+    notes = (*_note_for_graph(steps), *_notes_on_values(converted), *_note_on_comments(plan))
+    return Converted(converted, notes)
 
 
 def _with_names(step: Step, parameters: Parameters) -> Action:
@@ -180,8 +181,78 @@ def _note_for_graph(steps: list[Step]) -> Iterator[Diagnostic]:
         )
 
 
-def _listed(ids: list[str]) -> str:
-    return ids[0] if len(ids) == 1 else f"a step ({', '.join(ids[:4])}{', …' if len(ids) > 4 else ''})"
+def _listed(ids: Sequence[str]) -> str:
+    return ids[0] if len(ids) == 1 else f"a step ({_some(ids)})"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
+
+
+# ---------------------------------------------------------------- what differs in both
+
+
+def _notes_on_values(converted: Plan) -> Iterator[Diagnostic]:
+    """DAG072 for steps whose values may differ: the two orders have other rules for null and inside texts."""
+    to_graph = converted.order is Order.DAG
+    unsure = {
+        step.output.var for step in converted.steps if step.output is not None and step.condition is not None
+    }
+    missing: list[str] = []
+    written: list[str] = []
+    for step in converted.steps:
+        values = step.values()
+        if any(ref.path or ref.name in unsure for value in values for ref in refs_of(value)):
+            missing.append(step.id)
+        if any(True for value in values for _ in in_texts(value)):
+            written.append(step.id)
+    if missing:
+        yield Diagnostic(
+            "DAG072",
+            Severity.WARNING,
+            f"where a field or variable that {_listed(missing)} reads has no value, "
+            + (
+                "the graph fails the step; the text plan takes it for null and goes on"
+                if to_graph
+                else "the text plan takes it for null and goes on; the graph fails the step"
+            ),
+            help="add a condition, such as NOT_EMPTY($name.field), if it may be missing",
+            step=missing[0],
+        )
+    if written:
+        text = '{"k":[1,2]} and nothing for null'
+        graph = '{"k": [1, 2]} and null'
+        here, there = (graph, text) if to_graph else (text, graph)
+        yield Diagnostic(
+            "DAG072",
+            Severity.HINT,
+            f"objects, lists and null are written differently inside a text of {_listed(written)}: "
+            f"{here} here, {there} before",
+            help="texts and numbers are the same in both; name the field that is meant",
+            step=written[0],
+        )
+
+
+def _note_on_comments(plan: Plan) -> Iterator[Diagnostic]:
+    if plan.comments:
+        yield Diagnostic(
+            "DAG072",
+            Severity.HINT,
+            "the comments after the last step are left out: a JSON plan has no place for them",
+            help="write them into goal, or above a step, whose title they become",
+        )
+
+
+def _note_on_variables(plan: Plan) -> Iterator[Diagnostic]:
+    names = [name for name, _ in plan.variables]
+    if names:
+        yield Diagnostic(
+            "DAG072",
+            Severity.WARNING,
+            f"LTP text has no initial variables: {_some(names)} "
+            f"{'is' if len(names) == 1 else 'are'} replaced by the value here, which --var cannot change",
+            help=f"where --var should set it, write ${names[0]} in place of the value",
+        )
 
 
 # ---------------------------------------------------------------- dependencies → text order
@@ -219,7 +290,8 @@ def to_text_order(plan: Plan) -> Converted:
     if refused:
         raise _refused(refused)
     converted = Plan(tuple(steps), Order.TEXT, (), plan.id, plan.title, plan.goal)
-    return Converted(converted, tuple(_note_for_text(plan)))
+    notes = (*_note_on_variables(plan), *_note_for_text(plan), *_notes_on_values(converted))
+    return Converted(converted, notes)
 
 
 class _Inexpressible(Exception):

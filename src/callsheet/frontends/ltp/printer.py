@@ -43,7 +43,7 @@ def format_plan(plan: Plan) -> str:
     """The canonical text of a plan in text order.
 
     Raises CallsheetError (LTP070) that names what LTP text cannot express: a DAG plan, initial variables,
-    invalid names.
+    invalid names, a plan without steps.
 
     >>> print(format_plan(Plan((Step("S1", Respond(())),))), end="")
     # ltp: 1
@@ -51,6 +51,8 @@ def format_plan(plan: Plan) -> str:
     S1: @RESPOND
     PLAN_END
     """
+    if not plan.steps:
+        raise refuse("a plan without steps", "add a step")
     lines = [f"# ltp: {VERSION}", *about_lines(plan, refuse), "PLAN_START"]
     lines.extend(step_lines(plan.steps, format_step, refuse))
     lines.extend(comment_lines(plan.comments))

@@ -12,7 +12,7 @@ from callsheet.diagnostics import Span, did_you_mean
 from callsheet.frontends.ltp.words import CASTS_MEANT, RESERVED
 from callsheet.frontends.micro.failure import at_end, read_goto, read_on_fail, read_values, skip_comma
 from callsheet.frontends.micro.guards import read_guards, read_inner_condition
-from callsheet.frontends.micro.values import Scope, read_argument
+from callsheet.frontends.micro.values import Scope, read_argument, refuse_sum
 from callsheet.frontends.micro.verbs import CONTROLS, VERBS, WORD_PLACES, Misfit, Named, bind
 from callsheet.frontends.values import Reader, Stop, read_arguments
 from callsheet.frontends.values.parser import read_value
@@ -215,10 +215,13 @@ def _read_argument(scope: Scope, *, quietly: bool) -> tuple[str | None, Value]:
     reader = scope.reader
     match = _NAMED.match(reader.text, reader.pos)
     if match is not None:
-        reader.pos = match.end()
-        return match[1], read_argument(scope, quietly=quietly)
+        reader.pos = start = match.end()
+        named = read_argument(scope, quietly=quietly)
+        refuse_sum(scope, start, named)
+        return match[1], named
     start = reader.pos
     value = read_argument(scope, quietly=quietly)
+    refuse_sum(scope, start, value)
     text, pos = reader.text, reader.pos
     is_name = text[pos : pos + 1] == "=" and text[start] in "\"'rR" and text[pos - 1] in "\"'"
     if is_name and isinstance(value, Literal) and isinstance(value.value, str):

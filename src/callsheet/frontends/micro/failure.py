@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from callsheet.diagnostics import Span, did_you_mean
-from callsheet.frontends.micro.values import Scope, read_argument
+from callsheet.frontends.micro.values import Scope, read_argument, refuse_sum
 from callsheet.frontends.values import Reader, Stop, read_arguments, read_value
 from callsheet.frontends.values.reader import LABEL, shown
 from callsheet.ir import Goto, Literal, OnFail, Retry, Terminate, Value
@@ -137,6 +137,7 @@ def read_values(scope: Scope) -> tuple[Value, ...]:
         if not is_bare:
             _refuse_clause(scope)
         values.append(read_argument(scope))
+        refuse_sum(scope, start, values[-1])
         is_bare = isinstance(values[-1], Literal) and reader.text[start].isalpha()
         skip_comma(reader)
     return tuple(values)

@@ -49,12 +49,14 @@ def format_micro(plan: Plan) -> str:
     """The Micro-CLI of a plan in text order.
 
     Raises CallsheetError (MIC070) with the step for what Micro-CLI cannot express: ids other
-    than S1, S2, … in their order, a DAG plan, initial variables.
+    than S1, S2, … in their order, a DAG plan, initial variables, a plan without steps.
 
     >>> print(format_micro(Plan((Step("S1", Call("MEMORY_STATS")), Step("S2", Respond(()))))), end="")
     memory_stats
     respond
     """
+    if not plan.steps:
+        raise _refuse("a plan without steps", "add a step")
     lines = list(about_lines(plan, _refuse))
     comments = plan.steps[0].comments if plan.steps else plan.comments
     if lines or any(HEAD.match(line) for comment in comments for line in LINES.split(comment)):

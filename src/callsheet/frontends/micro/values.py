@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from callsheet.diagnostics import Diagnostic, Severity, Span, did_you_mean
 from callsheet.frontends.values import Reader, read_value
 from callsheet.frontends.values.parser import OTHER_QUOTES, missing_value
+from callsheet.frontends.values.printer import format_value
 from callsheet.frontends.values.reader import NAME, replace, shown
 from callsheet.frontends.values.strings import PATH, path_of
-from callsheet.ir import Literal, Ref, Value
+from callsheet.ir import Literal, Ref, Template, Value
+from callsheet.ir.expr import template
 
 _SELF_EVIDENT = re.compile(r"[\"'$\[{]|[rR][\"']")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=[\s,):}#]|\Z)")
@@ -23,6 +25,8 @@ _PLACE = re.compile(rf"({NAME})({PATH})(?=[ \t\r]*(?:[\s,):}}>=!<`#]|\Z|[\"'$\w]
 _CONSTANT = re.compile(rf"(?:true|false|null|none){_REST}", re.IGNORECASE)
 _RUN = re.compile(rf"[^\s\"'()\[\]{{}}$>`\\#:;=,|{OTHER_QUOTES}][^\s\"'()\[\]{{}}$>`\\]*")
 _WORD = re.compile(r"[^\W\d][\w.-]*|[\w][\w./-]*")
+_PLUS = re.compile(r"\+(?=[ \t\"'$A-Za-z_])")
+_OPERAND = re.compile(rf"({NAME})({PATH})")
 _MOST_LOOKUPS = 50
 
 
@@ -45,6 +49,59 @@ class Scope:
 def read_argument(scope: Scope, *, quietly: bool = False) -> Value:
     """Parse the argument at the position; with `quietly`, a bare word causes no hint."""
     return _read(scope, _RUN, quietly=quietly, is_variable=False)
+
+
+def refuse_sum(scope: Scope, start: int, first: Value) -> None:
+    """Raise the error for values that are joined with +, as in `"x " + r`: the plus would be a text.
+
+    `first` is the value before the position, which begins at `start`.
+    """
+    reader = scope.reader
+    end = reader.pos
+    operands = [first]
+    while reader.skip() == "+" and _PLUS.match(reader.text, reader.pos):
+        reader.pos += 1
+        reader.skip()
+        place = _OPERAND.match(reader.text, reader.pos)
+        if place is not None and place[1] in scope.known:
+            reader.pos = place.end()
+            operands.append(Ref(place[1], path_of(reader.text, *place.span(2))))
+        else:
+            operands.append(read_argument(scope, quietly=True))
+        end = reader.pos
+    if len(operands) == 1:
+        reader.pos = end
+        return
+    joined = _joined(operands)
+    raise reader.error(
+        "MIC014",
+        "values are not joined with +",
+        start,
+        end,
+        help='references are written into the text: "x $name"; a sum is calc "$a + $b"',
+        fix=None if joined is None else replace(f"write {joined}", start, end, joined),
+    )
+
+
+def _joined(operands: list[Value]) -> str | None:
+    """One text of all operands; None if no operand is a text, or one is a list or a dict."""
+    parts: list[str | Ref] = []
+    has_text = False
+    for value in operands:
+        match value:
+            case Ref():
+                parts.append(value)
+            case Template():
+                parts.extend(value.parts)
+                has_text = True
+            case Literal(value=str(text)):
+                parts.append(text)
+                has_text = True
+            case Literal(value=int() | float()) if not isinstance(value.value, bool):
+                parts.append(str(value.value))
+            case _:
+                return None
+    return format_value(template(parts)) if has_text else None
 
 
 def read_operand(scope: Scope, *, is_variable: bool) -> Value:

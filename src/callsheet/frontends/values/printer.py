@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -36,12 +37,12 @@ _WORD = re.compile(r"\w+")
 _DIGITS = re.compile(r"0|[1-9][0-9]*")
 _PLAIN = re.compile(rf"[^\"\\$\x00-\x1f{UNSEEN}]*")
 _ESCAPED = re.compile(rf"[\"\\\x00-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
+_ESCAPED_IN_BLOCK = re.compile(rf"[\\\x00-\x08\x0b-\x1f{UNSEEN}]|\$(?=[A-Za-z_{{$])")
 _RAW_LINE = re.compile(rf"[^\"\x00-\x1f{UNSEEN}]*")
 _RAW_BLOCK = re.compile(rf"[^\x00-\x08\x0b-\x1f{UNSEEN}]*")
 _NEEDS_BRACES = re.compile(r"[\w\[]|\.\w")
 _BIGGEST_INT = 10**3_999
 _BIGGEST_INDEX = 10**MAX_INDEX_DIGITS
-_BLOCK_LINES = 3
 
 
 def format_value(value: Value, indent: str = "") -> str:
@@ -59,7 +60,7 @@ def format_value(value: Value, indent: str = "") -> str:
         case Ref():
             return "$" + _ref(value, '"')
         case Template():
-            return _template(value)
+            return _template(value, indent)
         case ListExpr(items=items):
             return f"[{', '.join(format_value(v, indent) for v in items)}]"
         case DictExpr(items=pairs):
@@ -127,17 +128,51 @@ def format_text(text: str, indent: str = "") -> str:
     """The canonical spelling of a string without references.
 
     Plain quotes if nothing needs an escape; a raw string if that avoids all escapes; a triple-quoted
-    string for three lines and more.
+    string for several lines.
     """
-    if _PLAIN.fullmatch(text):
+    if is_plain_text(text):
         return f'"{text}"'
-    if text.count("\n") + 1 >= _BLOCK_LINES and '"""' not in text and _RAW_BLOCK.fullmatch(text):
-        prefix = "r" if _ESCAPED.search(text.replace('"', "").replace("\n", "").replace("\t", "")) else ""
-        lines = (f"{indent}{line}" if line else "" for line in text.split("\n"))
-        return f'{prefix}"""\n' + "\n".join(lines) + f'\n{indent}"""'
+    if not _is_block(text):
+        return format_line(text)
+    if _RAW_BLOCK.fullmatch(text) and '"""' not in text:
+        is_plain = _ESCAPED_IN_BLOCK.search(text) is None
+        return _block(text, indent) if is_plain else f"r{_block(text, indent)}"
+    return _block(_escape_block([text]), indent)
+
+
+def _is_block(text: str) -> bool:
+    """Whether a text is written over several lines: it has three, or two that are not blank."""
+    first, _, others = text.partition("\n")
+    return "\n" in others or bool(first.strip() and others.strip())
+
+
+def _block(inside: str, indent: str) -> str:
+    """A triple-quoted string; `inside` has its escapes, if any."""
+    lines = (f"{indent}{line}" if line else "" for line in inside.split("\n"))
+    return '"""\n' + "\n".join(lines) + f'\n{indent}"""'
+
+
+def _escape_block(parts: Sequence[str | Ref]) -> str:
+    """The inside of a triple-quoted string with escapes."""
+    return "".join(spelled_parts(parts, _ESCAPED_IN_BLOCK)).replace('"""', '""\\"')
+
+
+def format_line(text: str) -> str:
+    """The canonical spelling of a string without references, on one line.
+
+    >>> print(format_line("costs $x"), format_line("two\nlines"))
+    r"costs $x" "two\nlines"
+    """
+    if is_plain_text(text):
+        return f'"{text}"'
     if _ESCAPED.search(text) and _RAW_LINE.fullmatch(text):
         return f'r"{text}"'
     return _quoted(text)
+
+
+def is_plain_text(text: str) -> bool:
+    """Whether a string is written as it is, between quotes."""
+    return _PLAIN.fullmatch(text) is not None
 
 
 def _quoted(text: str) -> str:
@@ -156,20 +191,40 @@ def _escape_character(match: re.Match[str]) -> str:
     return escape(match) if char >= "\x7f" else json.dumps(char)[1:-1]
 
 
-def _template(value: Template) -> str:
-    out: list[str] = []
-    parts = value.parts
+def _template(value: Template, indent: str) -> str:
+    for part in value.parts:
+        if isinstance(part, Ref):
+            _check_ref(part)
+    if not _is_block("".join(part if isinstance(part, str) else "$" for part in value.parts)):
+        return f'"{"".join(spelled_parts(value.parts))}"'
+    return _block(_escape_block(value.parts), indent)
+
+
+def spelled_parts(parts: Sequence[str | Ref], escaped: re.Pattern[str] = _ESCAPED) -> Iterator[str]:
+    """The parts of a text with references as they are written between its quotes.
+
+    Each reference has braces where it would be read differently without them. Names and indexes that LTP
+    text cannot express are not refused.
+
+    >>> "".join(spelled_parts([Ref("e", ("name",)), ".md, ", Ref("e", ("name", "md"))]))
+    '${e.name}.md, $e.name.md'
+    """
     for index, part in enumerate(parts):
         if isinstance(part, str):
-            text = _escape(part)
+            text = escaped.sub(_escape_character, part)
             is_last = index + 1 == len(parts)
-            out.append(text[:-1] + "\\$" if part.endswith("$") and not is_last else text)
+            yield text[:-1] + "\\$" if part.endswith("$") and not is_last else text
             continue
         following = parts[index + 1] if index + 1 < len(parts) else ""
-        written = _ref(part, "'")
-        needs_braces = isinstance(following, str) and _NEEDS_BRACES.match(following)
-        out.append(f"${{{written}}}" if "[" in written or needs_braces else f"${written}")
-    return f'"{"".join(out)}"'
+        yield spelled_reference(part, following if isinstance(following, str) else "")
+
+
+def spelled_reference(ref: Ref, following: str) -> str:
+    """A reference inside a text, before the text `following`."""
+    written = ref.name + format_path(ref.path)
+    if "[" in written or _NEEDS_BRACES.match(following) or not is_name(ref.name):
+        return f"${{{written}}}"
+    return f"${written}"
 
 
 # ---------------------------------------------------------------- references
@@ -186,20 +241,26 @@ def format_name(name: str) -> str:
 
 
 def _ref(ref: Ref, quote: str) -> str:
+    _check_ref(ref)
+    return ref.name + format_path(ref.path, quote)
+
+
+def _check_ref(ref: Ref) -> None:
+    """Raise CallsheetError (LTP070) for a name or an index that LTP text cannot express."""
     if not is_name(ref.name):
         raise refuse(f"the variable name {ref.name!r}", "a name is made of ASCII letters, digits and _")
-    return ref.name + "".join(_path_part(part, quote) for part in ref.path)
+    for part in ref.path:
+        if isinstance(part, int) and abs(part) >= _BIGGEST_INDEX:
+            raise refuse(f"the index {part}")
 
 
-def format_path(path: tuple[PathPart, ...]) -> str:
+def format_path(path: tuple[PathPart, ...], quote: str = "'") -> str:
     """The path of a reference as written after the name, inside braces: `.field.0['odd key']`."""
-    return "".join(_path_part(part, "'") for part in path)
+    return "".join(_path_part(part, quote) for part in path)
 
 
 def _path_part(part: PathPart, quote: str) -> str:
     if isinstance(part, int):
-        if abs(part) >= _BIGGEST_INDEX:
-            raise refuse(f"the index {part}")
         return f".{part}" if part >= 0 else f"[{part}]"
     if _WORD.fullmatch(part) and not _DIGITS.fullmatch(part):
         return f".{part}"

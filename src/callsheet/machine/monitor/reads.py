@@ -178,7 +178,7 @@ class _ArgumentCompiler:
         return to_json_text(value) if self._exact else to_text(value)
 
     def _ref(self, name: str, ref: Ref) -> Make:
-        slot, path, variable = self._slot(ref.name), ref.path, _shown(ref)
+        slot, path, variable = self._slot(ref.name), ref.path, ref.dotted
 
         def make(values: Values, labels: Labels) -> Argument:
             value = values[slot]
@@ -193,7 +193,7 @@ class _ArgumentCompiler:
 
     def _template(self, name: str, template: Template) -> Make:
         makers = [
-            part if isinstance(part, str) else (self._slot(part.name), part.path, _shown(part))
+            part if isinstance(part, str) else (self._slot(part.name), part.path, part.dotted)
             for part in template.parts
         ]
         text = self._text
@@ -228,11 +228,6 @@ class _ArgumentCompiler:
             return Argument(name, (), joined, items) if items else empty
 
         return make
-
-
-def _shown(ref: Ref) -> str:
-    """A reference as written in the plan."""
-    return ".".join([ref.name, *map(str, ref.path)]) if ref.path else ref.name
 
 
 def argument_of(name: str, value: JSON, label: Label, variable: str = "", depth: int = 0) -> Argument:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.ir import Call, Order, Plan, Value
+from callsheet.ir.expr import names_in
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label
 from callsheet.passes.verify.answers import last_values
-from callsheet.passes.verify.call_views import failure_view
+from callsheet.passes.verify.call_views import failure_view, values_of
 from callsheet.passes.verify.flow_paths import FlowPaths
 from callsheet.passes.verify.image_flows import image_objections
 from callsheet.passes.verify.labels import labels_of
@@ -279,10 +280,13 @@ def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -
     is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     if objection.rule not in _FLOW_RULES:
         return ()
-    path = paths.path_to(number, labels.subject.readings[number].arguments, is_guilty)
+    argument = objection.argument
+    all_names = labels.subject.readings[number].arguments
+    values = () if argument is None else values_of(step, argument, labels.subject.parameters)
+    own = list(names_in(values))
+    path = paths.path_to(number, own, is_guilty) or paths.path_to(number, all_names, is_guilty)
     if not path:
         return ()
-    argument = objection.argument
     place = "the text" if argument is None or argument.isdigit() else argument
     end = () if objection.reaches is None else (objection.reaches,)
     return (*path, f"{step.id} {place}", *end)

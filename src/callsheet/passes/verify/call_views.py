@@ -7,7 +7,7 @@ over a list written in the plan.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -118,8 +118,7 @@ class ViewContext(NamedTuple):
     def _hole(self, ref: Ref) -> Hole:
         known = self.known(ref)
         text = literal_text(known) if isinstance(known, Literal) else None
-        name = ".".join((ref.name, *map(str, ref.path))) if ref.path else ref.name
-        return bare(Hole, (name, self.label_of(ref.name), text))
+        return bare(Hole, (ref.dotted, self.label_of(ref.name), text))
 
 
 def _is_small(value: Value) -> bool:
@@ -243,6 +242,25 @@ _NO_ITEMS: tuple[Mapping[str, Value], ...] = (MappingProxyType({}),)
 
 
 @lru_cache(maxsize=1_024)
+def values_of(step: Step, argument: str, parameters: Callable[[str], tuple[str, ...]]) -> Iterator[Value]:
+    """The values that a step has for the argument of this name, also as a member of another one."""
+    action = step.action
+    if isinstance(action, Call):
+        names = tuple([name for name, _ in action.named])
+        places = _places(parameters(action.tool), names, len(action.positional))
+        pairs = [*zip(places, action.positional, strict=True), *action.named]
+    else:
+        pairs = [(str(number), value) for number, value in enumerate(step.values())]
+    while pairs:
+        name, value = pairs.pop()
+        if name == argument:
+            yield value
+        elif isinstance(value, DictExpr):
+            pairs.extend(value.items)
+        elif isinstance(value, ListExpr):
+            pairs.extend((name, item) for item in value.items)
+
+
 def _places(parameters: tuple[str, ...], named: tuple[str, ...], count: int) -> tuple[str, ...]:
     """The names of `count` positional arguments: the parameters that they fill, or their positions."""
     filled = filled_parameters(parameters, named, count)

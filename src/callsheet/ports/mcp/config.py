@@ -68,12 +68,17 @@ _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer"
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
 
-def load_config(path: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
+def load_config(
+    path: Path, environ: Mapping[str, str] | None = None, *, skips: bool = False
+) -> McpConfigFile:
     """The servers of a file, in its order.
 
-    `environ` fills `${VAR}`, `${env:VAR}` and `${VAR:-otherwise}`; by default it is the environment of the
-    process. Raises CallsheetError if the file cannot be read (CFG110), is not JSON (CFG111), has an invalid
-    structure (CFG112) or names a variable that is not set (CFG113).
+    `environ` fills `${VAR}`, `${env:VAR}` and `${VAR:-otherwise}`, and `${input:ID}` from
+    `CALLSHEET_INPUT_ID`; by default it is the environment of the process. With `skips`, a server that cannot
+    be used is left out with a warning, for files that are meant for other clients.
+
+    Raises CallsheetError if the file cannot be read (CFG110), is not JSON (CFG111), has an invalid structure
+    (CFG112) or names a variable that is not set (CFG113).
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -84,12 +89,14 @@ def load_config(path: Path, environ: Mapping[str, str] | None = None) -> McpConf
             f"the MCP configuration {path} cannot be read: {reason or error}",
             help="give the path of a JSON file with a table `mcpServers`",
         ) from error
-    return parse_config(Source(str(path), text), path.resolve().parent, environ)
+    return parse_config(Source(str(path), text), path.resolve().parent, environ, skips=skips)
 
 
-def parse_config(source: Source, folder: Path, environ: Mapping[str, str] | None = None) -> McpConfigFile:
-    """The servers in a text; relative working directories are resolved against `folder`."""
-    return _Reading(source, folder, os.environ if environ is None else environ).file()
+def parse_config(
+    source: Source, folder: Path, environ: Mapping[str, str] | None = None, *, skips: bool = False
+) -> McpConfigFile:
+    """The servers in a text, as `load_config`; relative working directories are resolved against `folder`."""
+    return _Reading(source, folder, os.environ if environ is None else environ, skips).file()
 
 
 def load_configs(paths: list[Path], environ: Mapping[str, str] | None = None) -> tuple[McpServerConfig, ...]:
@@ -107,10 +114,11 @@ _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 class _Reading:
     """Reads one file: holds the source and environment, and collects warnings."""
 
-    def __init__(self, source: Source, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, source: Source, folder: Path, environ: Mapping[str, str], skips: bool) -> None:
         self.source = source
         self.folder = folder
         self.environ = environ
+        self.skips = skips
         self.warnings: list[Diagnostic] = []
 
     def wrong(self, span: Span, message: str, help: str | None = None) -> NoReturn:  # noqa: A002
@@ -133,9 +141,22 @@ class _Reading:
             for name, node in self.table(top[table], f'"{table}"').items():
                 if name in by_name:
                     self.wrong(cast("Span", node.key), f"the server {name!r} is in both tables")
-                by_name[name] = self.server(name, node)
+                by_name[name] = self.server_or_skip(name, node)
         servers = tuple(s for s in by_name.values() if s is not None)
         return McpConfigFile(self.source, servers, tuple(self.warnings))
+
+    def server_or_skip(self, name: str, node: Node) -> McpServerConfig | None:
+        """The server; None for one that is disabled, or that is skipped because it cannot be used."""
+        try:
+            return self.server(name, node)
+        except CallsheetError as error:
+            if not self.skips:
+                raise
+            self.warnings += (
+                replace(d, severity=Severity.WARNING, message=f"the server {name!r} is skipped: {d.message}")
+                for d in error.diagnostics
+            )
+            return None
 
     def server(self, name: str, node: Node) -> McpServerConfig | None:
         entry = self.table(node, f"the server {name!r}")
@@ -359,21 +380,39 @@ class _Reading:
 
     def variable(self, name: str, node: Node) -> str:
         """The value of `${name}`."""
-        if name in ("workspaceFolder", "userHome"):
-            return str(Path.cwd() if name == "workspaceFolder" else Path.home())
+        place = _places().get(name)
+        if place is not None:
+            return place
         name, _, otherwise = name.removeprefix("env:").partition(":-")
-        if name in self.environ:
-            return self.environ[name]
-        if _ and not name.startswith("input:"):
+        if name.startswith("input:"):
+            variable, asks = _input_variable(name), "asks a person, which only an editor supports"
+        else:
+            variable, asks = name, None
+        if variable in self.environ:
+            return self.environ[variable]
+        if _:
             return otherwise
-        fail(
-            self.source,
-            "CFG113",
-            node.span,
-            f"the environment variable {name} is not set"
-            if not name.startswith("input:")
-            else f"${{{name}}} asks a person, which only an editor supports",
-            f"set {name} before the start, or write ${{{name}:-otherwise}}"
-            if not name.startswith("input:")
-            else "name an environment variable instead: ${env:NAME}",
-        )
+        if asks is not None:
+            message, hint = f"${{{name}}} {asks}", f"set the environment variable {variable} before the start"
+        else:
+            message = f"the environment variable {name} is not set"
+            hint = f"set {name} before the start, or write ${{{name}:-otherwise}}"
+        fail(self.source, "CFG113", node.span, message, hint)
+
+
+def _places() -> dict[str, str]:
+    """The placeholders of editors that are known without one."""
+    here = Path.cwd()
+    return {
+        "workspaceFolder": str(here),
+        "workspaceFolderBasename": here.name,
+        "cwd": str(here),
+        "userHome": str(Path.home()),
+        "pathSeparator": os.sep,
+        "/": os.sep,
+    }
+
+
+def _input_variable(name: str) -> str:
+    """The environment variable in place of an input: `input:api-key` is `CALLSHEET_INPUT_API_KEY`."""
+    return "CALLSHEET_" + re.sub(r"\W", "_", name).upper()

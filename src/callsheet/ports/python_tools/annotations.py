@@ -66,9 +66,8 @@ def _nothing(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    if type(value) is float:
-        return value
-    return float(value) if type(value) is int else MISS
+    """Leave a whole number as it is written: an int is accepted where a function declares float (PEP 484)."""
+    return value if type(value) is float or type(value) is int else MISS
 
 
 def _array(value: Any) -> Any:
@@ -148,10 +147,7 @@ def _union(args: tuple[Any, ...]) -> Simple | None:
     parts = [simple(arg) for arg in args]
     if any(part is None for part in parts):
         return None
-    kinds = cast("list[Simple]", parts)
-    if any(part.check is _integer for part in kinds):
-        kinds.sort(key=lambda part: part.check is _number)  # 3 stays an integer in `float | int`
-    checks = tuple(part.check for part in kinds)
+    checks = tuple(part.check for part in cast("list[Simple]", parts))
 
     def check(value: Any) -> Any:
         for one in checks:

@@ -23,7 +23,7 @@ def record_note(notes: dict[str, Note], note: Note) -> None:
     >>> [*last], has_new_plan(last.values())
     (['', 'S1'], True)
     """
-    if note.kind in (NoteKind.CUT, NoteKind.FACT):
+    if note.kind in (NoteKind.CUT, NoteKind.EMPTY, NoteKind.FACT):
         return
     notes.pop(note.step, None)
     if note.kind is NoteKind.REPLANNED:

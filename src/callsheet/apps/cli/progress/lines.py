@@ -27,6 +27,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.REPLANNED: "new plan",
     NoteKind.EDITED: "edited",
     NoteKind.CUT: "warning",
+    NoteKind.EMPTY: "warning",
     NoteKind.ASKED: "asks",
     NoteKind.ANSWERED: "answer",
 }

@@ -53,10 +53,12 @@ _IGNORED = frozenset(
         NoteKind.EDITED,
         NoteKind.CAST_FAILED,
         NoteKind.CUT,
+        NoteKind.EMPTY,
         NoteKind.FACT,
     }
 )
 """Notes that do not change the row of a step."""
+_REMARKS = {NoteKind.CUT: "[cut] ", NoteKind.EMPTY: "[empty text] "}
 _BAD = (StepOutcome.FAILED, StepOutcome.STOPPED)
 _BEGINS = (NoteKind.EARLY, NoteKind.STARTED, NoteKind.SKIPPED)
 _AHEAD = 3
@@ -76,7 +78,8 @@ class _Row:
     visits: int = 0
     failed_items: int = 0
     calls: OpenCalls = field(default_factory=OpenCalls)
-    is_cut: bool = False
+    remark: str = ""
+    """What was remarked on its calls: a cut, a text with an empty reference."""
     """Whether an input or a result was cut."""
 
 
@@ -125,8 +128,8 @@ class LiveDisplay:
             self._heading.apply(note, ago)
         if note.kind in _IGNORED:
             self._is_replanned |= note.kind is NoteKind.REPLANNED
-            if note.kind is NoteKind.CUT and note.step in self._rows:
-                self._rows[note.step].is_cut = True
+            if note.kind in _REMARKS and note.step in self._rows:
+                self._rows[note.step].remark = _REMARKS[note.kind]
             if note.kind is NoteKind.ENDED:
                 self._stop(ago)
             return
@@ -182,7 +185,7 @@ class LiveDisplay:
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
             message = (row.calls.text() if row.kind in _RUNNING else "") or row.message
-            message = cut(f"[cut] {message}" if row.is_cut else message, room) if room > 0 else ""
+            message = cut(f"{row.remark}{message}", room) if room > 0 else ""
             self._add(table, row, (name, action, took, message))
         return table
 
