@@ -18,16 +18,16 @@ from callsheet.api.session import Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
 from callsheet.api.watching import Watching
-from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.runtime.edits import Edits
-from callsheet.runtime.effects_ahead import EffectAhead
+from callsheet.runtime.effects import EffectAhead
 from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
 from callsheet.runtime.launch import Watch
-from callsheet.store import JournalError
 from callsheet.trace.replay import Moment, play
+
+_HOW_TO_ALLOW = "allow it: effects=True, or a function that takes the steps and returns True"
 
 Consent: TypeAlias = "bool | Callable[[Sequence[EffectAhead]], bool]"
 """Whether calls with effects may be made: a bool, or a function that is shown them and decides."""
@@ -219,8 +219,8 @@ async def _run_branch(
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""
     ahead = forking.effects
-    if ahead and not (effects(ahead) if callable(effects) else effects):
-        raise _not_agreed(ahead)
+    agreed = not ahead or bool(effects(ahead) if callable(effects) else effects)
+    forking.require_consent(agreed, _HOW_TO_ALLOW)
     assert session.journal is not None
     name = id_of_run(new_id)
     forking.write(session.journal, name)
@@ -230,13 +230,3 @@ async def _run_branch(
     log = StepLog(None)
     outcome = await session.resume(name, terms, Observers(log=log), Watch())
     return RunResult.of(outcome, log.results(), session.hides)
-
-
-def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:
-    summary = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
-    more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
-    return JournalError(
-        "JRN083",
-        f"steps ahead may change something outside: {summary}{more}",
-        hint="allow it: effects=True, or a function that takes the steps and returns True",
-    )

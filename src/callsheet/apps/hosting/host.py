@@ -21,7 +21,7 @@ from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.preparing import HostConfig, Prepared, prepare
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
-from callsheet.apps.hosting.revising import check_policy, consented, revised
+from callsheet.apps.hosting.revising import check_policy, revised
 from callsheet.apps.hosting.run_queue import Capacity, RunQueue
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
@@ -166,10 +166,10 @@ class Host:
         return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def _branch_off(
-        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool
+        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool | str
     ) -> Started:
         check_policy(made.folded.policy, self.config.policy)
-        consented(made, agreed=effects)
+        made.require_consent(effects, "allow it: `effects` true, or the `consent` to exactly these calls")
         new_id = id_of_run(name)
         with self._queue.reserved():
             await self.beside(lambda: made.write(self.journal, new_id, self.config.name))

@@ -73,10 +73,14 @@ class ResumeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunRequest:
-    """Run a plan again from a step of another run; `effects` allows calls that change something outside."""
+    """Run a plan again from a step of another run.
+
+    `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
+    for exactly the calls that it shows.
+    """
 
     place: str
-    effects: bool = False
+    effects: bool | str = False
     run_id: str | None = None
     by: str = ""
     terms: ResumeOptions = field(default_factory=ResumeOptions)
@@ -84,11 +88,11 @@ class RerunRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """Continue in a new run after the event `at` of another, with edits."""
+    """Continue in a new run after the event `at` of another, with edits; `effects` as for a rerun."""
 
     at: int
     edits: Edits = field(default_factory=Edits)
-    effects: bool = False
+    effects: bool | str = False
     run_id: str | None = None
     terms: ResumeOptions = field(default_factory=ResumeOptions)
 

@@ -229,6 +229,9 @@ class ApproveBody(Body):
 
 class _BranchBody(Body):
     effects: bool = Field(False, description="Whether calls that change something outside are allowed.")
+    consent: Text = Field(
+        "", description="The code of the refusal whose effects are allowed: exactly those calls."
+    )
     run_id: RunId | None = None
     by: Text = ""
     accept_changed_tools: bool = False

@@ -3,14 +3,24 @@
 Pure: no tool, model or file is touched. Transforms are evaluated if all that they read is known.
 """
 
-from callsheet.machine.forecasting.forecast import AgentUse, Forecast, StepForecast, Times, Visit, When
+from callsheet.machine.forecasting.forecast import (
+    AgentUse,
+    Begun,
+    Forecast,
+    Standing,
+    StepForecast,
+    Times,
+    Visit,
+    When,
+)
 from callsheet.machine.forecasting.knowledge import Computed, Knowledge, ModelUse
 from callsheet.machine.forecasting.partial_values import Fields, Foreseen, Items, Text, Unknown, is_known
-from callsheet.machine.forecasting.plan_interpreter import foresee
+from callsheet.machine.forecasting.plan_interpreter import foresee, foresee_rest
 from callsheet.machine.forecasting.totals import Totals, model_calls_of, totals_of
 
 __all__ = [
     "AgentUse",
+    "Begun",
     "Computed",
     "Fields",
     "Forecast",
@@ -18,6 +28,7 @@ __all__ = [
     "Items",
     "Knowledge",
     "ModelUse",
+    "Standing",
     "StepForecast",
     "Text",
     "Times",
@@ -26,6 +37,7 @@ __all__ = [
     "Visit",
     "When",
     "foresee",
+    "foresee_rest",
     "is_known",
     "model_calls_of",
     "totals_of",
