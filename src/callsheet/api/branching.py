@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.observers import Observers
+from callsheet.api.plan_changes import check_file
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import ResumeTerms
 from callsheet.api.session import Session
@@ -53,6 +54,7 @@ class RerunOptions(TypedDict, total=False):
     by: str
     in_doubt: InDoubt | None
     accept_changed_tools: bool
+    as_recorded: bool
     limits: Limits | None
 
 
@@ -107,7 +109,7 @@ class Branching(Watching):
 
     # ------------------------------------------------------------ new runs
 
-    async def rerun(
+    async def rerun(  # noqa: PLR0913 - on what terms the new run goes on
         self,
         run_id: str,
         step: str,
@@ -117,6 +119,7 @@ class Branching(Watching):
         by: str = "",
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
         """Run a plan again from a step, as a new run that keeps the earlier results.
@@ -130,9 +133,10 @@ class Branching(Watching):
         self._require_journal()
         wanted("step", step, str, "the id of a step")
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
             assert session.journal is not None
+            _check_file(session, run_id, terms)
             return await _run_branch(
                 session, rerun(session.journal, run_id, step, by), effects, new_id, terms
             )
@@ -150,6 +154,7 @@ class Branching(Watching):
         by: str = "",
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
         """Continue from the event `at` of a run in a new run, with edits.
@@ -164,10 +169,11 @@ class Branching(Watching):
         wanted("at", at, int, "the number of an event")
         edits = _edits_of(variables, arguments, steps, by)
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
+            _check_file(session, run_id, terms)
             known, revision = session.tools.credentials(), None
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
@@ -212,6 +218,13 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
     wanted("by", by, str, "a text")
     if not (isinstance(effects, bool) or callable(effects)):
         raise wrong("effects", effects, "True, False or a function")
+
+
+def _check_file(session: Session, run_id: str, terms: ResumeTerms) -> None:
+    """Refuse to branch off a run whose plan was edited in its file since."""
+    if not terms.as_recorded:
+        assert session.journal is not None
+        check_file(session.journal, session.find(run_id))
 
 
 async def _run_branch(

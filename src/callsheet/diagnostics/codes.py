@@ -278,6 +278,7 @@ CODES: dict[str, Code] = _table(
     JRN021="tools that have changed since the start",
     JRN022="a run that was started by another version of the machine",
     JRN023="a run that has another policy",
+    JRN024="a plan whose file was edited after the run began",
     JRN030="a call that is not in doubt",
     JRN031="a step with several calls in doubt",
     JRN032="a run that has ended and cannot be cancelled",

@@ -157,6 +157,8 @@ class NeedsConsent(JournalError):
 
 
 _REPLACES = "it replaces a secret"
+FILE = "file"
+"""The key in a run's start note for the file of its plan; an edited plan comes from no file."""
 HOST = "host"
 """The key in a run's start note for the servers that continue it."""
 
@@ -209,6 +211,7 @@ def fork(
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts)}}
         # a tool that the parent calls has to be the one that it began with
         body |= {"pins": {**revision.pins, **body["pins"]}}
+        body |= {"launch": {name: value for name, value in body["launch"].items() if name != FILE}}
         servers = {**revision.servers, **body["launch"].get("servers", {})}
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)

@@ -62,11 +62,13 @@ class RunRequest:
 class ResumeOptions:
     """The terms on which a run is resumed, as in `callsheet resume`.
 
-    `limits` is a function from the run's current limits to the new ones.
+    `limits` is a function from the run's current limits to the new ones. With `as_recorded` it does not
+    matter whether the file of the plan was edited since.
     """
 
     in_doubt: Resolution | None = None
     accepts_changed_tools: bool = False
+    as_recorded: bool = False
     limits: Callable[[Limits], Limits] | None = None
     listeners: Listeners = field(default_factory=Listeners)
 

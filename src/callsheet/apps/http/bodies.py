@@ -189,11 +189,17 @@ class InDoubtBody(Body):
     value: JsonValue = None
 
 
+_AS_RECORDED = Field(
+    False, description="Whether the recorded plan is continued although its file has been edited since."
+)
+
+
 class ResumeBody(Body):
     """How a run is resumed."""
 
     in_doubt: InDoubtBody | None = Field(None, description="The decision on all calls in doubt.")
     accept_changed_tools: bool = False
+    as_recorded: bool = _AS_RECORDED
     limits: LimitsBody = LimitsBody()
 
 
@@ -235,6 +241,7 @@ class _BranchBody(Body):
     run_id: RunId | None = None
     by: Text = ""
     accept_changed_tools: bool = False
+    as_recorded: bool = _AS_RECORDED
     limits: LimitsBody = LimitsBody()
 
 

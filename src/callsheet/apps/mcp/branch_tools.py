@@ -64,9 +64,7 @@ async def _rerun(server_context: ServerContext, args: given.RerunArguments, call
         request = RerunRequest(place=args.step, effects=agreed, by=caller.client_name, terms=terms)
         return await server_context.host.rerun(parent, request)
 
-    return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
-    )
+    return await _branch_and_wait(server_context, caller, parent, branch, args)
 
 
 async def _fork(server_context: ServerContext, args: given.ForkArguments, caller: ClientRequest) -> Answer:
@@ -85,9 +83,7 @@ async def _fork(server_context: ServerContext, args: given.ForkArguments, caller
             parent, ForkRequest(at=event, edits=edits, effects=agreed, terms=terms)
         )
 
-    return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
-    )
+    return await _branch_and_wait(server_context, caller, parent, branch, args)
 
 
 async def _parent(server_context: ServerContext, run: str) -> str:
@@ -99,21 +95,22 @@ async def _branch_and_wait(
     caller: ClientRequest,
     parent: str,
     branch: _Branch,
-    *,
-    agreed: bool | str,
-    waits: bool,
+    args: given.RerunArguments | given.ForkArguments,
 ) -> Answer:
     """Branch a run, with consent if needed, and wait for it if the call waits.
 
     The consent is to the calls that the form shows: if others lie ahead by then, the call is refused.
     """
+    agreed: bool | str = args.effects
+    waits = args.wait
     if caller.state is not None:
         state = json.loads(caller.state)
         if _ASKED not in state:
             return await continue_run(server_context, caller)
         agreed = _has_consent(caller.answers.get(_ASKED)) and str(state[_ASKED])
     progress = Progress(plan_in(server_context, parent))
-    terms = ResumeOptions(listeners=Listeners(progress.note if waits else None))
+    listeners = Listeners(progress.note if waits else None)
+    terms = ResumeOptions(as_recorded=args.as_recorded, listeners=listeners)
     try:
         started = await branch(agreed, terms)
     except NeedsConsent as needed:

@@ -28,7 +28,7 @@ async def rerun(req: ApiRequest[bodies.RerunBody, Empty]) -> Response:
         effects=body.effects or body.consent,
         run_id=body.run_id,
         by=body.by,
-        terms=terms_of(body.limits, accepts=body.accept_changed_tools),
+        terms=terms_of(body),
     )
     return accepted(state, await state.host.rerun(run_id, request))
 
@@ -45,7 +45,7 @@ async def fork(req: ApiRequest[bodies.ForkBody, Empty]) -> Response:
         edits=Edits(dict(body.variables), arguments, dict(body.steps), body.by),
         effects=body.effects or body.consent,
         run_id=body.run_id,
-        terms=terms_of(body.limits, accepts=body.accept_changed_tools),
+        terms=terms_of(body),
     )
     return accepted(state, await state.host.fork(run_id, request))
 
