@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from callsheet import CallsheetError, Runtime, StepFinished, VariableEdited, tool
+from callsheet import CallsheetError, Limits, Runtime, StepFinished, VariableEdited, tool
 from callsheet.store.labels import LabelStore, notes_of
 
 PLAN = """
@@ -68,6 +68,22 @@ def test_side_effects_of_rerun_need_confirmation(runtime: Runtime, world: World)
     assert result.response == "SAW 10"
     assert [(effect.step, effect.calls[0].args) for effect in shown] == [("S2", {"text": "saw 10"})]
     assert world.calls == ["send saw 10"]
+
+
+def test_run_of_edited_file_is_not_continued_silently(tmp_path: Path, world: World) -> None:
+    file = tmp_path / "plan.ltp"
+    file.write_text(PLAN)
+    runtime = Runtime(tools=world.tools(), journal=tmp_path / "journal.db")
+    limits = Limits(max_calls=1)
+    stopped = runtime.run_sync(file, {"n": 1}, run_id="r", limits=limits)
+    assert stopped.status == "failed"
+    file.write_text(PLAN.replace("saw", "seen"))
+    for branch in (runtime.rerun_sync, runtime.fork_sync):
+        with pytest.raises(CallsheetError, match=r"JRN024.*plan\.ltp was edited.*step S2 \(argument text\)"):
+            branch("r", "S1" if branch == runtime.rerun_sync else 1, effects=True)  # pyright: ignore[reportArgumentType]
+    result = runtime.rerun_sync("r", "S1", effects=True, as_recorded=True, limits=Limits())
+    assert result.response == "SAW 10"
+    assert runtime.resume_sync("r").status == "failed"  # it has ended: nothing is executed
 
 
 def test_fork_continues_with_its_own_values(runtime: Runtime, world: World) -> None:

@@ -280,17 +280,6 @@ def test_suggested_commands_include_journal_option(machine):
     assert "callsheet resume r --journal 'my journal.db' --in-doubt retry" in result.stderr
 
 
-def test_changed_plan_file_has_no_effect(machine):
-    """The journal keeps the original plan."""
-    plan = machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("as it was") > $b', "S3: @RESPOND ($b)")
-    assert machine("run", plan, "--tools", machine.tools, "--run-id", "r").exit_code == 4
-    machine.plan('S1: @ASK_HUMAN ("go on?") > $a', 'S2: @NOTE ("changed") > $b', "S3: @RESPOND ($b)")
-    machine("approve", "r")
-    done = machine("resume", "r")
-    assert (done.exit_code, done.stdout.strip()) == (0, "as it was")
-    assert (machine.folder / "notes.txt").read_text() == "as it was\n"
-
-
 @pytest.mark.parametrize("stage", ["plain", "live"])
 def test_resumed_run_does_not_mix_steps_of_old_and_new_plan(machine, stage):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: @ADD (a=2) > $c", 'S3: @RE-PLAN ("once more")')
@@ -304,3 +293,41 @@ def test_resumed_run_does_not_mix_steps_of_old_and_new_plan(machine, stage):
     assert "S2" in done.stderr
     assert "@ADD" not in done.stderr
     assert "once more" not in done.stderr
+
+
+def test_edited_plan_is_not_continued_silently(machine):
+    """Its later steps would be made as they were; comments, and a file that is gone, do not count."""
+    steps = ('S1: @ASK_HUMAN (prompt="Go?") > $a', 'S2: @NOTE (line="old") > $b', "S3: @RESPOND ($b)")
+    assert machine("run", machine.plan(*steps), "--tools", machine.tools, "--run-id", "r").exit_code == 4
+    machine("approve", "r", "--answer", "yes")
+    machine.plan("# a comment", *steps, "# another")
+    assert machine("resume", "r").exit_code == 0
+    assert machine("rerun", "r", "--from", "S2", "--yes", "--run-id", "r2").stdout.strip() == "old"
+    machine.plan(steps[0], 'S2: @NOTE (line="new") > $b', steps[2])
+    for command in (
+        ("rerun", "r", "--from", "S2"),
+        ("fork", "r", "--at", "1"),
+        ("rerun", "r2", "--from", "S2"),
+    ):
+        result = machine(*command, "--yes")
+        assert result.exit_code == 2
+        assert f"plan.ltp was edited after run {command[1]} began: step S2 (argument line)" in result.stderr
+    assert machine("resume", "r").stdout.strip() == "old"  # it had ended: nothing is executed
+    assert machine("rerun", "r", "--from", "S2", "--yes", "--as-recorded").stdout.strip() == "old"
+    edited = ("fork", "r", "--at", "1", "--as-recorded", "--replace", 'S2=@NOTE (line="mine") > $b')
+    assert machine(*edited, "--yes", "--run-id", "r3").exit_code == 4
+    assert "JRN024" not in machine("resume", "r3").stderr  # its plan is no file's
+    (machine.folder / "plan.ltp").write_text("PLAN_START\nS1: @\n")
+    assert "it has errors now" in machine("rerun", "r", "--from", "S2").stderr
+    (machine.folder / "plan.ltp").unlink()
+    assert machine("rerun", "r", "--from", "S2", "--yes").exit_code == 0
+
+
+def test_waiting_run_of_edited_plan_stops(machine):
+    steps = ('S1: @ASK_HUMAN (prompt="Go?") > $a', 'S2: @NOTE (line="old") > $b')
+    machine("run", machine.plan(*steps), "--tools", machine.tools, "--run-id", "r")
+    machine.plan(steps[0], 'S2: @NOTE (line="new") > $b', 'S3: @RESPOND ("$b")')
+    result = machine("resume", "r")
+    assert (result.exit_code, "step S2 (argument line), step S3 is new" in result.stderr) == (2, True)
+    assert not (machine.folder / "notes.txt").exists()
+    assert machine("resume", "r", "--as-recorded").exit_code == 4

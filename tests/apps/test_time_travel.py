@@ -41,13 +41,15 @@ def test_side_effects_are_listed_and_need_confirmation(machine):
     result = machine("rerun", "r1", "--from", "S2", "--run-id", "r2")
     assert result.exit_code == 4
     assert "S3  @NOTE (unsafe)" in result.stderr
-    assert "again, as at event 8 of r1: line=17 kept" in result.stderr
+    assert '      then, instead of event 8 of r1: line="17 kept" → <ADD result.1> " kept"' in result.stderr
     assert "--yes" in result.stderr
     said = machine("rerun", "r1", "--from", "S2", "--json")
     assert said.exit_code == 4
     effects = json.loads(said.stdout)["effects"]
     assert [(e["step"], e["tool"], e["effect"]) for e in effects] == [("S3", "NOTE", "unsafe")]
-    assert effects[0]["calls"][0]["args"] == {"line": "17 kept"}
+    (call,) = effects[0]["calls"]
+    assert (call["args"], call["unknown"]) == ({"line": '<ADD result.1> " kept"'}, ["line"])
+    assert call["before"] == {"event": 8, "tool": "NOTE", "args": {"line": "17 kept"}}
     assert notes(machine) == ["17 kept"]
     assert [run["run_id"] for run in machine.json("runs")] == ["r1"]
 
@@ -71,8 +73,7 @@ def test_set_variable_replaces_result(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")
     result = machine("fork", "r1", "--at", at, "--set", "a=0", "--by", "ann", "--run-id", "r2")
-    assert "S3  @NOTE" in result.stderr  # its condition is not known before it is asked
-    result = machine("fork", "r1", "--at", at, "--set", "a=0", "--by", "ann", "--run-id", "r2", "--yes")
+    assert "no side effects" in result.stderr  # the condition of S3 does not hold
     assert (result.exit_code, result.stdout.strip()) == (0, "10")
     assert notes(machine) == ["17 kept"]
     story = machine.json("show", "r2")
@@ -119,7 +120,9 @@ def test_argument_and_step_are_edited_before_they_start(machine):
 def test_text_argument_is_data(machine):
     done_run(machine, 'S1: @NOTE (line="one") > $a', 'S2: @NOTE (line="two") > $b', "S3: @RESPOND ($b)")
     at = event_of(machine, "r1", "S1.0.1")
-    result = machine("fork", "r1", "--at", at, "--args", "S2.line=$a stays", "--run-id", "r2", "--yes")
+    fork = ("fork", "r1", "--at", at, "--args", "S2.line=$a stays", "--run-id", "r2")
+    assert 'line="two" → "$a stays"' in machine(*fork).stderr
+    result = machine(*fork, "--yes")
     assert result.stdout.strip() == "$a stays"
 
 

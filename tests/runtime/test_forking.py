@@ -10,22 +10,26 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 from tests.runtime.test_drivers_agree import LIMITS, SEEDS, ports_of, simulation
 
 from callsheet.frontends.dag import parse_dag
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import CallTool, Limits, Machine, Result, Usage
-from callsheet.machine.keys import place_of_key, visit_of
+from callsheet.machine.forecasting import is_known
+from callsheet.machine.forecasting.partial_values import is_same
+from callsheet.machine.keys import item_of, parse_key, place_of_key, visit_of
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.edits import Edits
-from callsheet.runtime.forking import Revision, drafted, fork, rerun
+from callsheet.runtime.forking import Forking, NeedsConsent, Revision, drafted, fork, rerun
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.store import EventType, Journal
+from callsheet.store.branch import generation_of
 from callsheet.store.folded import Folded
 from callsheet.store.start import Start
 from callsheet.trace.state_at import state_at_event
@@ -137,6 +141,80 @@ def test_rerun_from_any_visit_ends_like_parent(
             assert continued(made.folded, world) == ended
 
 
+def check_foreseen(made: Forking, world: int) -> None:
+    """Every call with side effects that the new run makes was shown, with its exact arguments if known."""
+    again = simulation(made.folded.machine, world)
+    if made.folded.machine.result is None:
+        again.go_on(list(made.folded.waiting.values()))
+    generation = generation_of(made.folded.machine)
+    ahead = {(effect.step, effect.tool): effect for effect in made.effects}
+    for launched in again.launched:
+        call = launched.command
+        if not isinstance(call, CallTool) or FACTS[call.tool].effect.only_reads:
+            continue
+        if parse_key(call.key).generation != generation:
+            continue
+        effect = ahead[call.step, call.tool]
+        first = f"{item_of(call.key)}.1"
+        shown = next((each for each in effect.calls if each.key in (call.key, first)), None)
+        if shown is None:
+            assert effect.repeats or effect.more is None or any(not each.key for each in effect.calls)
+            continue
+        assert shown.args.keys() == call.args.keys()
+        for name, value in shown.args.items():
+            assert not is_known(value) or is_same(value, call.args[name]), (call.key, name)
+
+
+VALUES = st.sampled_from([[], [1, 2], "x", None, {"k": "v"}, 2])
+
+
+@given(plan_texts(), SEEDS, st.integers(1, 10_000), VALUES, st.sampled_from(["sequential", "auto"]))
+@settings(SAME, max_examples=80)
+def test_all_calls_of_fork_are_shown_before(
+    journal: Journal, text: str, world: int, at: int, value: JSON, schedule: Any
+) -> None:
+    """After any event, with a variable edited or not: in loops, groups, retries and after failures."""
+    run_id, _ = ran(journal, plan_of(text), world, replace(LIMITS, schedule=schedule))
+    events = journal.find_run(run_id).events
+    for event in {1 + at % events, 1 + (at // 7) % events}:
+        check_foreseen(fork(journal, run_id, event), world)
+        if fork(journal, run_id, event).folded.machine.result is None:
+            check_foreseen(fork(journal, run_id, event, Edits({"b": value})), world)
+
+
+GROUP_AGAIN = """@PARALLEL {
+  S1: ?FOREACH ($i IN $a) THEN @WRITE ("$i $b", $b) ON_FAIL GOTO S1
+  S2: ?FOREACH ($i IN [1, 2, 3, 4, 5]) THEN @LLM_EXTRACT ($i, target="t") > $a ON_FAIL @RETRY(1)
+}
+S3: @RESPOND ("end $a", $b, $c)"""
+
+
+@given(plan_texts(), SEEDS)
+@example(GROUP_AGAIN, 1)
+@SAME
+def test_all_calls_of_rerun_are_shown_before(journal: Journal, text: str, world: int) -> None:
+    run_id, _ = ran(journal, plan_of(text), world)
+    machine = fork(journal, run_id, journal.find_run(run_id).events).folded.machine
+    for code, visits in zip(machine.program.steps, machine.visits, strict=True):
+        for visit in range(1, visits + 1):
+            check_foreseen(rerun(journal, run_id, f"{machine.generation}{code.id}@{visit}"), world + 1)
+
+
+def test_edited_argument_is_shown_as_it_will_be_sent(journal: Journal) -> None:
+    plan = plan_of('S1: @READ (1) > $a\nS2: @WRITE ("old/$b", 1)\nS3: @WRITE ($a, 2) > $c\nS4: @WRITE ($c)')
+    run_id, _ = ran(journal, plan, 0)
+    edits = Edits(arguments={("S2", "0"): "new"}, variables={"a": "set"})
+    draft = drafted(journal, run_id, edits)
+    made = fork(journal, run_id, 3, edits, Revision(draft.plan, FACTS, {}))
+    second, third, fourth = made.effects
+    assert second.lines() == [f'next, instead of event 4 of {run_id}: x="old/start $a" → "new", y=1']
+    assert third.lines()[0].endswith('→ "set", y=2')
+    assert "→ <WRITE result>" in fourth.lines()[0]
+    made.require_consent(made.consent, "")
+    with pytest.raises(NeedsConsent, match="S2 @WRITE"):
+        made.require_consent(fork(journal, run_id, 3).consent, "")
+
+
 LEFT_BY_FAILURE = """S1: ?FOREACH ($i IN $a) THEN @READ ($i, $a)
 @PARALLEL {
   S2: ?FOREACH ($i IN $a) THEN ?IF ($i != 2) THEN @READ ($i, $a) ON_FAIL GOTO S1
@@ -232,6 +310,7 @@ def test_graph_rerun_repeats_only_dependents_of_step(journal: Journal, plan: Pla
         if step.id not in begun:
             continue
         made = rerun(journal, run_id, step.id)
+        check_foreseen(rerun(journal, run_id, step.id), world + 1)
         simulated = simulation(made.folded.machine, world)
         assert simulated.go_on(list(made.folded.waiting.values())) == ended
         again = {one.command.step for one in simulated.launched if isinstance(one.command, CallTool)}

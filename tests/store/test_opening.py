@@ -177,7 +177,7 @@ def test_journal_in_which_events_could_vanish_is_not_written(path: Path, plan: P
         writer.commit()
     with closing(sqlite3.connect(path)) as foreign:
         foreign.executescript(change)
-    with pytest.raises(JournalError, match=r"JRN024.* altered by another program: it"):
+    with pytest.raises(JournalError, match=r"JRN025.* altered by another program: it"):
         Journal.open(path)
     with Journal.open_to_read(path) as journal:
         assert [event.seq for event in journal.events("r")] == [1]

@@ -12,22 +12,23 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast
 from callsheet.api.arguments import InDoubt, id_of_run, values_of
 from callsheet.api.events import RunEvent
 from callsheet.api.observers import Observers
+from callsheet.api.plan_changes import check_file
 from callsheet.api.result import RunResult
 from callsheet.api.resuming import ResumeTerms
 from callsheet.api.session import Session
 from callsheet.api.steps import StepLog
 from callsheet.api.stream import actions_of, event_of_note
 from callsheet.api.watching import Watching
-from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
 from callsheet.machine import Limits
 from callsheet.runtime.edits import Edits
-from callsheet.runtime.effects_ahead import EffectAhead
+from callsheet.runtime.effects import EffectAhead
 from callsheet.runtime.forking import Forking, conclude, drafted, fork, rerun
 from callsheet.runtime.launch import Watch
-from callsheet.store import JournalError
 from callsheet.trace.replay import Moment, play
+
+_HOW_TO_ALLOW = "allow it: effects=True, or a function that takes the steps and returns True"
 
 Consent: TypeAlias = "bool | Callable[[Sequence[EffectAhead]], bool]"
 """Whether calls with effects may be made: a bool, or a function that is shown them and decides."""
@@ -53,6 +54,7 @@ class RerunOptions(TypedDict, total=False):
     by: str
     in_doubt: InDoubt | None
     accept_changed_tools: bool
+    as_recorded: bool
     limits: Limits | None
 
 
@@ -107,7 +109,7 @@ class Branching(Watching):
 
     # ------------------------------------------------------------ new runs
 
-    async def rerun(
+    async def rerun(  # noqa: PLR0913 - on what terms the new run goes on
         self,
         run_id: str,
         step: str,
@@ -117,6 +119,7 @@ class Branching(Watching):
         by: str = "",
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
         """Run a plan again from a step, as a new run that keeps the earlier results.
@@ -130,9 +133,10 @@ class Branching(Watching):
         self._require_journal()
         wanted("step", step, str, "the id of a step")
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
             assert session.journal is not None
+            _check_file(session, run_id, terms)
             return await _run_branch(
                 session, rerun(session.journal, run_id, step, by), effects, new_id, terms
             )
@@ -150,6 +154,7 @@ class Branching(Watching):
         by: str = "",
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
         """Continue from the event `at` of a run in a new run, with edits.
@@ -164,10 +169,11 @@ class Branching(Watching):
         wanted("at", at, int, "the number of an event")
         edits = _edits_of(variables, arguments, steps, by)
         _check_names(new_id, effects, by)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits)
+        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, as_recorded=as_recorded)
         async with self._opened() as session:
             journal = session.journal
             assert journal is not None
+            _check_file(session, run_id, terms)
             known, revision = session.tools.credentials(), None
             if edits.changes_plan:
                 revision = await session.revise(drafted(journal, run_id, edits, known))
@@ -214,13 +220,20 @@ def _check_names(new_id: object, effects: object, by: object) -> None:
         raise wrong("effects", effects, "True, False or a function")
 
 
+def _check_file(session: Session, run_id: str, terms: ResumeTerms) -> None:
+    """Refuse to branch off a run whose plan was edited in its file since."""
+    if not terms.as_recorded:
+        assert session.journal is not None
+        check_file(session.journal, session.find(run_id))
+
+
 async def _run_branch(
     session: Session, forking: Forking, effects: Consent, new_id: str | None, terms: ResumeTerms
 ) -> RunResult:
     """Create the new run, if the effects ahead of it are allowed, and run it."""
     ahead = forking.effects
-    if ahead and not (effects(ahead) if callable(effects) else effects):
-        raise _not_agreed(ahead)
+    agreed = not ahead or bool(effects(ahead) if callable(effects) else effects)
+    forking.require_consent(agreed, _HOW_TO_ALLOW)
     assert session.journal is not None
     name = id_of_run(new_id)
     forking.write(session.journal, name)
@@ -230,13 +243,3 @@ async def _run_branch(
     log = StepLog(None)
     outcome = await session.resume(name, terms, Observers(log=log), Watch())
     return RunResult.of(outcome, log.results(), session.hides)
-
-
-def _not_agreed(ahead: Sequence[EffectAhead]) -> CallsheetError:
-    summary = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
-    more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
-    return JournalError(
-        "JRN083",
-        f"steps ahead may change something outside: {summary}{more}",
-        hint="allow it: effects=True, or a function that takes the steps and returns True",
-    )

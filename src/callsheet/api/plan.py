@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
 from callsheet.api.errors import PlanError
@@ -46,7 +47,7 @@ class Plan:
 
     `ir` is the plan itself; two plans are equal if these are, whatever their syntax, spans and comments.
     `source` is the text, None for a plan that was not parsed from text. `notes` are the parser's warnings
-    and hints (loose spelling, prose around the plan).
+    and hints (loose spelling, prose around the plan). `path` is the file that it was loaded from, if any.
 
     >>> plan = Plan.parse('S1: @READ_FILE (path="a.txt") > $a')
     >>> plan
@@ -61,6 +62,7 @@ class Plan:
     ir: Steps
     source: Source | None = field(default=None, compare=False)
     notes: tuple[Diagnostic, ...] = field(default=(), compare=False)
+    path: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         wanted("ir", self.ir, Steps, "the steps of a plan; a text is read by Plan.parse")
@@ -98,6 +100,10 @@ class Plan:
         else with all errors of the text.
         """
         place = wanted_path("path", path)
+        return replace(cls._load(place, syntax, inputs), path=os.path.abspath(place))
+
+    @classmethod
+    def _load(cls, place: Path, syntax: Syntax | None, inputs: Collection[str]) -> Plan:
         try:
             with place.open("rb") as file:
                 text = read_text(file, str(place), _HINT)

@@ -1,23 +1,32 @@
-"""Checks whether a plan in the library has changed since a run of it began.
+"""Checks whether a plan has changed since a run of it began: in the library, or in its file.
 
-In: a library, the id of a plan, the plan of the run. Out: nothing, or an error that lists the differences.
-A run always continues with its own plan; a user who names it by plan id may expect the current one.
+In: a library, the id of a plan, the plan of the run; or a journal and a run that knows its file. Out:
+nothing, or an error that lists the differences. A run always continues with its own plan; a user who has
+edited the plan may expect the current one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
 
+from callsheet.api.plan import Plan
+from callsheet.api.texts import read_text
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Order
+from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import Part, PlanDiff, StepDiff, diff_plans
+from callsheet.store import Journal, JournalError
 from callsheet.store.library import PlanLibrary
+from callsheet.store.writer import RunStatus
 
 _OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
 _MOST_SHOWN = 5
 
 
-def check_unchanged(library: PlanLibrary, plan_id: str, original: Plan) -> None:
+def check_unchanged(library: PlanLibrary, plan_id: str, original: Steps) -> None:
     """Raise CallsheetError (PLN029) if the library now has a different plan under this id.
 
     Differences in titles, goals and ids do not count, nor does a plan that is no longer there.
@@ -26,30 +35,93 @@ def check_unchanged(library: PlanLibrary, plan_id: str, original: Plan) -> None:
         check_same(plan_id, original, library.load(plan_id).result.plan)
 
 
-def check_same(plan_id: str, original: Plan, stored: Plan | None) -> None:
+def file_note(path: str | os.PathLike[str], text: str, syntax: str | None) -> dict[str, JSON]:
+    """What a run records of the file that its plan came from, to find out whether it was edited since.
+
+    `syntax` is the syntax that the file was read in; None if its name decides.
+    """
+    return {"path": os.path.abspath(path), "sha256": _hash(text), "syntax": syntax}
+
+
+def check_file(journal: Journal, run_id: str) -> None:
+    """Raise JournalError (JRN024) if the file of a run's plan has another plan than when the run began.
+
+    Edits that leave the plan the same do not count, nor does a file that is no longer there. A run that ended
+    for good is not checked by `resume`, since nothing of its plan is executed any more.
+    """
+    first = next(iter(journal.events(run_id, lenient=True)), None)
+    if first is None or first.body is None:
+        return
+    note: dict[str, Any] = dict(first.body.get("launch") or {}).get("file") or {}
+    path, digest, syntax = str(note.get("path", "")), note.get("sha256"), note.get("syntax")
+    if not path:
+        return
+    try:
+        with open(path, "rb") as file:
+            text = read_text(file, path, "")
+    except (OSError, CallsheetError):
+        return
+    if _hash(text) == digest:
+        return
+    original = journal.plan_of(journal.find_run(run_id).plan_hash)
+    try:
+        now = Plan.load(path, syntax=syntax, inputs=[*(first.body.get("inputs") or {})]).ir
+        changes = list(_differences(diff_plans(original, now), details=True))
+    except CallsheetError:
+        changes = ["it has errors now"]
+    if changes:
+        raise JournalError(
+            "JRN024",
+            f"{path} was edited after run {run_id} began: {_listed(changes)}",
+            hint="to continue with the plan as it was: --as-recorded (as_recorded); to run the file as it is "
+            f"now, from the beginning: callsheet run {path}",
+        )
+
+
+def continues(journal: Journal, run_id: str) -> bool:
+    """Whether `resume` may execute steps of this run: it has not ended, or is a graph that has failed."""
+    info = journal.find_run(run_id)
+    if not info.status.is_final:
+        return True
+    return info.status is RunStatus.FAILED and journal.plan_of(info.plan_hash).order is Order.DAG
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _listed(changes: Sequence[str]) -> str:
+    more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
+    return f"{', '.join(changes[:_MOST_SHOWN])}{more}"
+
+
+def check_same(plan_id: str, original: Steps, stored: Steps | None) -> None:
     """Like `check_unchanged`, given the plan that is kept under the id; None if it could not be parsed."""
     changes = ["it has errors now"] if stored is None else list(_differences(diff_plans(original, stored)))
     if changes:
-        more = f" and {len(changes) - _MOST_SHOWN} more" if len(changes) > _MOST_SHOWN else ""
         raise CallsheetError.single(
             "PLN029",
-            f"the plan {plan_id} has changed since its run started: {', '.join(changes[:_MOST_SHOWN])}{more}",
+            f"the plan {plan_id} has changed since its run started: {_listed(changes)}",
             help="--accept-changed-plan (accept_changed_plan=True) continues with the original plan;"
             f" `callsheet plan run {plan_id}` runs the current one",
         )
 
 
-def _differences(diff: PlanDiff) -> Iterator[str]:
+def _differences(diff: PlanDiff, *, details: bool = False) -> Iterator[str]:
+    """The differences that change what is executed; `details` says which parts of the steps differ."""
     for change in diff.head:
         if change.part in _OF_THE_HEAD:
             yield "what its order means" if change.part is Part.ORDER else f"variable {change.name}"
     for step in diff.different():
-        yield _of_step(step)
+        yield _of_step(step, details=details)
 
 
-def _of_step(step: StepDiff) -> str:
+def _of_step(step: StepDiff, *, details: bool) -> str:
     if step.new is None:
         return f"step {step.old.id} is gone" if step.old is not None else ""
     if step.old is None:
         return f"step {step.new.id} is new"
-    return f"step {step.new.id}"
+    parts = [str(c.part) if c.name is None else f"{c.part} {c.name}" for c in step.changes if details]
+    if step.moved and details:
+        parts.append("its place")
+    return f"step {step.new.id} ({', '.join(parts[:_MOST_SHOWN])})" if parts else f"step {step.new.id}"

@@ -36,7 +36,8 @@ class ResumeTerms(NamedTuple):
     """The terms on which a run is resumed.
 
     `verdict` is the decision on calls in doubt. `limits` replace the run's own. `policy` replaces the run's
-    own if it is the same, or if `accepts_changed_policy`.
+    own if it is the same, or if `accepts_changed_policy`. With `as_recorded` it does not matter whether the
+    file of the plan was edited since.
     """
 
     verdict: Resolution | None = None
@@ -44,6 +45,7 @@ class ResumeTerms(NamedTuple):
     limits: Limits | None = None
     policy: Policy | None = None
     accepts_changed_policy: bool = False
+    as_recorded: bool = False
 
     @classmethod
     def of(
@@ -53,12 +55,16 @@ class ResumeTerms(NamedTuple):
         limits: Limits | None,
         policy: PolicyLike | None = None,
         accepts_changed_policy: bool = False,
+        *,
+        as_recorded: bool = False,
     ) -> ResumeTerms:
         """The validated terms; raises as `verdict_of` and `policy_of` do, TypeError for wrong limits."""
         verdict = None if in_doubt is None else verdict_of(in_doubt)
         if limits is not None:
             wanted("limits", limits, Limits, "Limits(…)")
-        return cls(verdict, accepts_changed_tools, limits, policy_of(policy), accepts_changed_policy)
+        wanted("as_recorded", as_recorded, bool, "True or False")
+        other = policy_of(policy)
+        return cls(verdict, accepts_changed_tools, limits, other, accepts_changed_policy, as_recorded)
 
 
 class ResumeContext(NamedTuple):

@@ -267,6 +267,7 @@ class Runtime(Adopting):
         *,
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
@@ -278,12 +279,16 @@ class Runtime(Adopting):
         lists the undecided calls. The run keeps its limits unless `limits` are given; what it has used counts
         against them. It also keeps its policy: a different `policy` is refused (JRN023) unless
         `accept_changed_policy`, and then the rest of the plan is proved against it, with the current labels
-        of the values. Raises CallsheetError for an unknown run, a damaged journal, a run that another process
-        owns, and tools that are missing or, unless `accept_changed_tools`, have changed (JRN021);
+        of the values. If the file of the plan was edited since the run began, the run is not continued
+        (JRN024) unless `as_recorded`. Raises CallsheetError for an unknown run, a damaged journal, a run that
+        another process owns, and tools that are missing or, unless `accept_changed_tools`, have changed
+        (JRN021);
         PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = ResumeTerms.of(
+            in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
+        )
         async with self._opened() as session:
             log = StepLog(None)
             outcome = await session.resume(session.find(run_id), terms, Observers(log=log), Watch())
@@ -328,6 +333,7 @@ class Runtime(Adopting):
         *,
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
@@ -339,7 +345,9 @@ class Runtime(Adopting):
         require_loop("start_resume", "resume_sync")
         self._require_journal()
         check_run_id(run_id)
-        terms = ResumeTerms.of(in_doubt, accept_changed_tools, limits, policy, accept_changed_policy)
+        terms = ResumeTerms.of(
+            in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
+        )
         stream = EventStream(run_id, None, replays=True)
 
         log = StepLog(None)
@@ -375,6 +383,7 @@ class Runtime(Adopting):
         *,
         in_doubt: InDoubt | None = None,
         accept_changed_tools: bool = False,
+        as_recorded: bool = False,
         limits: Limits | None = None,
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,

@@ -17,6 +17,7 @@ from callsheet.api.configuration import Configuration
 from callsheet.api.observers import Observers, plans_of
 from callsheet.api.open_tools import OpenTools
 from callsheet.api.plan import Plan
+from callsheet.api.plan_changes import check_file, continues, file_note
 from callsheet.api.plan_checks import PlanChecks
 from callsheet.api.plan_making import PlanMaking
 from callsheet.api.planning import no_planner
@@ -147,6 +148,8 @@ class Session:
     def _note_of(self, plan: Plan, policy: Policy | None) -> dict[str, JSON]:
         """Information recorded with a run that does not affect it: the plan's name, the servers used."""
         note: dict[str, JSON] = {"plan": "" if plan.source is None else plan.source.name}
+        if plan.path is not None and plan.source is not None:
+            note["file"] = file_note(plan.path, plan.source.text, None)
         if self.tools.servers:
             opened, agents = self.tools.servers, self._config.agents
             note["servers"] = servers_of(plan.ir, self._registry, opened, agents, policy)
@@ -201,6 +204,8 @@ class Session:
         """Continue a recorded run; raises CallsheetError if it cannot be continued."""
         journal = self.journal
         assert journal is not None
+        if not terms.as_recorded and continues(journal, run_id):
+            check_file(journal, run_id)
         self.learn(run_id)
         observers.mask(self.hides)
         observers.begin_from(*plans_of(journal, run_id))

@@ -169,10 +169,10 @@ class Masker:
             ask,
             prompt=mask_text(ask.prompt, self._finder),
             why=tuple(mask_text(reason, self._finder) for reason in ask.why),
-            options=tuple(self._value(option) for option in ask.options),
-            args=None if ask.args is None else self._value(ask.args),
-            inputs=tuple(self._value(value) for value in ask.inputs),
-            answer=tuple(self._value(value) for value in ask.answer),
+            options=tuple(self.value(option) for option in ask.options),
+            args=None if ask.args is None else self.value(ask.args),
+            inputs=tuple(self.value(value) for value in ask.inputs),
+            answer=tuple(self.value(value) for value in ask.answer),
         )
 
     def error(self, error: CallsheetError) -> CallsheetError:
@@ -203,13 +203,14 @@ class Masker:
         if self._shows_all:
             return dict(variables)
         return {
-            name: hidden(value) if name in secret else self._value(value) for name, value in variables.items()
+            name: hidden(value) if name in secret else self.value(value) for name, value in variables.items()
         }
 
     def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:
-        return replace(call, args=self._value(call.args), why=mask_text(call.why, self._finder))
+        return replace(call, args=self.value(call.args), why=mask_text(call.why, self._finder))
 
-    def _value(self, value: Any) -> Any:
+    def value(self, value: Any) -> Any:
+        """A value, masked: texts in lists and dicts too."""
         return mask_value(value, self._finder)
 
     def _diagnostic(self, diagnostic: Diagnostic) -> Diagnostic:

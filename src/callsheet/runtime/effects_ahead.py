@@ -1,112 +1,298 @@
-"""Predicts the side effects of a run that branches off, from its plan and its parent's calls.
+"""Predicts the side effects of a run that branches off: exactly the calls that it will make.
 
-In: the new run at its beginning, and the parent's calls that it does not inherit. Out: an entry for each step
-that calls a tool with side effects. Nothing is called.
+In: the new run as folded at its beginning, which is the one that will go on, and the parent's calls that it
+does not inherit. Out: an entry for each step that calls a tool with side effects. Open calls are those of the
+folded machine; later ones come from a forecast that begins where it stands, so an argument is exact or a
+placeholder. The parent's calls are only compared with them. Nothing is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from callsheet.ir import JSON, Call, CallKind, Effect, Order, Plan, Replan, Step
 from callsheet.ir.flow import flow_of
-from callsheet.machine import CallTool, Machine, RunAgent, ToolFacts
-from callsheet.machine.keys import parse_key
+from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
+from callsheet.machine.compiling import fact_of, named_arguments
+from callsheet.machine.forecasting import (
+    Begun,
+    Foreseen,
+    Knowledge,
+    Standing,
+    StepForecast,
+    Unknown,
+    Visit,
+    When,
+    foresee_rest,
+    is_known,
+)
+from callsheet.machine.forecasting.evaluate import evaluate
+from callsheet.machine.forecasting.partial_values import is_same, list_of
+from callsheet.machine.frames import Attempt
+from callsheet.machine.keys import item_of, parse_key
+from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.questions import Approval
+from callsheet.ports.transforms import work_out
+from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
 from callsheet.store.branch import KnownCall, generation_of
 from callsheet.store.folded import Folded
 
-REPLAN = "RE-PLAN"
+_MOST_VISITS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class AheadCall:
-    """A predicted call with known arguments.
+class ParentCalls:
+    """The calls of the parent that the new run does not inherit.
 
-    `event` is the number of the parent's event at which it left; None for a call that is certain and never
-    left. `in_doubt` means that it had left when the run branched off, with unknown outcome.
+    `calls` have their true arguments, for comparison; `shown` are those that may be shown, by key, None if
+    all may. `hidden` are variables of the new run whose values may not be shown, None if none may be.
     """
 
+    run_id: str
+    calls: Sequence[KnownCall]
+    shown: Mapping[str, Mapping[str, JSON]] | None = None
+    hidden: Collection[str] | None = field(default_factory=frozenset[str])
+
+    def args_of(self, call: KnownCall) -> Mapping[str, JSON]:
+        """The arguments of a call as they may be shown."""
+        if self.shown is None:
+            return call.args
+        return self.shown.get(call.key) or dict.fromkeys(call.args, "…")
+
+    def earlier(self, call: KnownCall) -> EarlierCall:
+        """A call of the parent as it may be shown."""
+        return EarlierCall(call.seq, call.tool, self.args_of(call))
+
+
+class _Open(NamedTuple):
+    """A call that the new run makes as soon as it goes on, or once it is approved."""
+
     key: str
+    step: str
+    tool: str
     args: Mapping[str, JSON]
-    event: int | None = None
+    is_next: bool = True
     in_doubt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EffectAhead:
-    """A step that may have side effects in the new run.
-
-    `effect` is that of its tool; for agents and new plans it is `unsafe`, and `may_call` are the tools with
-    side effects that they may call, as far as known.
-    """
-
-    step: str
-    tool: str
-    effect: Effect
-    calls: tuple[AheadCall, ...] = ()
-    may_call: tuple[str, ...] = ()
-
-
-def effects_ahead(
-    folded: Folded, later: Iterable[KnownCall], *, has_secrets: bool = False
-) -> tuple[EffectAhead, ...]:
-    """The steps that may have side effects when the run goes on, in plan order.
-
-    `later` are the parent's calls that the new run will repeat if it takes the same course. In a run that
-    `has_secrets`, only their arguments as the journal has them are shown.
-    """
-    machine, facts = folded.machine, folded.facts
-    if machine.result is not None:
+def effects_ahead(folded: Folded, parent: ParentCalls) -> tuple[EffectAhead, ...]:
+    """The steps that may have side effects when the run goes on, in plan order."""
+    if folded.machine.result is not None:
         return ()
-    calls = tuple(later)
-    generation = generation_of(machine)
-    mine = [c for c in calls if parse_key(c.key).generation == generation]
-    known = _known_calls(folded, mine, has_secrets)
-    effects: list[EffectAhead] = []
-    for number in _steps_ahead(machine):
-        step = machine.program.plan.steps[number]
-        effect = _effect_of(step, facts)
-        if effect is not None:
-            earlier = known.get((step.id, _tool_of(step)), {})
-            inner = _inner(step, facts)
-            effects.append(EffectAhead(step.id, _tool_of(step), effect, tuple(earlier.values()), inner))
-    return (*effects, *_of_new_plans(facts, [c for c in calls if parse_key(c.key).generation > generation]))
+    return tuple(_Preview(folded, parent).effects())
 
 
-def _of_new_plans(facts: Mapping[str, ToolFacts], calls: Iterable[KnownCall]) -> Iterator[EffectAhead]:
-    """The side effects of the parent's later re-plans; the new run may make other plans."""
-    by_step: dict[tuple[str, str], list[AheadCall]] = {}
-    for call in calls:
-        if not facts.get(call.tool, ToolFacts()).effect.only_reads:
-            place = f"r{parse_key(call.key).generation}/{call.step}", call.tool
-            by_step.setdefault(place, []).append(AheadCall(call.key, call.args, call.seq))
-    for (step, tool), earlier in by_step.items():
-        yield EffectAhead(step, tool, facts.get(tool, ToolFacts()).effect, tuple(earlier))
+class _Preview:
+    """What lies ahead of one run."""
+
+    def __init__(self, folded: Folded, parent: ParentCalls) -> None:
+        self._folded = folded
+        self._machine = machine = folded.machine
+        self._facts = folded.facts
+        self._parent = parent
+        self._hides = parent.shown is not None
+        generation = generation_of(machine)
+        self._calls = {c.key: c for c in parent.calls if parse_key(c.key).generation == generation}
+        self._later = [c for c in parent.calls if parse_key(c.key).generation > generation]
+        self._variables = self._shown_variables()
+        self._begun = _begun_steps(machine, hides=self._hides)
+        self._open: dict[tuple[str, str], list[_Open]] = {}
+        for call in _open_calls(folded):
+            self._open.setdefault((call.step, call.tool), []).append(call)
+
+    def effects(self) -> Iterator[EffectAhead]:
+        """An entry for each step ahead that may have side effects."""
+        machine = self._machine
+        numbers = list(_steps_ahead(machine))
+        forecast = self._forecast(numbers)
+        for number in numbers:
+            step, code = machine.program.plan.steps[number], machine.program.steps[number]
+            seen, effect = forecast[step.id], _effect_of(step, self._facts)
+            if effect is not None and (step.id in self._begun or seen.when is not When.NEVER):
+                yield self._of_step(step, code, seen, effect)
+            yield from self._of_agent(step)
+        yield from self._of_new_plans()
+
+    def _forecast(self, numbers: Collection[int]) -> Mapping[str, StepForecast]:
+        machine, plan = self._machine, self._machine.program.plan
+        knowledge = Knowledge(facts=self._facts, compute=work_out, most_visits=_MOST_VISITS)
+        number = machine.pc
+        if plan.order is Order.DAG:
+            number = 0
+            plan = replace(plan, steps=tuple(plan.steps[n] for n in sorted(numbers)))
+        elif number >= len(plan.steps):
+            return {}
+        forecast = foresee_rest(plan, Standing(number, self._variables, self._begun), knowledge)
+        return {each.step.id: each for each in forecast.steps}
+
+    def _of_step(self, step: Step, code: StepCode, seen: StepForecast, effect: Effect) -> EffectAhead:
+        tool, has_begun = _tool_of(step), step.id in self._begun
+        calls = [self._open_call(call, step) for call in self._open.get((step.id, tool), ())]
+        taken = {call.key for call in calls}
+        visits, more = self._visits(step, code, seen)
+        calls += [call for call in visits if not call.key or call.key not in taken]
+        repeats = seen.repeats or (seen.is_per_item and not has_begun)
+        named = {call.earlier.event for call in calls if call.earlier is not None}
+        earlier = ()
+        if repeats or more is None or more or not calls or not all(call.is_known for call in calls):
+            mine = (c for c in self._calls.values() if c.step == step.id and c.seq not in named)
+            earlier = tuple(map(self._parent.earlier, mine))
+        return EffectAhead(
+            step=step.id,
+            tool=tool,
+            effect=effect,
+            parent=self._parent.run_id,
+            calls=tuple(calls),
+            may_call=_inner(step, self._facts),
+            more=more,
+            repeats=seen.repeats,
+            on_failure=seen.when is When.ON_FAILURE and not has_begun,
+            earlier=earlier,
+        )
+
+    def _visits(self, step: Step, code: StepCode, seen: StepForecast) -> tuple[list[AheadCall], int | None]:
+        """The calls of the step that have not begun, and how many more there are, None if any number."""
+        begun = self._begun.get(step.id)
+        prefix = self._machine.prefix(code) if begun is not None else self._next_prefix(code)
+        calls: list[AheadCall] = []
+        for visit in seen.visits:
+            args = _arguments(visit, step)
+            if seen.is_per_item:
+                calls.append(AheadCall("", args))
+                continue
+            key = f"{prefix}{visit.item or 0}.1"
+            is_sure = visit.is_sure and (begun is not None or seen.when is When.ALWAYS)
+            calls.append(self._compared(AheadCall(key, args, is_sure=is_sure), _tool_of(step)))
+        if begun is not None:
+            unseen = step.foreach is not None and begun.items is None
+            return calls, None if unseen else 0
+        if seen.is_per_item:
+            return calls, 0
+        return calls, max(0, (seen.times.most or 0) - len(calls))
+
+    def _next_prefix(self, code: StepCode) -> str:
+        visit = self._machine.visits[code.identity] + 1
+        return self._machine.generation + (code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}.")
+
+    def _open_call(self, call: _Open, step: Step) -> AheadCall:
+        args: Mapping[str, Foreseen] = self._as_shown(call, step) if self._hides else dict(call.args)
+        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
+        return self._compared(ahead, call.tool, call.args)
+
+    def _compared(self, call: AheadCall, tool: str, true_args: Mapping[str, JSON] | None = None) -> AheadCall:
+        """The call with the parent's call of the same key."""
+        before = self._calls.get(call.key)
+        if before is None:
+            return call
+        args = call.args if true_args is None else true_args
+        is_equal = before.tool == tool and same_arguments(args, before.args)
+        shown = self._parent.args_of(before) if is_equal else call.args
+        return replace(call, args=shown, earlier=self._parent.earlier(before), is_same=is_equal)
+
+    def _of_agent(self, step: Step) -> Iterator[EffectAhead]:
+        """The open calls of an agent, with other tools than the step's."""
+        for (name, tool), calls in self._open.items():
+            effect = self._facts.get(tool, ToolFacts()).effect
+            if name == step.id and tool != _tool_of(step) and not effect.only_reads:
+                ahead = tuple(self._open_call(call, step) for call in calls)
+                yield EffectAhead(name, tool, effect, self._parent.run_id, ahead)
+
+    def _of_new_plans(self) -> Iterator[EffectAhead]:
+        """The side effects of the parent's later re-plans; the new run may make other plans."""
+        by_step: dict[tuple[str, str], list[EarlierCall]] = {}
+        for call in self._later:
+            if not self._facts.get(call.tool, ToolFacts()).effect.only_reads:
+                place = f"r{parse_key(call.key).generation}/{call.step}", call.tool
+                by_step.setdefault(place, []).append(self._parent.earlier(call))
+        for (step, tool), earlier in by_step.items():
+            effect = self._facts.get(tool, ToolFacts()).effect
+            yield EffectAhead(step, tool, effect, self._parent.run_id, earlier=tuple(earlier))
+
+    # ------------------------------------------------------------ what may be shown
+
+    def _shown_variables(self) -> Mapping[str, Foreseen]:
+        values, hidden = self._machine.variables(), self._parent.hidden
+        return {
+            name: Unknown(f"secret ${name}") if hidden is None or name in hidden else value
+            for name, value in values.items()
+        }
+
+    def _as_shown(self, call: _Open, step: Step) -> Mapping[str, Foreseen]:
+        """The arguments of an open call as far as variables that may be shown make them."""
+        action = step.action
+        planned: dict[str, Foreseen] = {}
+        if isinstance(action, Call) and action.tool == call.tool:
+            loop = None if step.foreach is None else step.foreach.var
+
+            def scope(name: str) -> Foreseen:
+                return Unknown(f"item ${name}") if name == loop else self._variables.get(name)
+
+            given = named_arguments(action, fact_of(action, self._facts))
+            planned = {name: evaluate(value, scope) for name, value in given}
+        out: dict[str, Foreseen] = {}
+        for name, value in call.args.items():
+            shown = planned.get(name, Unknown("not shown"))
+            out[name] = Unknown("not shown") if is_known(shown) and not is_same(shown, value) else shown
+        return out
 
 
-def _known_calls(
-    folded: Folded, later: Iterable[KnownCall], has_secrets: bool
-) -> dict[tuple[str, str], dict[str, AheadCall]]:
-    """The calls with known arguments, by step and tool, then by key."""
-    doubtful, facts = folded.in_doubt(), folded.facts
-    known: dict[tuple[str, str], dict[str, AheadCall]] = {}
-    for call in later:
-        if not facts.get(call.tool, ToolFacts()).effect.only_reads:
-            known.setdefault((call.step, call.tool), {})[call.key] = AheadCall(call.key, call.args, call.seq)
+def _arguments(visit: Visit, step: Step) -> Mapping[str, Foreseen]:
+    match step.action:
+        case Call(kind=CallKind.TOOL | CallKind.TRANSFORM):
+            return dict(visit.arguments)
+        case Call():
+            return {"inputs": list_of(visit.inputs), **dict(visit.arguments)}
+        case _:
+            return {"reason": list_of(visit.inputs)}
+
+
+# ---------------------------------------------------------------- where the run stands
+
+
+def _begun_steps(machine: Machine, *, hides: bool) -> dict[str, Begun]:
+    """The steps that have begun and whose outcome is not in, by id."""
+    begun: dict[str, Begun] = {}
+    if machine.group is not None:  # its members are decided together
+        for number in range(machine.pc, machine.group.end):
+            begun[machine.program.steps[number].id] = Begun()
+    attempts = [*machine.calls(), *machine.asleep.values(), *machine.compiling.values()]
+    attempts += [attempt for attempt, _ in machine.asking.open()]
+    attempts += machine.inner.values()
+    frames = [*(attempt.frame for attempt in attempts), *machine.members()]
+    for frame in frames:
+        items = None if frame.items is None or hides else [*frame.items]
+        begun[frame.code.id] = Begun(items, len(items or ()) if frame.stopped else frame.next)
+    return begun
+
+
+def _open_calls(folded: Folded) -> Iterator[_Open]:
+    """The calls that are made when the run goes on, and those that wait for an approval or a retry."""
+    machine, doubtful = folded.machine, folded.in_doubt()
+    asked = {attempt.key: attempt for attempt, _ in machine.asking.open()}
     for key, command in folded.waiting.items():
-        if isinstance(command, CallTool | RunAgent) and not folded.effect_of(command).only_reads:
-            of_step = known.setdefault((command.step, command.tool), {})
-            before = of_step.get(key)
-            args = before.args if has_secrets and before is not None else _arguments(command, has_secrets)
-            of_step[key] = AheadCall(key, args, before.event if before else None, key in doubtful)
-    return known
+        match command:
+            case CallTool(step=step, tool=tool, args=args):
+                yield _Open(key, step, tool, args, in_doubt=key in doubtful)
+            case RunAgent(step=step, tool=tool, inputs=inputs, args=args):
+                yield _Open(key, step, tool, {"inputs": inputs, **args}, in_doubt=key in doubtful)
+            case Probe(call=call):
+                yield _Open(key, call.step, call.tool, call.args, in_doubt=True)
+            case Ask(asked=Approval(answer=())) if key in asked:
+                yield _of_attempt(key, asked[key])
+            case Sleep() if key in machine.asleep:
+                attempt = machine.asleep[key]
+                yield _of_attempt(f"{item_of(key)}.{attempt.number + 1}", attempt)
+            case _:
+                pass
 
 
-def _arguments(command: CallTool | RunAgent, has_secrets: bool) -> Mapping[str, JSON]:
-    if has_secrets:
-        return dict.fromkeys(command.args, "…")
-    return dict(command.args) if isinstance(command, CallTool) else {"inputs": command.inputs, **command.args}
+def _of_attempt(key: str, attempt: Attempt) -> _Open:
+    args: Mapping[str, JSON] = attempt.args
+    if attempt.code.kind is Kind.AGENT:
+        args = {"inputs": attempt.inputs, **args}
+    return _Open(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
 
 
 def _steps_ahead(machine: Machine) -> Iterator[int]:
@@ -119,32 +305,31 @@ def _steps_ahead(machine: Machine) -> Iterator[int]:
         return
     if machine.pc >= len(plan.steps):
         return
-    reached = _reached(plan, machine.pc)
-    busy = None if machine.group is None else machine.group
-    for number in sorted(reached):
-        # of the current block, only members without an outcome
-        if busy is not None and machine.pc <= number < busy.end and _is_out(machine, number, reached):
-            continue
-        yield number
+    group, again = machine.group, frozenset[int]()
+    if group is not None:
+        again = frozenset(_reached(plan, flow_of(plan).successors[group.end - 1]))
+    for number in sorted(_reached(plan, [machine.pc])):
+        # of the current block, only members without an outcome, and those that a jump back reaches
+        is_member = group is not None and machine.pc <= number < group.end
+        if not is_member or number in again or not _is_out(machine, number):
+            yield number
 
 
-def _reached(plan: Plan, start: int) -> set[int]:
-    """The steps that are reachable from a step, itself included."""
-    flow = flow_of(plan)
-    seen, stack = {start}, [start]
+def _reached(plan: Plan, starts: Iterable[int]) -> set[int]:
+    """The steps that are reachable from these steps, themselves included."""
+    successors, end = flow_of(plan).successors, len(plan.steps)
+    stack = [start for start in starts if start < end]
+    seen = set(stack)
     while stack:
-        for following in flow.successors[stack.pop()]:
-            if following < len(plan.steps) and following not in seen:
+        for following in successors[stack.pop()]:
+            if following < end and following not in seen:
                 seen.add(following)
                 stack.append(following)
     return seen
 
 
-def _is_out(machine: Machine, number: int, reached: set[int]) -> bool:
-    """Whether a member of the current block has its outcome and cannot be reached again."""
-    plan = machine.program.plan
-    if any(s in reached and plan.steps[s].group is None for s in range(number)):
-        return False  # a jump back may reach it
+def _is_out(machine: Machine, number: int) -> bool:
+    """Whether a member of the current block has its outcome."""
     frame = next((frame for frame in machine.members() if frame.code.number == number), None)
     return frame is not None and not frame.open
 

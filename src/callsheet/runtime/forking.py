@@ -7,8 +7,9 @@ the new run, in the journal, for `resume_run` to continue. No tool is called.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.machine import Machine, ToolFacts
+from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
 from callsheet.runtime.edits import (
@@ -28,7 +30,8 @@ from callsheet.runtime.edits import (
     sealed_before,
     secret_in,
 )
-from callsheet.runtime.effects_ahead import EffectAhead, effects_ahead
+from callsheet.runtime.effects import EffectAhead, digest_text, summary
+from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
 from callsheet.runtime.parent import ParentHistory
 from callsheet.runtime.recording import text_of
 from callsheet.runtime.revising import with_arguments, with_steps
@@ -38,6 +41,7 @@ from callsheet.store import Journal, JournalError
 from callsheet.store.branch import (
     Branch,
     Cut,
+    KnownCall,
     Visited,
     begins_at,
     branch,
@@ -47,7 +51,7 @@ from callsheet.store.branch import (
     visit_at,
     with_inputs,
 )
-from callsheet.store.events import EventType
+from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
 from callsheet.store.runs import RunInfo
@@ -110,6 +114,16 @@ class Forking:
         """The new run's state at its beginning."""
         return self.branch.folded
 
+    @property
+    def consent(self) -> str:
+        """A code for exactly the calls that are shown: equal codes mean equal calls."""
+        return sha256(digest_text(self.parent.run_id, self.at, self.effects).encode()).hexdigest()
+
+    def require_consent(self, agreed: bool | str, hint: str) -> None:
+        """Raise NeedsConsent if it may change something outside, unless `agreed`: True, or its `consent`."""
+        if self.effects and agreed is not True and agreed != self.consent:
+            raise NeedsConsent(self, hint)
+
     def write(self, journal: Journal, run_id: str, host: str = "") -> None:
         """Write the new run into the journal; `resume_run` carries it on. Raises JournalError.
 
@@ -133,7 +147,18 @@ class Forking:
         write_branch(journal.parts, self.parent, run_id, replace(self.branch, start=body), plan, secrets)
 
 
+class NeedsConsent(JournalError):
+    """The effects of a new run need consent; `forking` is that run, which has not been created."""
+
+    def __init__(self, forking: Forking, hint: str) -> None:
+        message = f"steps ahead may change something outside: {summary(forking.effects)}"
+        super().__init__("JRN083", message, hint)
+        self.forking = forking
+
+
 _REPLACES = "it replaces a secret"
+FILE = "file"
+"""The key in a run's start note for the file of its plan; an edited plan comes from no file."""
 HOST = "host"
 """The key in a run's start note for the servers that continue it."""
 
@@ -187,6 +212,7 @@ def fork(
         kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
         body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
         body |= {"pins": {**revision.pins, **body["pins"]}}
+        body |= {"launch": {name: value for name, value in body["launch"].items() if name != FILE}}
         servers = {**revision.servers, **body["launch"].get("servers", {})}
         body |= {"launch": {**body["launch"], "servers": servers}} if servers else {}
         body |= {} if revision.policy is None else policy_body(revision.policy)
@@ -199,7 +225,9 @@ def fork(
         )
     new_branch = branch(plan, history.events(), history.plan_of, Cut(at), body, edit)
     secret = secret_in(before, history.first(), edits) | sealed_before(history, at, edits)
-    return _forking(history, new_branch, plan, secret, has_new=history.finds_in(dict(edits.variables)))
+    edited = frozenset(edits.variables)
+    has_new = history.finds_in(dict(edits.variables))
+    return _forking(history, new_branch, plan, secret, edited, has_new=has_new)
 
 
 def rerun(journal: Journal, run_id: str, place: str, by: str = "") -> Forking:
@@ -252,22 +280,45 @@ def _forking(
     new_branch: Branch,
     plan: Plan,
     secret: frozenset[str] = frozenset(),
+    edited: frozenset[str] = frozenset(),
     *,
     has_new: bool = False,
 ) -> Forking:
-    """The prepared fork with its secrets and predicted effects; `has_new` says that the edits contain
-    secrets.
+    """The prepared fork with its secrets and predicted effects.
+
+    `edited` are the variables that are edited, and `has_new` says that the edits contain secrets.
     """
-    known = history.known()
-    has_secrets = history.opener.has_opened or has_new or bool(secret)
-    # calls are shown with their secrets sealed
-    rows = history.closed() if has_secrets else history.events()
-    later = calls_after(history.plan, rows, history.plan_of, new_branch.at)
-    again = [call for call in later if call.seq not in new_branch.taken]
+    known, run_id = history.known(), history.parent.run_id
+    calls = _left_later(history, history.events(), new_branch)
+    parent = ParentCalls(run_id, calls)
+    if history.opener.has_opened or has_new or secret:
+        shown = {call.key: call.args for call in _left_later(history, history.closed(), new_branch)}
+        public = frozenset[str]() if has_new else edited - secret
+        parent = ParentCalls(run_id, calls, shown, _hidden(history, new_branch, public))
     text = history.text if plan_hash(plan) == history.parent.plan_hash else text_of(plan)
-    effects = effects_ahead(new_branch.folded, again, has_secrets=has_secrets)
+    effects = effects_ahead(new_branch.folded, parent)
     is_sealed = history.opener.has_opened
     return Forking(history.parent, new_branch, text, effects, known, secret, is_sealed)
+
+
+def _left_later(history: ParentHistory, rows: Iterable[Event], new_branch: Branch) -> list[KnownCall]:
+    """The calls of the parent after the cut that the new run does not inherit."""
+    later = calls_after(history.plan, rows, history.plan_of, new_branch.at)
+    return [call for call in later if call.seq not in new_branch.taken]
+
+
+def _hidden(history: ParentHistory, new_branch: Branch, public: frozenset[str]) -> frozenset[str] | None:
+    """The variables of the new run that are sealed in the journal, or made of what is; None for all."""
+    try:
+        stored, _ = state_at(history.plan, history.closed(), new_branch.at, history.plan_of)
+    except JournalError:
+        return None
+    closed = stored.machine.variables()
+    return frozenset(
+        name
+        for name, value in new_branch.folded.machine.variables().items()
+        if name not in public and not (name in closed and is_same(value, closed[name]))
+    )
 
 
 # ---------------------------------------------------------------- steps

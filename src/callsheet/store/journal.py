@@ -111,7 +111,7 @@ class Journal:
         `clock` and `monotonic` give the times of events, in seconds; `keys` has those that secrets are
         sealed with, by default the user's; `finder` detects secrets in all runs, by default what looks like a
         credential. Raises JournalError JRN008 (another program's file), JRN009 (a newer format), JRN010 (the
-        path cannot be written), JRN011 (a network file system) or JRN024 (another program has altered it);
+        path cannot be written), JRN011 (a network file system) or JRN025 (another program has altered it);
         ValueError for a durability that there is not.
         """
         place, durability = place_of(wanted_path("path", path)), Durability(durability)

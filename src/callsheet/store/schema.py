@@ -121,7 +121,7 @@ def prepare(place: JournalPaths) -> None:
     """Create the journal file if there is none, and check that this version can use it.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010 for a path that
-    cannot be used, JRN011 for a network file system, JRN012 for a damaged journal, JRN024 for an altered one.
+    cannot be used, JRN011 for a network file system, JRN012 for a damaged journal, JRN025 for an altered one.
     """
     path = place.database
     try:
@@ -238,7 +238,7 @@ def _check(path: Path) -> None:
         raise other_format(path, version)
     if altered:
         raise JournalError(
-            "JRN024",
+            "JRN025",
             f"the journal {path} was altered by another program: {altered}; events could vanish in it",
             hint="undo that with sqlite3, or name another file; `callsheet runs export` still reads this one",
         )

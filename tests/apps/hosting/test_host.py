@@ -22,14 +22,13 @@ from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOption
 from callsheet.apps.hosting.attempts import Attempts
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
-from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer
-from callsheet.runtime.forking import Edits
+from callsheet.runtime.forking import Edits, NeedsConsent
 from callsheet.store import Journal, RunStatus
 from callsheet.store.journal_paths import place_of
 
@@ -336,7 +335,10 @@ async def test_branching_needs_confirmation(folder):
         with pytest.raises(NeedsConsent) as refused:
             await host.rerun("r", RerunRequest(place="S2"))
         assert [effect.tool for effect in refused.value.forking.effects] == ["NOTE"]
-        again = await host.rerun("r", RerunRequest(place="S2", effects=True, by="ada"))
+        with pytest.raises(NeedsConsent):
+            await host.rerun("r", RerunRequest(place="S2", effects="of other calls"))
+        consent = refused.value.forking.consent
+        again = await host.rerun("r", RerunRequest(place="S2", effects=consent, by="ada"))
         assert (await host.outcome(again.run_id)).result.response == "n2"
         steps = {"S3": 'S3: @RESPOND ("new $y")'}
         edits = Edits(variables={"x": 7}, steps=steps)

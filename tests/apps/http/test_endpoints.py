@@ -159,6 +159,12 @@ def test_branching_needs_confirmation(ended):
     refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})
     assert (refused.status, refused.code) == (409, "JRN083")
     assert [effect["tool"] for effect in refused.json["effects"]] == ["NOTE"]
+    assert refused.json["effects"][0]["text"] == ['next, as at event 4 of r: line="n2"']
+    other = {"step": "S2", "consent": "0" * 64}
+    assert api("POST", "/v1/runs/r/rerun", other).code == "JRN083"
+    exactly = {"step": "S2", "consent": refused.json["consent"], "run_id": "c"}
+    told(api, "POST", "/v1/runs/r/rerun", exactly, 202, "/v1/runs/{run_id}/rerun")
+    assert api.ended("c")["response"] == "n2"
     again = told(
         api, "POST", "/v1/runs/r/rerun", {"step": "S2", "effects": True}, 202, "/v1/runs/{run_id}/rerun"
     )

@@ -75,6 +75,7 @@ async def test_run_branches_when_call_confirms_effects(
         answer = await client.call_tool(tool, agreed, progress_callback=hear)
         story = await call(client, "explain_run", run_id=answer.structured_content["run_id"])
     assert "JRN083" in refused.content[0].text
+    assert f'"{response.removeprefix("sent ")}"' in refused.content[0].text
     assert before == ["look tea", "send seen tea"]
     assert answer.structured_content["response"] == response
     assert len(room.calls) == 3
@@ -102,7 +103,8 @@ async def test_person_at_client_confirms_effects(
         run_id = await done(client)
         answer = await call(client, "rerun_run", run_id=run_id, step="S2")
     (form,) = room.asked
-    assert "S2 @SEND" in form.message
+    assert "S2  @SEND (unsafe)\n      next, as at event 4 of" in form.message
+    assert 'text="seen tea"' in form.message
     assert answer.is_error is (calls == 2)
     assert len(room.calls) == calls
 
@@ -119,7 +121,7 @@ async def test_question_of_new_run_is_answered_in_same_call(room: Room, mode: st
     async with room.client(mode, answering) as client:
         run = (await call(client, "plan_execute", ltp_text=text)).structured_content
         again = await call(client, "rerun_run", run_id=run["run_id"], step="S2")
-    assert [form.message.splitlines()[-1].strip() for form in room.asked][1].startswith("S3 @SEND")
+    assert room.asked[1].message.endswith('text="green" → <ASK_HUMAN result>')
     assert len(room.asked) == 3
     assert again.structured_content["status"] == "done"
     assert room.calls == ["look tea", "send green", "send green"]

@@ -282,9 +282,19 @@ def _launch(job: Job, toolbox: Toolbox, models: RunModels, policy: Policy | None
         note={
             "plan": job.text.source.name,
             "setup": setup_of_run(job.setup, toolbox).to_note(),
+            **_file_of(job.text),
             **({"servers": servers} if servers else {}),
         },
         policy=policy,
         verified="" if policy is None else plan_hash(job.plan),
         secret=frozenset(job.secrets),
     )
+
+
+def _file_of(text: PlanText) -> dict[str, Any]:
+    """The note about the plan's file; empty for standard input and for a plan of the library."""
+    from callsheet.api.plan_changes import file_note  # noqa: PLC0415 - as above
+
+    if text.path is None or text.stored is not None:
+        return {}
+    return {"file": file_note(text.path, text.source.text, None if text.is_json else text.syntax)}

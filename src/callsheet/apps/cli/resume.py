@@ -70,6 +70,11 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         is_flag=True,
         help="Continue although the declaration of a tool has changed.",
     ),
+    click.option(
+        "--as-recorded",
+        is_flag=True,
+        help="Continue with the recorded plan although its file has been edited since.",
+    ),
     moved,
     click.option(
         "--model",
@@ -117,6 +122,8 @@ def resume(run: str, **arguments: Any) -> int:
     The exit status is 4 if calls remain undecided, or if the run waits for answers of people (`callsheet
     inbox`).
 
+    If the file of the plan was edited since, nothing is done, unless --as-recorded is given.
+
     Limits are those of the start unless options change them, and earlier usage counts. A different --policy
     is checked against the remaining plan first.
 
@@ -133,6 +140,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     *,
     in_doubt: Resolution | None,
     accept_changed_tools: bool,
+    as_recorded: bool,
     moved: Moved,
     model: str,
     policy: str,
@@ -154,6 +162,10 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     with journals.open_journal(journal) as opened:
         info = find(opened)
         plan = opened.plan_of(info.plan_hash)
+        from callsheet.api.plan_changes import check_file, continues  # noqa: PLC0415 - as above
+
+        if not as_recorded and continues(opened, info.run_id):
+            check_file(opened, info.run_id)
         from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
         engine = temporal_runs.temporal_settings_of(opened, info.run_id)

@@ -15,13 +15,14 @@ from types import TracebackType
 from typing import NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
+from callsheet.api.plan_changes import check_file, continues
 from callsheet.apps.credentials import credentials_for
 from callsheet.apps.hosting.hosted_run import HostedRun
 from callsheet.apps.hosting.left_runs import LeftRuns, runs_left_by
 from callsheet.apps.hosting.preparing import HostConfig, Prepared, prepare
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.hosting.requests import ForkRequest, RerunRequest, ResumeOptions, RunRequest
-from callsheet.apps.hosting.revising import check_policy, consented, revised
+from callsheet.apps.hosting.revising import check_policy, revised
 from callsheet.apps.hosting.run_queue import Capacity, RunQueue
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.hosting.watching import RunSource, RunState, follow
@@ -148,12 +149,14 @@ class Host:
     async def rerun(self, run_id: str, request: RerunRequest) -> Started:
         """Run a plan again from a step as a new run; raises what `callsheet rerun` raises."""
         self._queue.check_open()
+        await self._check_file(run_id, request.terms)
         made = await self.beside(lambda: forking.rerun(self.journal, run_id, request.place, request.by))
         return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def fork(self, run_id: str, request: ForkRequest) -> Started:
         """Continue from an event in a new run, with edits; raises what `callsheet fork` raises."""
         self._queue.check_open()
+        await self._check_file(run_id, request.terms)
         edits, revision = request.edits, None
         known = await self.beside(lambda: credentials_for(self.journal, run_id))
         if edits.changes_plan:
@@ -166,10 +169,10 @@ class Host:
         return await self._branch_off(made, request.run_id, request.terms, effects=request.effects)
 
     async def _branch_off(
-        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool
+        self, made: forking.Forking, name: str | None, terms: ResumeOptions, *, effects: bool | str
     ) -> Started:
         check_policy(made.folded.policy, self.config.policy)
-        consented(made, agreed=effects)
+        made.require_consent(effects, "allow it: `effects` true, or the `consent` to exactly these calls")
         new_id = id_of_run(name)
         with self._queue.reserved():
             await self.beside(lambda: made.write(self.journal, new_id, self.config.name))
@@ -220,7 +223,8 @@ class Host:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
-        API011 and API016 as `start` does. A run that has ended is not changed.
+        JRN024 for one whose plan was edited in its file since, API011 and API016 as `start` does. A run that
+        has ended is not changed.
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
@@ -230,7 +234,15 @@ class Host:
                 f"run {run_id} is running already",
                 "watch it; it can be resumed when it has stopped",
             )
-        self._queue.enqueue(run_id, terms or ResumeOptions())
+        terms = terms or ResumeOptions()
+        if await self.beside(lambda: continues(self.journal, run_id)):
+            await self._check_file(run_id, terms)
+        self._queue.enqueue(run_id, terms)
+
+    async def _check_file(self, run_id: str, terms: ResumeOptions) -> None:
+        """Refuse to go on with a plan that was edited in its file since, unless the terms say so."""
+        if not terms.as_recorded:
+            await self.beside(lambda: check_file(self.journal, run_id))
 
     async def revive(self) -> LeftRuns:
         """Resume the runs that a host of this `name` left when it ended, as far as there is room.

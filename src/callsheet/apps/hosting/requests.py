@@ -62,21 +62,27 @@ class RunRequest:
 class ResumeOptions:
     """The terms on which a run is resumed, as in `callsheet resume`.
 
-    `limits` is a function from the run's current limits to the new ones.
+    `limits` is a function from the run's current limits to the new ones. With `as_recorded` it does not
+    matter whether the file of the plan was edited since.
     """
 
     in_doubt: Resolution | None = None
     accepts_changed_tools: bool = False
+    as_recorded: bool = False
     limits: Callable[[Limits], Limits] | None = None
     listeners: Listeners = field(default_factory=Listeners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunRequest:
-    """Run a plan again from a step of another run; `effects` allows calls that change something outside."""
+    """Run a plan again from a step of another run.
+
+    `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
+    for exactly the calls that it shows.
+    """
 
     place: str
-    effects: bool = False
+    effects: bool | str = False
     run_id: str | None = None
     by: str = ""
     terms: ResumeOptions = field(default_factory=ResumeOptions)
@@ -84,11 +90,11 @@ class RerunRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkRequest:
-    """Continue in a new run after the event `at` of another, with edits."""
+    """Continue in a new run after the event `at` of another, with edits; `effects` as for a rerun."""
 
     at: int
     edits: Edits = field(default_factory=Edits)
-    effects: bool = False
+    effects: bool | str = False
     run_id: str | None = None
     terms: ResumeOptions = field(default_factory=ResumeOptions)
 

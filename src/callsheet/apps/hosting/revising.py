@@ -1,6 +1,6 @@
-"""Checks before a branched run begins: its edited plan, and consent to its effects.
+"""Checks before a branched run begins: its policy and its edited plan.
 
-In: an edited plan, or a run about to branch off. Out: the facts about the plan's tools; errors are raised.
+In: an edited plan. Out: the facts about the plan's tools; errors are raised.
 """
 
 from __future__ import annotations
@@ -20,25 +20,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import OnInDoubt
 from callsheet.policy.differences import is_of
 from callsheet.policy.model import Policy
-from callsheet.runtime.forking import Draft, Forking, Revision
+from callsheet.runtime.forking import Draft, Revision
 from callsheet.runtime.remaining import left_before
-from callsheet.store import JournalError
 from callsheet.store.start import secret_labels
-
-
-class NeedsConsent(JournalError):
-    """The effects of a new run need consent; `forking` is that run, which has not been created."""
-
-    def __init__(self, forking: Forking) -> None:
-        ahead = forking.effects
-        summary = ", ".join(f"{effect.step} @{effect.tool} ({effect.effect})" for effect in ahead[:5])
-        more = f" and {len(ahead) - 5} more" if len(ahead) > 5 else ""
-        super().__init__(
-            "JRN083",
-            f"steps ahead may change something outside: {summary}{more}",
-            hint="allow it: effects",
-        )
-        self.forking = forking
 
 
 def check_policy(own: Policy | None, policy: Policy | None) -> None:
@@ -51,12 +35,6 @@ def check_policy(own: Policy | None, policy: Policy | None) -> None:
         f"all runs here are under the policy {policy.name}, but the run to branch off from {text}",
         help="start its plan anew; the operator can branch off with `callsheet rerun` and `fork`",
     )
-
-
-def consented(forking: Forking, *, agreed: bool) -> None:
-    """Raise NeedsConsent for a run that may change something outside, unless `agreed`."""
-    if forking.effects and not agreed:
-        raise NeedsConsent(forking)
 
 
 async def revised(draft: Draft, tools: SharedTools, journal: Path) -> Revision:

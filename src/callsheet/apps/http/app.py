@@ -17,7 +17,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint
 from callsheet.apps.http.guard import Guard
 from callsheet.apps.http.problems import Problem, problem_of
@@ -25,8 +24,8 @@ from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import State
 from callsheet.apps.http.table import ENDPOINTS
 from callsheet.apps.http.web import WEB
-from callsheet.apps.operations.effects import effect_json
 from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.forking import NeedsConsent
 
 _log = logging.getLogger("callsheet.http")
 
@@ -82,8 +81,10 @@ async def _answer(endpoint: Endpoint, request: Request, state: State) -> Respons
             )
         return await endpoint.handler(ApiRequest(state, body, query, request.path_params, request))
     except NeedsConsent as refused:
-        effects = [effect_json(effect) for effect in refused.forking.effects]
-        return problem_of(state.host.masker.error(refused), {"effects": effects})
+        forking = refused.forking
+        effects = state.host.masker.value([effect.to_json() for effect in forking.effects])
+        more: dict[str, Any] = {"effects": effects, "consent": forking.consent}
+        return problem_of(state.host.masker.error(refused), more)
     except CallsheetError as error:
         return problem_of(state.host.masker.error(error))
 

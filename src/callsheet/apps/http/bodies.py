@@ -189,11 +189,17 @@ class InDoubtBody(Body):
     value: JsonValue = None
 
 
+_AS_RECORDED = Field(
+    False, description="Whether the recorded plan is continued although its file has been edited since."
+)
+
+
 class ResumeBody(Body):
     """How a run is resumed."""
 
     in_doubt: InDoubtBody | None = Field(None, description="The decision on all calls in doubt.")
     accept_changed_tools: bool = False
+    as_recorded: bool = _AS_RECORDED
     limits: LimitsBody = LimitsBody()
 
 
@@ -229,9 +235,13 @@ class ApproveBody(Body):
 
 class _BranchBody(Body):
     effects: bool = Field(False, description="Whether calls that change something outside are allowed.")
+    consent: Text = Field(
+        "", description="The code of the refusal whose effects are allowed: exactly those calls."
+    )
     run_id: RunId | None = None
     by: Text = ""
     accept_changed_tools: bool = False
+    as_recorded: bool = _AS_RECORDED
     limits: LimitsBody = LimitsBody()
 
 

@@ -40,7 +40,9 @@ _STATUSES: Mapping[str, int] = {
     "API050": 409,
     **dict.fromkeys(["CFG015", "JRN001", "JRN002", "JRN014", "JRN040", "JRN041", "JRN042"], 404),
     **dict.fromkeys(["PLN001", "PLN002", "PLN021", "RUN060"], 404),
-    **dict.fromkeys(["JRN003", "JRN004", "JRN012", "JRN015", "JRN020", "JRN021", "JRN022", "JRN023"], 409),
+    **dict.fromkeys(
+        ["JRN003", "JRN004", "JRN012", "JRN015", "JRN020", "JRN021", "JRN022", "JRN023", "JRN024"], 409
+    ),
     **dict.fromkeys(["JRN030", "JRN031", "JRN032", "JRN081", "JRN082", "JRN083", "JRN084"], 409),
     **dict.fromkeys(["PLN003", "PLN025", "RUN030", "RUN031"], 409),
 }

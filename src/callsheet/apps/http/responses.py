@@ -24,8 +24,9 @@ PROBLEM = table(
         "code": text("the first diagnostic's code"),
         "diagnostics": DIAGNOSTICS,
         "effects": rows(any_object(), "effects of the new run that need consent"),
+        "consent": text("the code that allows exactly these effects"),
     },
-    optional=("effects",),
+    optional=("effects", "consent"),
     description="an error as in RFC 9457, with diagnostics",
 )
 

@@ -180,9 +180,17 @@ class RunArguments(ToolArguments):
     run_id: str = _RUN
 
 
+_AS_RECORDED = Field(
+    default=False,
+    description="Whether the recorded plan is continued although its file has been edited since; otherwise "
+    "such a run is refused. Set it only if the user has agreed.",
+)
+
+
 class ResumeArguments(RunArguments):
     """For `resume_run`."""
 
+    as_recorded: bool = _AS_RECORDED
     wait: bool = _WAIT
 
 
@@ -202,6 +210,7 @@ class RerunArguments(RunArguments):
         description="The step to rerun from: S3, or S3@2 for its second visit.",
     )
     effects: bool = _EFFECTS
+    as_recorded: bool = _AS_RECORDED
     wait: bool = _WAIT
 
 
@@ -230,6 +239,7 @@ class ForkArguments(RunArguments):
     )
     steps: dict[str, str] = Field(default_factory=dict, description="Replaced plan lines, by step id.")
     effects: bool = _EFFECTS
+    as_recorded: bool = _AS_RECORDED
     wait: bool = _WAIT
 
 

@@ -14,7 +14,7 @@ from mcp_types import ElicitResult, InputRequiredResult
 
 from callsheet.apps.hosting import ForkRequest, RerunRequest, ResumeOptions, Started
 from callsheet.apps.hosting.requests import Listeners
-from callsheet.apps.hosting.revising import NeedsConsent
+from callsheet.apps.masking import Masker
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest, Form
 from callsheet.apps.mcp.execute_tools import plan_from_arguments
@@ -27,15 +27,15 @@ from callsheet.apps.operations import schemas
 from callsheet.apps.operations.predicting import Prediction, PredictionOptions, predict
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime import forking
-from callsheet.runtime.forking import Edits
+from callsheet.runtime.forking import Edits, NeedsConsent
 
 _ASKED = "effects"
 """The name of the question for consent to effects."""
 _MOST_EFFECTS = 20
 _COLUMNS = 120
 
-_Branch = Callable[[bool, ResumeOptions], Awaitable[Started]]
-"""Branches a run, given whether effects are allowed and the options for the new run."""
+_Branch = Callable[[bool | str, ResumeOptions], Awaitable[Started]]
+"""Branches a run, given which effects are allowed and the options for the new run."""
 
 
 async def _dry_run(
@@ -60,13 +60,11 @@ async def _dry_run(
 async def _rerun(server_context: ServerContext, args: given.RerunArguments, caller: ClientRequest) -> Answer:
     parent = await _parent(server_context, args.run_id)
 
-    async def branch(agreed: bool, terms: ResumeOptions) -> Started:
+    async def branch(agreed: bool | str, terms: ResumeOptions) -> Started:
         request = RerunRequest(place=args.step, effects=agreed, by=caller.client_name, terms=terms)
         return await server_context.host.rerun(parent, request)
 
-    return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
-    )
+    return await _branch_and_wait(server_context, caller, parent, branch, args)
 
 
 async def _fork(server_context: ServerContext, args: given.ForkArguments, caller: ClientRequest) -> Answer:
@@ -80,14 +78,12 @@ async def _fork(server_context: ServerContext, args: given.ForkArguments, caller
     edits = Edits(dict(args.variables), arguments, dict(args.steps), caller.client_name)
     event = at
 
-    async def branch(agreed: bool, terms: ResumeOptions) -> Started:
+    async def branch(agreed: bool | str, terms: ResumeOptions) -> Started:
         return await server_context.host.fork(
             parent, ForkRequest(at=event, edits=edits, effects=agreed, terms=terms)
         )
 
-    return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
-    )
+    return await _branch_and_wait(server_context, caller, parent, branch, args)
 
 
 async def _parent(server_context: ServerContext, run: str) -> str:
@@ -99,29 +95,35 @@ async def _branch_and_wait(
     caller: ClientRequest,
     parent: str,
     branch: _Branch,
-    *,
-    agreed: bool,
-    waits: bool,
+    args: given.RerunArguments | given.ForkArguments,
 ) -> Answer:
-    """Branch a run, with consent if needed, and wait for it if the call waits."""
+    """Branch a run, with consent if needed, and wait for it if the call waits.
+
+    The consent is to the calls that the form shows: if others lie ahead by then, the call is refused.
+    """
+    agreed: bool | str = args.effects
+    waits = args.wait
     if caller.state is not None:
-        if _ASKED not in json.loads(caller.state):
+        state = json.loads(caller.state)
+        if _ASKED not in state:
             return await continue_run(server_context, caller)
-        agreed = _has_consent(caller.answers.get(_ASKED))
+        agreed = _has_consent(caller.answers.get(_ASKED)) and str(state[_ASKED])
     progress = Progress(plan_in(server_context, parent))
-    terms = ResumeOptions(listeners=Listeners(progress.note if waits else None))
+    listeners = Listeners(progress.note if waits else None)
+    terms = ResumeOptions(as_recorded=args.as_recorded, listeners=listeners)
     try:
         started = await branch(agreed, terms)
     except NeedsConsent as needed:
         if caller.state is not None or not caller.supports_forms:
             raise
-        form = _consent_form(needed.forking)
+        form = _consent_form(needed.forking, server_context.host.masker)
         if caller.has_input_required:
             requests: dict[str, Any] = {_ASKED: form.request()}
-            return InputRequiredResult(input_requests=requests, request_state=json.dumps({_ASKED: True}))
+            state = json.dumps({_ASKED: needed.forking.consent})
+            return InputRequiredResult(input_requests=requests, request_state=state)
         if not _has_consent(await caller.elicit(form)):
             raise
-        started = await branch(True, terms)
+        started = await branch(needed.forking.consent, terms)
     progress.set_plan(plan_in(server_context, started.run_id))
     run = ToolRun(server_context, caller, started.run_id, progress, started.diagnostics)
     return await wait_for_run(run) if waits else started_reply(run)
@@ -131,14 +133,16 @@ def _has_consent(result: ElicitResult | None) -> bool:
     return result is not None and result.action == "accept" and (result.content or {}).get("agree") is True
 
 
-def _consent_form(forking_plan: forking.Forking) -> Form:
+def _consent_form(forking_plan: forking.Forking, masker: Masker) -> Form:
     parent, at = forking_plan.parent.run_id, forking_plan.at
     lines = [f"A new run from {parent}, up to event {at}, may change something outside:"]
-    lines += [f"  {each.step} @{each.tool} ({each.effect})" for each in forking_plan.effects[:_MOST_EFFECTS]]
+    for effect in forking_plan.effects[:_MOST_EFFECTS]:
+        lines += [f"  {effect.title}", *(f"      {line}" for line in effect.lines())]
     remaining = len(forking_plan.effects) - _MOST_EFFECTS
-    lines += [f"  and {remaining} more"] if remaining > 0 else []
+    lines += [f"  and {remaining} more steps"] if remaining > 0 else []
     field = {"type": "boolean", "title": "Allow it"}
-    return Form("\n".join(lines), {"type": "object", "properties": {"agree": field}, "required": ["agree"]})
+    schema = {"type": "object", "properties": {"agree": field}, "required": ["agree"]}
+    return Form("\n".join(map(masker.value, lines)), schema)
 
 
 BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (

@@ -60,7 +60,7 @@ async def _resume(
         return await continue_run(server_context, caller)
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
     run = ToolRun(server_context, caller, info.run_id, Progress(plan_in(server_context, info.run_id)))
-    await resume_if_stopped(run)
+    await resume_if_stopped(run, as_recorded=args.as_recorded)
     return await wait_for_run(run) if args.wait else started_reply(run)
 
 

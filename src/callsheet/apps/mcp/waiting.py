@@ -93,12 +93,13 @@ async def wait_for_run(run: ToolRun) -> Answer:
             await resume_if_stopped(run)
 
 
-async def resume_if_stopped(run: ToolRun) -> None:
-    """Resume a run, unless it is running."""
+async def resume_if_stopped(run: ToolRun, *, as_recorded: bool = True) -> None:
+    """Resume a run, unless it is running; unless `as_recorded`, a run whose plan was edited is refused."""
     host = run.server_context.host
     if host.hosted(run.run_id) is None:
         run.progress.restart()
-        await host.resume(run.run_id, ResumeOptions(listeners=Listeners(run.progress.note)))
+        options = ResumeOptions(as_recorded=as_recorded, listeners=Listeners(run.progress.note))
+        await host.resume(run.run_id, options)
 
 
 async def _wait_until_stopped(run: ToolRun) -> RunOutcome:

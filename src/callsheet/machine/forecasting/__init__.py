@@ -5,7 +5,9 @@ Pure: no tool, model or file is touched. Transforms are evaluated if all that th
 
 from callsheet.machine.forecasting.forecast import (
     AgentUse,
+    Begun,
     Forecast,
+    Standing,
     StepForecast,
     Times,
     Totals,
@@ -25,10 +27,11 @@ from callsheet.machine.forecasting.partial_values import (
     Unknown,
     is_known,
 )
-from callsheet.machine.forecasting.plan_interpreter import foresee
+from callsheet.machine.forecasting.plan_interpreter import foresee, foresee_rest
 
 __all__ = [
     "AgentUse",
+    "Begun",
     "Computed",
     "Fields",
     "Forecast",
@@ -36,6 +39,7 @@ __all__ = [
     "Items",
     "Knowledge",
     "ModelUse",
+    "Standing",
     "StepForecast",
     "Text",
     "Times",
@@ -44,6 +48,7 @@ __all__ = [
     "Visit",
     "When",
     "foresee",
+    "foresee_rest",
     "is_known",
     "model_calls_of",
     "totals_of",

@@ -108,7 +108,10 @@ _NEW_PLAN = ModelUse(least=1, most=2, tokens=0, is_whole=False)
 
 
 class Observations(NamedTuple):
-    """All that was seen of a plan. `order` has the original number of each step that was looked at."""
+    """All that was seen of a plan.
+
+    `order` has the original number of each step that was looked at, `first` is the unit where the run stands.
+    """
 
     plan: Plan
     setting: PlanContext
@@ -116,6 +119,7 @@ class Observations(NamedTuple):
     passages: Mapping[int, StepOutcome]
     edges: Mapping[int, Mapping[int, bool]]
     units: Units
+    first: int = 0
 
 
 class _Reached(NamedTuple):
@@ -142,7 +146,7 @@ def _reached(sighting: Observations) -> _Reached:
     entry = end + 1
     every: list[list[int]] = [[] for _ in range(end + 2)]
     usual: list[list[int]] = [[] for _ in range(end + 2)]
-    every[entry] = usual[entry] = [0] if end else []
+    every[entry] = usual[entry] = [sighting.first] if end else []
     for unit, edges in sighting.edges.items():
         every[unit] = list(edges)
         usual[unit] = [target for target, is_usual in edges.items() if is_usual]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -53,6 +53,28 @@ class Times(NamedTuple):
         if most == 0 or self.most == 0:
             return Times(self.least * least, 0)
         return Times(self.least * least, None if most is None or self.most is None else self.most * most)
+
+
+class Begun(NamedTuple):
+    """A step that has begun and has no outcome yet.
+
+    `items` are those of its FOREACH, None if it has none or they are not known; those from `next` on have not
+    been started.
+    """
+
+    items: Sequence[Foreseen] | None = None
+    next: int = 0
+
+
+class Standing(NamedTuple):
+    """Where a run stands: the number of its current step, its variables, the steps that have begun, by id.
+
+    In a graph the number is 0, and the plan has no step that is done.
+    """
+
+    number: int
+    variables: Mapping[str, Foreseen]
+    begun: Mapping[str, Begun]
 
 
 class AgentUse(NamedTuple):

@@ -250,7 +250,8 @@ class Knowledge:
     """What is known about the world before a run.
 
     `facts` are by canonical tool name; a tool without facts is taken to be unsafe. `assumed` gives results by
-    step id. `needs_approval` says, for a canonical tool name, whether its calls need an approval.
+    step id. `needs_approval` says, for a canonical tool name, whether its calls need an approval. At most
+    `most_visits` items of a FOREACH are given with their arguments.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -258,6 +259,7 @@ class Knowledge:
     compute: Compute = _nothing
     ask_model: AskModel = _one_call
     needs_approval: Callable[[str], bool] = _no_approval
+    most_visits: int = 20
 
 
 _CHUNK = 64

@@ -9,7 +9,7 @@ so that one pass holds for every iteration.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Order, Plan
@@ -18,13 +18,14 @@ from callsheet.ir.flow import uses_of
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine.closures import compile_value
 from callsheet.machine.forecasting.assembling import Observations, Units, assemble, units_of
-from callsheet.machine.forecasting.forecast import Forecast
-from callsheet.machine.forecasting.partial_values import Binding, Knowledge, Merger, VariableTable
+from callsheet.machine.forecasting.forecast import Begun, Forecast, Standing
+from callsheet.machine.forecasting.partial_values import Binding, Foreseen, Knowledge, Merger, VariableTable
 from callsheet.machine.forecasting.step_interpreter import (
     Exit,
     ExitCertainty,
     PlanContext,
     StepOutcome,
+    interpret_begun,
     interpret_step,
 )
 
@@ -51,10 +52,27 @@ def foresee(
         return _PlanInterpreter(plan, inputs or {}, knowledge or Knowledge()).forecast()
 
 
+def foresee_rest(plan: Plan, standing: Standing, knowledge: Knowledge) -> Forecast:
+    """What a run that stands there would still do; steps that it does not reach again are never executed.
+
+    The visits of a step that has begun are the items of its FOREACH that it has not started.
+    """
+    with gc_paused(len(plan.steps) >= _LARGE):
+        return _PlanInterpreter(plan, standing.variables, knowledge, standing).forecast()
+
+
 class _PlanInterpreter:
     """One pass over a plan."""
 
-    def __init__(self, plan: Plan, inputs: Mapping[str, JSON], knowledge: Knowledge) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        inputs: Mapping[str, Foreseen],
+        knowledge: Knowledge,
+        standing: Standing | None = None,
+    ) -> None:
+        self._begun: Mapping[str, Begun] = {} if standing is None else standing.begun
+        self._first = 0 if standing is None else standing.number
         self._original = plan
         self._order = _order_of(plan)
         if plan.order is Order.DAG:
@@ -81,8 +99,9 @@ class _PlanInterpreter:
 
     def forecast(self) -> Forecast:
         """Visit the strongly connected parts in topological order."""
+        first = self._units.head_of[self._first] if self._plan.steps else 0
         if self._plan.steps:
-            self._arriving[0] = [self._initial]
+            self._arriving[first] = [self._initial]
         successors = self._units.successors
         component_of = strong_components(successors, len(successors) - 1)
         members: dict[int, list[int]] = {}
@@ -97,7 +116,7 @@ class _PlanInterpreter:
             else:
                 self._see_loop(units)
         sighting = Observations(
-            self._original, self._setting, self._order, self._passages, self._edges, self._units
+            self._original, self._setting, self._order, self._passages, self._edges, self._units, first
         )
         return assemble(sighting)
 
@@ -164,7 +183,11 @@ class _PlanInterpreter:
             self._pass_on(unit, numbers[-1] + 1, after, ExitCertainty.SURE)
 
     def _interpret_step(self, number: int, table: VariableTable) -> StepOutcome:
-        passage = interpret_step(self._setting, number, table)
+        begun = self._begun.get(self._plan.steps[number].id) if self._begun else None
+        if begun is None:
+            passage = interpret_step(self._setting, number, table)
+        else:
+            passage = interpret_begun(self._setting, number, table, begun)
         self._passages[number] = passage
         return passage
 
@@ -207,7 +230,7 @@ class _PlanInterpreter:
         edges[head] = edges.get(head, False) or certainty is not ExitCertainty.FAILURE
         self._arriving.setdefault(head, []).append(table)
 
-    def _initial_table(self, inputs: Mapping[str, JSON]) -> VariableTable:
+    def _initial_table(self, inputs: Mapping[str, Foreseen]) -> VariableTable:
         slots = self._setting.slots
         table = VariableTable.of(len(slots))
         for name, value in self._plan.variables:
@@ -228,7 +251,7 @@ def _left_open(passage: StepOutcome) -> StepOutcome:
     return replace(passage, exits=exits, visits=visits, times=times, is_sure=False)
 
 
-def _names(plan: Plan, inputs: Mapping[str, JSON]) -> dict[str, None]:
+def _names(plan: Plan, inputs: Iterable[str]) -> dict[str, None]:
     """All variables of the plan, in a fixed order."""
     names = dict.fromkeys([*(name for name, _ in plan.variables), *inputs])
     for number, step in enumerate(plan.steps):

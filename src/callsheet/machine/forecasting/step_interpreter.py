@@ -39,7 +39,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.flow import uses_of
 from callsheet.machine.compiling import fact_of, named_arguments
-from callsheet.machine.forecasting.forecast import Times, Visit
+from callsheet.machine.forecasting.forecast import Begun, Times, Visit
 from callsheet.machine.forecasting.partial_values import (
     MOST_STEPS,
     Binding,
@@ -123,8 +123,6 @@ def all_hold(verdicts: Iterable[bool | None]) -> bool | None:
     return result
 
 
-MOST_VISITS = 20
-"""The most items of a FOREACH that are shown with their arguments."""
 _MOST_RESULTS = 1_000
 """The result of a FOREACH over more items is taken to be unknown."""
 
@@ -198,15 +196,8 @@ class _Item(NamedTuple):
 
 def interpret_step(setting: PlanContext, number: int, table: VariableTable) -> StepOutcome:
     """What the step of this number does with these variables."""
-    step = setting.plan.steps[number]
-    slots = setting.slots
-
-    def scope(name: str) -> Foreseen:
-        return table[slots[name]].value
-
-    given = {setter for use in uses_of(step, number) for setter in table[slots[use.ref.name]].steps}
-    look_ = _StepInterpreter(setting, step, number, scope, tuple(sorted(given))[:MOST_STEPS])
-    match step.action:
+    look_ = _look(setting, number, table)
+    match setting.plan.steps[number].action:
         case Call() as call:
             return look_.at_call(call)
         case Respond(values=values):
@@ -217,6 +208,24 @@ def interpret_step(setting: PlanContext, number: int, table: VariableTable) -> S
             return look_.at_control(values, setting.end)
         case Replan(values=values):
             return look_.at_replan(values)
+
+
+def interpret_begun(setting: PlanContext, number: int, table: VariableTable, begun: Begun) -> StepOutcome:
+    """What a step does that has begun: its visits are the items that it has not started.
+
+    Its guard and its items were evaluated when it began, so nothing is known of its outcome.
+    """
+    return _look(setting, number, table).at_begun(begun)
+
+
+def _look(setting: PlanContext, number: int, table: VariableTable) -> _StepInterpreter:
+    step, slots = setting.plan.steps[number], setting.slots
+
+    def scope(name: str) -> Foreseen:
+        return table[slots[name]].value
+
+    given = {setter for use in uses_of(step, number) for setter in table[slots[use.ref.name]].steps}
+    return _StepInterpreter(setting, step, number, scope, tuple(sorted(given))[:MOST_STEPS])
 
 
 class _StepInterpreter:
@@ -230,6 +239,7 @@ class _StepInterpreter:
         self._number = number
         self._scope = scope
         self._depends_on = depends_on
+        self._most_visits = setting.knowledge.most_visits
         self._source: Foreseen = None
         self._items: Sequence[Foreseen] | None = ()
         if step.foreach is not None:
@@ -296,7 +306,7 @@ class _StepInterpreter:
             verdict = all_hold((holds, True if is_last else opposite(is_empty)))
             if verdict is not False:
                 ends.append(verdict)
-                if len(visits) < MOST_VISITS:
+                if len(visits) < self._most_visits:
                     visits.append(Visit(index, inputs, (), verdict is True))
         why_not = None if ends or self._step.condition is not None else "there is nothing to answer with"
         passage = self._passage(ends, visits, self._ending(ends, self._setting.end), why_not)
@@ -308,7 +318,7 @@ class _StepInterpreter:
         visits: list[Visit] = []
         for index, verdict, scope in self._acts():
             holds.append(verdict)
-            if len(visits) < MOST_VISITS:
+            if len(visits) < self._most_visits:
                 inputs = tuple(evaluate(value, scope) for value in values)
                 visits.append(Visit(index, inputs, (), verdict is True))
             if verdict is True:
@@ -338,6 +348,42 @@ class _StepInterpreter:
             return self._setting.number_of.get(on_fail.then.target, self._setting.end)
         return self._setting.end
 
+    def at_begun(self, begun: Begun) -> StepOutcome:
+        """A step that has begun: the items left, and every way on."""
+        action = self._step.action
+        failure = self._failure_target()
+        exits = [] if failure is None else [Exit(failure, ExitCertainty.MAYBE, True)]
+        if isinstance(action, Goto):
+            exits.append(
+                Exit(self._setting.number_of.get(action.target, self._setting.end), ExitCertainty.MAYBE)
+            )
+        elif not isinstance(action, Call):
+            exits.append(Exit(self._setting.end, ExitCertainty.MAYBE))
+        binding = None
+        if isinstance(action, Call) and self._step.output is not None:
+            binding = Binding(Unknown(f"{action.tool} result", self._step.id), (self._number,))
+        return StepOutcome(
+            visits=tuple(self._visits_left(action, begun)) if isinstance(action, Call) else (),
+            times=Times(0, None),
+            items=None if begun.items is None else list_of(begun.items),
+            exits=tuple(exits),
+            binding=binding,
+            if_failed=binding,
+            may_fail=True,
+            depends_on=self._depends_on,
+        )
+
+    def _visits_left(self, call: Call, begun: Begun) -> Iterator[Visit]:
+        if self._step.foreach is None or begun.items is None:
+            return
+        self._source, self._items = list_of(begun.items), begun.items
+        positional, named = self._arguments(call)
+        for index, holds, scope in self._acts():
+            if index is not None and index >= begun.next:
+                inputs = tuple(evaluate(value, scope) for value in positional)
+                arguments = tuple((name, evaluate(value, scope)) for name, value in named)
+                yield Visit(index, inputs, arguments, holds is True)
+
     # ------------------------------------------------------------ calls
 
     def at_call(self, call: Call) -> StepOutcome:
@@ -350,7 +396,7 @@ class _StepInterpreter:
         is_assumed = self._step.id in self._setting.knowledge.assumed
         for index, verdict, scope in self._acts():
             holds.append(verdict)
-            shown, counted = len(visits) < MOST_VISITS, len(outcomes) < _MOST_RESULTS
+            shown, counted = len(visits) < self._most_visits, len(outcomes) < _MOST_RESULTS
             if not shown and not (counted and is_pure):
                 if counted:
                     outcomes.append(self._outcome(call, index, None))

@@ -27,14 +27,14 @@ function Commands({ at, label }) {
 function Actions({ at, label }) {
   const data = model.value;
   const [problem, isBusy, act] = useAction();
-  const [effects, setEffects] = useState(null); // calls with side effects, and a function to confirm them
+  const [effects, setEffects] = useState(null); // calls with side effects, and a function to confirm exactly them
   const [name, setName] = useState("");
   const [value, setValue] = useState("");
   const branch = (action, body) =>
     act(async () => {
-      const needConsent = await actions.value[action](body);
-      const confirm = () => branch(action, { ...body, effects: true });
-      setEffects(needConsent ? { label, at: body.at, list: needConsent, confirm } : null);
+      const refusal = await actions.value[action](body);
+      const confirm = () => branch(action, { ...body, consent: refusal.consent });
+      setEffects(refusal ? { label, at: body.at, list: refusal.effects, confirm } : null);
     });
   const fork = (event) => {
     event.preventDefault();
@@ -57,7 +57,9 @@ function Actions({ at, label }) {
     </form>
     ${isForThisStep ? html`<div class="notice"><p>These calls may have side effects:</p>
       <ul>${effects.list.map(
-        (each, n) => html`<li key=${n}><b>${each.step}</b> @${each.tool} <span class="quiet">${each.effect}</span></li>`,
+        (each, n) => html`<li key=${n}><b>${each.step}</b> ${each.tool === "RE-PLAN" ? "" : "@"}${each.tool}${" "}
+          <span class="quiet">${each.effect}</span>
+          <ul>${each.text.map((line, m) => html`<li key=${m}><code>${line}</code></li>`)}</ul></li>`,
       )}</ul>
       <button class="plain strong" disabled=${isBusy} onClick=${effects.confirm}>Continue anyway</button></div>` : ""}
     <${ErrorMessage} text=${problem} />

@@ -41,6 +41,7 @@ def actor_name(option: str | None) -> str:
 
 
 def start_branch(
+    run: str,
     make: Callable[[Journal], Forking],
     *,
     new_id: str | None,
@@ -49,13 +50,23 @@ def start_branch(
     as_json: bool,
     **arguments: Any,
 ) -> int:
-    """Record the run that `make` returns, after confirmation, and execute it. Returns the exit status."""
+    """Record the branch of `run` that `make` returns, after confirmation, and execute it.
+
+    Returns the exit status.
+    """
+    from callsheet.api.plan_changes import check_file  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.store.ids import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     with journals.open_journal(journal) as opened:
+        if not arguments["as_recorded"]:
+            check_file(opened, opened.find_run(run).run_id)
         forking = make(opened)
-        if not is_confirmed(forking, assume_yes=assume_yes, as_json=as_json):
+        masker = Masker(load_settings().secrets.shapes)
+        masker.add_secrets(forking.known)
+        if not is_confirmed(forking, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
         forking.write(opened, name)
         if not as_json:

@@ -81,7 +81,7 @@ def fork(
     )
     model, moved = resume_arguments["model"], resume_arguments["moved"]
     return branching.start_branch(
-        lambda journal: _forking(journal, run, at, edits, model, moved), **resume_arguments
+        run, lambda journal: _forking(journal, run, at, edits, model, moved), **resume_arguments
     )
 
 

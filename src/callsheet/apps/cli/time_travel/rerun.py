@@ -40,5 +40,7 @@ def rerun(run: str, place: str, by: str | None, **arguments: Any) -> int:
     from callsheet.runtime import forking  # noqa: PLC0415 - imports the runtime
 
     return branching.start_branch(
-        lambda journal: forking.rerun(journal, run, place, branching.actor_name(by)), **arguments
+        run,
+        lambda journal: forking.rerun(journal, run, place, branching.actor_name(by)),
+        **arguments,
     )

@@ -18,17 +18,17 @@ _ACCEPTED = ResponseSpec(202, "The new run is in the journal.", responses.STARTE
 async def rerun(req: ApiRequest[bodies.RerunBody, Empty]) -> Response:
     """Rerun a plan from a step as a new run, which keeps the earlier results.
 
-    If later steps may change something outside, `effects` must be true; otherwise the response is 409 and
-    lists these effects.
+    If later steps may change something outside, `effects` must be true; otherwise the response is 409, lists
+    the calls as `effects`, and has a `consent`, the code that allows exactly these calls.
     """
     state, body, run_id = req.state, req.body, req.path["run_id"]
     await state.host.beside(lambda: state.host.info(run_id))
     request = RerunRequest(
         place=body.step,
-        effects=body.effects,
+        effects=body.effects or body.consent,
         run_id=body.run_id,
         by=body.by,
-        terms=terms_of(body.limits, accepts=body.accept_changed_tools),
+        terms=terms_of(body),
     )
     return accepted(state, await state.host.rerun(run_id, request))
 
@@ -43,9 +43,9 @@ async def fork(req: ApiRequest[bodies.ForkBody, Empty]) -> Response:
     request = ForkRequest(
         at=body.at,
         edits=Edits(dict(body.variables), arguments, dict(body.steps), body.by),
-        effects=body.effects,
+        effects=body.effects or body.consent,
         run_id=body.run_id,
-        terms=terms_of(body.limits, accepts=body.accept_changed_tools),
+        terms=terms_of(body),
     )
     return accepted(state, await state.host.fork(run_id, request))
 

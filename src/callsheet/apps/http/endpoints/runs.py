@@ -144,20 +144,27 @@ async def resume_run(req: ApiRequest[bodies.ResumeBody, Empty]) -> Response:
     """Resume a run where its journal ends."""
     state, body, run_id = req.state, req.body, req.path["run_id"]
     verdict = None if body.in_doubt is None else resolution(body.in_doubt)
-    await state.host.resume(run_id, terms_of(body.limits, verdict, accepts=body.accept_changed_tools))
+    await state.host.resume(run_id, terms_of(body, verdict))
     return accepted(state, Started(run_id))
 
 
-def terms_of(limits: bodies.LimitsBody, verdict: Resolution | None = None, *, accepts: bool) -> ResumeOptions:
+def terms_of(
+    body: bodies.ResumeBody | bodies.RerunBody | bodies.ForkBody, verdict: Resolution | None = None
+) -> ResumeOptions:
     """The options of a resumption."""
     from callsheet.apps.hosting.requests import tightened  # noqa: PLC0415 - beside its only use
 
-    changes = changes_of(limits)
+    changes = changes_of(body.limits)
 
     def change(own: Limits) -> Limits:
         return tightened(own, changes)
 
-    return ResumeOptions(in_doubt=verdict, accepts_changed_tools=accepts, limits=change if changes else None)
+    return ResumeOptions(
+        in_doubt=verdict,
+        accepts_changed_tools=body.accept_changed_tools,
+        as_recorded=body.as_recorded,
+        limits=change if changes else None,
+    )
 
 
 def resolution(body: bodies.InDoubtBody) -> Resolution:

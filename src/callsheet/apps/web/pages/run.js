@@ -45,14 +45,15 @@ function actionsOf(id, run, source) {
   };
 }
 
-// Branches this run; returns the calls with side effects if they need consent, otherwise null.
+// Branches this run. Returns the calls with side effects and the code of consent to exactly these if they
+// need consent, otherwise null.
 async function branch(path, body) {
   try {
     const { run_id } = await request(path, { body });
     await go(`run=${run_id}`);
     return null;
   } catch (error) {
-    if (error instanceof Refused && error.problem.effects) return error.problem.effects;
+    if (error instanceof Refused && error.problem.effects) return error.problem;
     throw error;
   }
 }

@@ -1,0 +1,241 @@
+"""The side effects that lie ahead of a run that branches off, as data and as text for people.
+
+Every face that asks for consent shows these texts: each call with the arguments that it will have,
+`old → new` where they differ from those of the parent's call.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from callsheet.ir import JSON, Effect
+from callsheet.machine.forecasting import Foreseen, is_known
+from callsheet.machine.forecasting.partial_values import is_same
+from callsheet.views.columns import CUT, escaped
+from callsheet.views.dry_run.words import shown
+
+REPLAN = "RE-PLAN"
+
+_MAX_CALLS = 20
+_MAX_SUMMARY = 3
+_MAX_VALUE = 160
+_LEAD = 40
+"""How much of two long texts is shown before the place where they differ."""
+
+
+class EarlierCall(NamedTuple):
+    """A call of the parent run, with the event at which it left."""
+
+    event: int
+    tool: str
+    args: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class AheadCall:
+    """A call that the new run will make, or may make.
+
+    `args` are those that it sends; placeholders stand for what only the run will know. `key` is "" if the
+    call stands for each of several. With `is_next` it is made at once, with `is_sure` unless a step fails
+    before. `earlier` is the parent's call in its place, if any, and `is_same` says that it had exactly these
+    arguments. `in_doubt` means that it had left when the run branched off, with unknown outcome.
+    """
+
+    key: str
+    args: Mapping[str, Foreseen]
+    is_next: bool = False
+    is_sure: bool = False
+    in_doubt: bool = False
+    earlier: EarlierCall | None = None
+    is_same: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all arguments are known."""
+        return all(map(is_known, self.args.values()))
+
+    @property
+    def event(self) -> int | None:
+        """The number of the parent's event at which the call in its place left."""
+        return None if self.earlier is None else self.earlier.event
+
+
+@dataclass(frozen=True, slots=True)
+class EffectAhead:
+    """A step of the new run that may have side effects.
+
+    `effect` is that of its tool; for agents and new plans it is `unsafe`, and `may_call` are the tools with
+    side effects that they may call, as far as known. `more` counts calls beyond those in `calls`, None if
+    there is no bound. `repeats` says that the step may be reached again, with other arguments, and
+    `on_failure` that only a failure leads to it. `earlier` are the calls that the `parent` made there and
+    that no entry of `calls` names, unless all calls of the step are known.
+    """
+
+    step: str
+    tool: str
+    effect: Effect
+    parent: str
+    calls: tuple[AheadCall, ...] = ()
+    may_call: tuple[str, ...] = ()
+    more: int | None = 0
+    repeats: bool = False
+    on_failure: bool = False
+    earlier: tuple[EarlierCall, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The step and its tool, on one line."""
+        inner = f", may call {', '.join('@' + tool for tool in self.may_call)}" if self.may_call else ""
+        return f"{self.step}  {_tool(self.tool)} ({self.effect}{inner})"
+
+    def lines(self) -> list[str]:
+        """The calls of the step, each on one line."""
+        lines = [self._line(call) for call in self.calls[:_MAX_CALLS]]
+        left = len(self.calls) - _MAX_CALLS
+        if self.more is None or left + self.more > 0:
+            count = "more calls" if self.more is None else _calls(max(0, left) + self.more)
+            lines.append(f"and {count}" if lines else f"{count}, if the run reaches it")
+        if not lines:
+            lines.append("if the run reaches it; its arguments are not known yet")
+        if self.repeats:
+            lines.append("and again, with other arguments, whenever the plan comes back to it")
+        for call in self.earlier[:_MAX_CALLS]:
+            name = "" if call.tool == self.tool else f"{_tool(call.tool)} "
+            lines.append(f"in {self.parent}, at event {call.event}: {name}{_arguments(call.args)}")
+        if len(self.earlier) > _MAX_CALLS:
+            lines.append(f"in {self.parent}: {_calls(len(self.earlier) - _MAX_CALLS)}")
+        return lines
+
+    def _line(self, call: AheadCall) -> str:
+        if call.in_doubt:
+            lead = "in doubt, it may have taken place"
+        elif call.is_next:
+            lead = "next"
+        elif not call.key:
+            lead = "for each item"
+        elif self.on_failure:
+            lead = "only after a failure"
+        else:
+            lead = "then" if call.is_sure else "if the run reaches it"
+        earlier = call.earlier
+        if earlier is None:
+            return f"{lead}: {_arguments(call.args)}"
+        place = f"event {earlier.event} of {self.parent}"
+        if earlier.tool != self.tool:
+            was = f"{_tool(earlier.tool)} {_arguments(earlier.args)}"
+            return f"{lead}: {_arguments(call.args)} (instead of {was} at {place})"
+        if call.is_same:
+            return f"{lead}, as at {place}: {_arguments(call.args)}"
+        return f"{lead}, instead of {place}: {_changes(earlier.args, call.args)}"
+
+    def __str__(self) -> str:
+        return "\n    ".join((self.title, *self.lines()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The step with its calls as data; `unknown` names arguments of which parts are placeholders."""
+        return {
+            "step": self.step,
+            "tool": self.tool,
+            "effect": str(self.effect),
+            "may_call": list(self.may_call),
+            "calls": [_call_json(call) for call in self.calls],
+            "more": self.more,
+            "repeats": self.repeats,
+            "on_failure": self.on_failure,
+            "earlier": [_earlier_json(call) for call in self.earlier],
+            "text": self.lines(),
+        }
+
+
+def summary(effects: Sequence[EffectAhead]) -> str:
+    """What lies ahead, on one line: the first steps with their first calls."""
+    named = "; ".join(
+        f"{each.step} {_tool(each.tool)} ({each.effect}) {', '.join(each.lines()[:_MAX_SUMMARY])}"
+        for each in effects[:_MAX_SUMMARY]
+    )
+    more = len(effects) - _MAX_SUMMARY
+    return f"{named}; and {more} more steps" if more > 0 else named
+
+
+def same_arguments(left: Mapping[str, Foreseen], right: Mapping[str, Foreseen]) -> bool:
+    """Whether two calls have the same arguments, in whatever order."""
+    return left.keys() == right.keys() and all(is_same(value, right[name]) for name, value in left.items())
+
+
+# ---------------------------------------------------------------- text
+
+
+def _tool(name: str) -> str:
+    return name if name == REPLAN else f"@{name}"
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} more call{'' if count == 1 else 's'}"
+
+
+def _arguments(args: Mapping[str, Foreseen]) -> str:
+    return ", ".join(f"{name}={_cut(_text(value))}" for name, value in args.items()) or "no arguments"
+
+
+def _changes(old: Mapping[str, JSON], new: Mapping[str, Foreseen]) -> str:
+    """The arguments of a call, `old → new` where they differ."""
+    parts: list[str] = []
+    for name, value in new.items():
+        if name not in old:
+            parts.append(f"{name}=(none) → {_cut(_text(value))}")
+        elif is_same(old[name], value):
+            parts.append(f"{name}={_cut(_text(value))}")
+        else:
+            before, after = _apart(_text(old[name]), _text(value))
+            parts.append(f"{name}={before} → {after}")
+    parts += [f"{name}={_cut(_text(value))} → (none)" for name, value in old.items() if name not in new]
+    return ", ".join(parts) or "no arguments"
+
+
+def _text(value: Foreseen) -> str:
+    """A value as JSON on one line; placeholders are in angle brackets outside quotes."""
+    return escaped(json.dumps(value, ensure_ascii=False, default=str)) if is_known(value) else shown(value)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MAX_VALUE:
+        return text
+    return f"{text[:_MAX_VALUE]}{CUT} ({len(text):,} characters)"
+
+
+def _apart(old: str, new: str) -> tuple[str, str]:
+    """Two different texts, cut so that the difference stays visible."""
+    common = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), None)
+    common = min(len(old), len(new)) if common is None else common
+    start = common - _LEAD if common > _MAX_VALUE - _LEAD else 0
+    before, after = (_cut(text[start:]) for text in (old, new))
+    return (f"{CUT}{before}", f"{CUT}{after}") if start else (before, after)
+
+
+# ---------------------------------------------------------------- data
+
+
+def _call_json(call: AheadCall) -> dict[str, Any]:
+    return {
+        "key": call.key,
+        "args": {name: value if is_known(value) else shown(value) for name, value in call.args.items()},
+        "unknown": [name for name, value in call.args.items() if not is_known(value)],
+        "next": call.is_next,
+        "sure": call.is_sure,
+        "in_doubt": call.in_doubt,
+        "event": call.event,
+        "same": call.is_same,
+        "before": None if call.earlier is None or call.is_same else _earlier_json(call.earlier),
+    }
+
+
+def _earlier_json(call: EarlierCall) -> dict[str, Any]:
+    return {"event": call.event, "tool": call.tool, "args": dict(call.args)}
+
+
+def digest_text(run_id: str, event: int, effects: Sequence[EffectAhead]) -> str:
+    """All that is shown for consent, as one text: equal texts mean equal calls."""
+    return json.dumps([run_id, event, [each.to_json() for each in effects]], sort_keys=True, default=str)
