@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from callsheet.ports.transforms.fault import Fault
+from callsheet.ports.transforms.work import Fault
 from callsheet.ports.transforms.query import compiled, search
 from callsheet.ports.transforms.work import Work
 from suites.fetching import assert_expected

@@ -15,7 +15,7 @@ from callsheet.ir import JSON, Effect
 from callsheet.machine.forecasting import Foreseen, is_known
 from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.views.columns import CUT, escaped
-from callsheet.views.dry_run.words import shown
+from callsheet.views.dry_run import shown
 
 REPLAN = "RE-PLAN"
 
