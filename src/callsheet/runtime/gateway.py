@@ -22,6 +22,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Doubted,
+    Fact,
     Failed,
     PlanCompiled,
     Probe,
@@ -108,6 +109,7 @@ _AS_IT_IS = frozenset({str, bool, type(None)})
 _LEAST, _MOST = -(1 << 62), 1 << 62
 """Whole numbers between them are, too."""
 _NESTS = frozenset({list, dict})
+_ERROR_IN_VALUE = Fact("result", "it has a field named error, and counts as a value")
 _PROBE_SECONDS = 60.0
 """Time-out of a probe, in seconds."""
 
@@ -178,8 +180,11 @@ class Gateway:
                     value = await as_json_in_turns(value)
                 else:
                     value = as_json(value)
-                    if type(value) is dict and value.get("success") is False:
-                        raise ToolFailed(failure_text(value))
+                    if type(value) is dict:
+                        if value.get("success") is False:
+                            raise ToolFailed(failure_text(value))
+                        if value.get("error"):
+                            context.remark(_ERROR_IN_VALUE)
             return _succeeded((key, value, context.remarks, context.spent, None, ""))
         except (KeyboardInterrupt, GeneratorExit):
             raise
