@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 CUT = "…"
@@ -41,6 +42,13 @@ def json_head(value: object, most: int, *, compact: bool = False) -> str:
         if length >= most:
             break
     return "".join(parts)
+
+
+def printable_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Lines made printable, each with its indentation."""
+    for line in lines:
+        said = line.lstrip(" ")
+        yield " " * (len(line) - len(said)) + printable(said)
 
 
 def printable(text: str) -> str:

@@ -20,7 +20,7 @@ from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
 from callsheet.ports.answers import Answerer, may_report, read_answer
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
@@ -207,7 +207,7 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _failure(error: BaseException) -> ToolFailed:
     """The failure that a plan sees for an exception: its class and text."""
-    return ToolFailed(described(error))
+    return ToolRaised(described(error))
 
 
 def _closes_caller(error: BaseException) -> bool:
