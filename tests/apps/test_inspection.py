@@ -66,12 +66,25 @@ def test_runs_are_listed_newest_first(machine):
     assert newest.split() == ["r2", "done", f"{begun:%Y-%m-%d}", f"{begun:%H:%M:%S}", "UTC", "plan.ltp"]
 
 
+def test_blame_and_debug_print_where_a_tool_raised(machine):
+    plan = machine.plan('S1: @FAIL (text="no luck") > $a', "S2: @RESPOND ($a)")
+    result = machine.shell("--debug", "run", plan, "--tools", machine.tools, "--run-id", "r1", "--progress", "none")
+    raised = ["    raise RuntimeError(text)", "RuntimeError: no luck"]
+    assert [line for line in result.stderr.splitlines() if line in raised] == raised
+    blamed = [line.strip() for line in machine("blame", "r1").stdout.splitlines()]
+    assert [line for line in blamed if line in map(str.strip, raised)][-2:] == [*map(str.strip, raised)]
+    failed = machine.json("blame", "r1")["failed"]
+    assert failed["traceback"].splitlines()[-1] == "RuntimeError: no luck"
+    quiet = machine("run", plan, "--tools", machine.tools, "--run-id", "r2", "--progress", "none")
+    assert "Traceback" not in quiet.stderr
+
+
 def test_show_prints_every_step(machine):
     done_run(machine)
     lines = machine("show", "last").stdout.splitlines()
     assert lines[0] == "run      r1"
     assert "chain verified" in lines[4]
-    steps = [line.split()[:3] for line in lines if line.startswith("  ")]
+    steps = [line.split()[:3] for line in lines if re.match("  [✓–✗]", line)]
     assert steps == [
         ["✓", "S1", "ok"],
         ["–", "S2", "skipped"],
@@ -80,6 +93,8 @@ def test_show_prints_every_step(machine):
         ["✓", "S5", "ok"],
     ]
     assert any("[2 calls, 1 retried]" in line for line in lines)
+    assert "      RuntimeError: no luck" in lines
+    assert "S3: traceback: at the same place as S3.0.1" in lines
     assert "$a = 2" in lines
     assert lines[-1] == "answer: a=2"
 

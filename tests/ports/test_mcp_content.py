@@ -17,9 +17,10 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from callsheet.ports.answers import value_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp import folder_sink
-from callsheet.ports.mcp.content import unrepeated_texts, value_of
+from callsheet.ports.mcp.content import unrepeated_texts
 from callsheet.ports.mcp.failures import because
 
 DATA = b"\x89PNG bytes"

@@ -15,7 +15,7 @@ from callsheet.compat.tools import documented_facts
 from callsheet.ir import JSON, Plan, executor_name
 from callsheet.machine import Compile, Limits, RunAgent, ToolFacts
 from callsheet.machine.values import to_text
-from callsheet.ports.answers import as_json, read_answer
+from callsheet.ports.answers import Answerer, as_json, read_answer
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.operations import ModelOperations
 from callsheet.ports.transforms import transform_facts, transform_tools
@@ -116,7 +116,7 @@ def _executor_routes(executor: ToolExecutor, namespace: str) -> Callable[[str], 
         async def call(args: dict[str, Any], context: CallContext) -> JSON:
             if tool == "SHELL_EXEC":
                 args["language"] = "shell"
-            return cast("JSON", read_answer(await executor(name, args, namespace)))
+            return cast("JSON", read_answer(await executor(name, args, namespace), Answerer.EXECUTOR))
 
         return Route(call)
 

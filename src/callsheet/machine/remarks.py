@@ -8,6 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias, assert_never
 
+TRACEBACK = "traceback"
+"""The name of the fact that says where a tool's code raised an exception; its text has several lines."""
+SAME_PLACE = "at the same place as "
+"""How the text of a traceback begins that a call, named after it, has already."""
+RESULT = "result"
+"""The name of the fact that says what about a result may be taken for something else."""
+
 
 class Cut(NamedTuple):
     """Something is shorter than it was.

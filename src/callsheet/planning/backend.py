@@ -16,6 +16,7 @@ from callsheet.api.budget import SharedBudget
 from callsheet.api.models import called
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine import Limits
+from callsheet.ports.answers import Answerer, read_answer
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import Handler, Tool, ToolSpec
@@ -76,7 +77,7 @@ def handler_of(manager: Any, name: str) -> Handler:
     function = getattr(manager, "execute_tool", manager)
 
     async def call(arguments: dict[str, Any], context: CallContext) -> JSON:
-        return _value(await called(function, name, arguments))
+        return to_json(read_answer(await called(function, name, arguments), Answerer.MANAGER))
 
     return call
 
@@ -128,17 +129,3 @@ def _spec(row: Any) -> ToolSpec:
         Effect.UNSAFE,
         origin="tool manager",
     )
-
-
-def _value(answer: Any) -> JSON:
-    """The value of an answer; raises ToolFailed for one that reports a failure."""
-    if isinstance(answer, Mapping):
-        fields = cast("Mapping[str, Any]", answer)
-        if fields.get("success") is False or fields.get("isError") is True:
-            raise ToolFailed(str(fields.get("error") or fields.get("content") or "the tool failed"))
-        return to_json(fields["result"] if "success" in fields and "result" in fields else fields)
-    if hasattr(answer, "success") and hasattr(answer, "result"):
-        if not answer.success:
-            raise ToolFailed(str(getattr(answer, "error", None) or "the tool failed"))
-        return to_json(answer.result)
-    return to_json(answer)

@@ -30,6 +30,10 @@ class ToolFailed(Exception):
         self.final = final
 
 
+class ToolRaised(ToolFailed):
+    """The tool's own code raised an exception, which is the `__cause__`; its traceback is kept."""
+
+
 class _RareFields:
     """The attributes that few calls have; created at the first use of one, to keep `CallContext` small."""
 

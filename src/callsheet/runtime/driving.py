@@ -44,12 +44,16 @@ def gateway_of(journal: Journal, run_id: str, folded: Folded, ports: Ports) -> G
     machine, enforcement = folded.machine, folded.enforcement
     facts, most_at_once = folded.facts, machine.limits.max_concurrency_by_tool
     if enforcement is None:
-        yield Gateway(ports, run_id, facts, most_at_once)
+        gateway = Gateway(ports, run_id, facts, most_at_once)
+        gateway.declared = lambda: journal.declared(run_id)
+        yield gateway
         return
     with open_labels(journal.path) as store:
         tasks = Tasks(tasks_of(folded.machine), folded.side_record.first_asked)
         guard = Guard(enforcement.policy, plan_hash(machine.program.plan), store, tasks=tasks)
-        yield GuardedGateway(ports, run_id, guard, facts, most_at_once)
+        gateway = GuardedGateway(ports, run_id, guard, facts, most_at_once)
+        gateway.declared = lambda: journal.declared(run_id)
+        yield gateway
 
 
 class JournalOptions(NamedTuple):

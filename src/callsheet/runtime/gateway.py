@@ -7,6 +7,7 @@ a tool cannot change the plan's variables.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +23,7 @@ from callsheet.machine import (
     Decided,
     Decision,
     Doubted,
+    Fact,
     Failed,
     PlanCompiled,
     Probe,
@@ -32,8 +34,9 @@ from callsheet.machine import (
     ToolFacts,
 )
 from callsheet.machine.progress import with_own_ids
+from callsheet.machine.remarks import RESULT
 from callsheet.ports.answers import as_json, as_json_in_turns, failure_text
-from callsheet.ports.calls import CallContext, CallListener, CallProgress, Objection, ToolFailed
+from callsheet.ports.calls import CallContext, CallListener, CallProgress, Objection, ToolFailed, ToolRaised
 from callsheet.ports.cleaning import CLEANED_TOOLS, LISTED_TOOLS, clean_output, left_out
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.models.failures import as_error
@@ -41,7 +44,10 @@ from callsheet.ports.models.model import ModelFailed
 from callsheet.ports.probes import Prober
 from callsheet.ports.timeouts import within
 from callsheet.ports.tools import Handler
+from callsheet.ports.tracebacks import Tracebacks
+from callsheet.sealing.finder import Finder
 from callsheet.sealing.known import Known
+from callsheet.sealing.masking import mask_text
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""
@@ -99,6 +105,8 @@ class Ports:
     """Follows the calls while they are made, for a display."""
 
 
+_log = logging.getLogger("callsheet.tools")
+
 _new = object.__new__
 """Creates an object without running its constructor."""
 _succeeded: Callable[[tuple[object, ...]], Succeeded] = partial(cast("Any", tuple).__new__, Succeeded)
@@ -108,6 +116,7 @@ _AS_IT_IS = frozenset({str, bool, type(None)})
 _LEAST, _MOST = -(1 << 62), 1 << 62
 """Whole numbers between them are, too."""
 _NESTS = frozenset({list, dict})
+_ERROR_IN_VALUE = Fact(RESULT, "it has a field named error, and counts as a value")
 _PROBE_SECONDS = 60.0
 """Time-out of a probe, in seconds."""
 
@@ -132,6 +141,9 @@ class Gateway:
         self._facts = None if facts is None else dict(facts)
         self._routes: dict[str, Route] = {}
         self.on_late: Callable[[Late], None] | None = None
+        self.declared: Callable[[], Known] | None = None
+        """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
+        self._tracebacks = Tracebacks()
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
     @property
@@ -178,8 +190,11 @@ class Gateway:
                     value = await as_json_in_turns(value)
                 else:
                     value = as_json(value)
-                    if type(value) is dict and value.get("success") is False:
-                        raise ToolFailed(failure_text(value))
+                    if type(value) is dict:
+                        if value.get("success") is False:
+                            raise ToolFailed(failure_text(value))
+                        if value.get("error"):
+                            context.remark(_ERROR_IN_VALUE)
             return _succeeded((key, value, context.remarks, context.spent, None, ""))
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -192,6 +207,8 @@ class Gateway:
             return self._unanswered(command, error, context)
         if isinstance(error, ToolFailed):
             reason = str(error) or "the tool failed without saying why"
+            if isinstance(error, ToolRaised) and error.__cause__ is not None:
+                self._keep_traceback(error.__cause__, context)
             if error.in_doubt and isinstance(command, CallTool):
                 return self._unknown(command, reason, context)
             if error.final:
@@ -201,9 +218,27 @@ class Gateway:
             if task is not None and task.cancelling():
                 raise error
             reason = "the tool cancelled the call itself"
+        elif isinstance(error, CallsheetError):
+            reason = str(error)
         else:
-            reason = str(error) if isinstance(error, CallsheetError) else describe(error)
+            reason = describe(error)
+            self._keep_traceback(error, context)
         return Failed(command.key, reason, context.remarks, context.spent)
+
+    def _keep_traceback(self, error: BaseException, context: CallContext) -> None:
+        """Say where the code of a tool, a model or an agent raised: in a remark on the outcome, and the log.
+
+        The log gets no secret of the run; where those are not known, or a policy calls the call's data
+        secret, only the kind of the exception.
+        """
+        remark = self._tracebacks.remark(error, context.key)
+        context.remark(remark)
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        text = type(error).__name__
+        if self.declared is not None and not context.sends_secrets:
+            text = mask_text(remark.text, Finder(self._ports.known + self.declared()))
+        _log.info("run %s, call %s: %s", self._run_id, context.key, text)
 
     def objection(self, command: CallTool) -> Objection | None:
         """The function that objects to redirects of a call; None without a policy."""

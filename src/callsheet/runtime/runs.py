@@ -94,6 +94,7 @@ async def run_unrecorded(
                 labels.put(*place)
             guard = Guard(launch.policy, launch.verified, labels)
             gateway = GuardedGateway(ports, run_id, guard, at_once=most_at_once)
+        gateway.declared = lambda: launch.known
         driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
         if watch.on_driver is not None:
             watch.on_driver(driver)

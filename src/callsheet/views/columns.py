@@ -45,6 +45,13 @@ def json_head(value: object, most: int, *, compact: bool = False) -> str:
     return "".join(parts)
 
 
+def printable_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Lines made printable, each with its indentation."""
+    for line in lines:
+        said = line.lstrip(" ")
+        yield " " * (len(line) - len(said)) + printable(said)
+
+
 def printable(text: str) -> str:
     """Returns the text on one line without control characters, so that data cannot control a terminal.
 

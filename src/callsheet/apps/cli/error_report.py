@@ -6,9 +6,11 @@ Input: the exception. Output: the exit status, after printing. Imported only if 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import resource
 from collections.abc import Iterable
+from contextlib import suppress
 
 import click
 
@@ -21,6 +23,7 @@ from callsheet.apps.cli.output import (
     to_stderr,
 )
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.views.columns import printable_lines
 
 _JOURNAL_CODES = frozenset(
     {"JRN004", "JRN005", "JRN006", "JRN007", "JRN010", "JRN012", "JRN013", "JRN014", "JRN020"}
@@ -137,3 +140,20 @@ def _usage(error: click.UsageError) -> CallsheetError:
     path = error.ctx.command_path if error.ctx is not None else "callsheet"
     message = error.format_message().rstrip(".")
     return CallsheetError.single("CFG010", message[:1].lower() + message[1:], help=f"see `{path} --help`")
+
+
+class _ToStderr(logging.Handler):
+    """Writes what is logged to standard error, as the command's own messages are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record, made printable line by line."""
+        with suppress(Exception):
+            for line in printable_lines(record.getMessage().splitlines()):
+                click.echo(line, err=True)
+
+
+def log_tools() -> None:
+    """Print the tracebacks of exceptions in tools to standard error."""
+    logger = logging.getLogger("callsheet.tools")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_ToStderr())

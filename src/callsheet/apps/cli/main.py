@@ -93,7 +93,10 @@ COMMANDS: dict[str, CommandEntry] = {
     "callsheet", cls=RootGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, prog_name="callsheet", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Print the traceback of an internal error.")
+@click.option("--debug", is_flag=True, help="Print the tracebacks of internal errors and of tools.")
 def main(debug: bool) -> None:
     """Check, run, resume and inspect plans of tool calls."""
-    del debug  # the group reads it from the command line, which also works if parsing fails
+    if debug:  # of an internal error, the group prints it, which also works if parsing fails
+        from callsheet.apps.cli.error_report import log_tools  # noqa: PLC0415 - only with the option
+
+        log_tools()

@@ -10,7 +10,8 @@ from callsheet.apps.rendering.events import count_events
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
-from callsheet.views.columns import cut, pad
+from callsheet.machine.remarks import RESULT, TRACEBACK
+from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import describe_action
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
             yield f"      {turn}"
     for warning in (*account.warnings, *_remarks(account)):
         yield f"warning: {warning}"
+    yield from _results_and_tracebacks(account)
     for answer in account.late:
         yield _late_line(answer)
     yield from _doubts(details, hint)
@@ -100,6 +102,18 @@ def _remarks(account: Account) -> Iterator[str]:
                 yield f"{visit.step}: {remark}"
             if len(remarks) > _MOST_REMARKS:
                 yield f"{visit.step}: and {len(remarks) - _MOST_REMARKS} more ({place} has them all)"
+
+
+def _results_and_tracebacks(account: Account) -> Iterator[str]:
+    """The remarks on results, and where tools raised exceptions, up to a maximum per step."""
+    for visit in account.steps:
+        said = [fact for fact in visit.facts if fact.startswith((f"{RESULT}: ", f"{TRACEBACK}: "))]
+        for fact in said[:_MOST_CUTS]:
+            first, *others = fact.splitlines()
+            yield f"{visit.step}: {printable(first)}"
+            yield from (f"      {line}" for line in printable_lines(others))
+        if len(said) > _MOST_CUTS:
+            yield f"{visit.step}: and {len(said) - _MOST_CUTS} more (--json has them all)"
 
 
 def _late_line(answer: LateAnswer) -> str:

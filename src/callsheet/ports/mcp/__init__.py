@@ -3,13 +3,14 @@
 The SDK is imported only when a server is contacted.
 """
 
+from callsheet.ports.answers import BlobSink
 from callsheet.ports.mcp.config import (
     McpConfigFile,
     load_config,
     load_configs,
     parse_config,
 )
-from callsheet.ports.mcp.content import BlobSink, folder_sink
+from callsheet.ports.mcp.content import folder_sink
 from callsheet.ports.mcp.credentials import credentials_of
 from callsheet.ports.mcp.discovery import discover, looked_for
 from callsheet.ports.mcp.managed_server import ServerStatus

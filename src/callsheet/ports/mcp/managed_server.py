@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING, Any
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent
+from callsheet.ports.answers import BlobSink, value_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.mcp.connection import Connection, OtherHeaders
 from callsheet.ports.mcp.content import (
-    BlobSink,
     check_declared,
     has_blobs,
     lost_numbers,
     unrepeated_texts,
-    value_of,
 )
 from callsheet.ports.mcp.declarations import is_plain, qualified_name, spec_of
 from callsheet.ports.mcp.repeated_keys import repeated_keys_of

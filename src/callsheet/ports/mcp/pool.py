@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ports.mcp.content import BlobSink
+from callsheet.ports.answers import BlobSink
 from callsheet.ports.mcp.declarations import qualified_name, spec_of
 from callsheet.ports.mcp.managed_server import ManagedServer, ServerStatus
 from callsheet.ports.mcp.servers import McpServerConfig

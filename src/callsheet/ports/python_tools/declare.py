@@ -19,7 +19,8 @@ from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.answers import Answerer, may_report, read_answer
+from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.concurrency import Slots
 from callsheet.ports.probes import Probed, Prober, probed
 from callsheet.ports.python_tools.results import to_json
@@ -206,7 +207,7 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 
 def _failure(error: BaseException) -> ToolFailed:
     """The failure that a plan sees for an exception: its class and text."""
-    return ToolFailed(described(error))
+    return ToolRaised(described(error))
 
 
 def _closes_caller(error: BaseException) -> bool:
@@ -231,6 +232,11 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def value_returned(value: object) -> JSON:
+    """What a function returned, as JSON; raises ToolFailed if it reports a failure or has no JSON form."""
+    return to_json(read_answer(value, Answerer.FUNCTION) if may_report(value) else value)
+
+
 def _handler(function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:
     """The handler of a function: binds the arguments, calls it, converts the result."""
     bind, context_name, key_name = signature.bind, signature.context, declared.key_argument
@@ -246,7 +252,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     def call(bound: dict[str, Any]) -> JSON:
         # StopIteration must not reach the future of the event loop, nor SystemExit the loop itself.
         try:
-            return to_json(function(**bound))
+            return value_returned(function(**bound))
         except ToolFailed:
             raise
         except (Exception, SystemExit, GeneratorExit) as error:
@@ -255,7 +261,7 @@ def _handler(function: Callable[..., Any], signature: Signature, declared: Decla
     async def run_async(args: dict[str, Any], context: CallContext) -> JSON:
         bound = arguments(args, context)
         try:
-            return to_json(await function(**bound))
+            return value_returned(await function(**bound))
         except ToolFailed:
             raise
         except (Exception, SystemExit, GeneratorExit) as error:

@@ -77,11 +77,12 @@ class Visit(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a call: the event, its type, and the value or the error."""
+    """The outcome of a call: the event, its type, the value or the error, and where its code raised."""
 
     seq: int
     type: str
     value: JSON
+    traceback: str = ""
 
 
 @dataclass(slots=True)

@@ -11,11 +11,12 @@ import json
 from collections.abc import Callable, Iterable
 
 from callsheet.ir import JSON, Call, Order
-from callsheet.machine import Command, Event, Failed, Finish, Machine, Started, Status, Succeeded
+from callsheet.machine import Command, Event, Fact, Failed, Finish, Machine, Started, Status, Succeeded
 from callsheet.machine.frames import Group
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
+from callsheet.machine.remarks import TRACEBACK, Remark
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
@@ -129,7 +130,7 @@ class Recorder:
             if type(event) is Succeeded:
                 lineage.outcomes[event.key] = Outcome(seq, kind, event.value)
             elif type(event) is Failed:
-                lineage.outcomes[event.key] = Outcome(seq, kind, event.error)
+                lineage.outcomes[event.key] = Outcome(seq, kind, event.error, _traceback(event.remarks))
             elif kind in _WORDS and key is not None and key not in lineage.outcomes:
                 lineage.outcomes[key] = Outcome(seq, kind, data.get("value"))
             commands = self._feed(event, entry)
@@ -365,3 +366,7 @@ def unreadable(entry: Entry, error: Exception) -> JournalError:
         f"event {entry.seq} ({entry.type}) cannot be read: {error!r}",
         hint="it was written by another version of callsheet, or changed since",
     )
+
+
+def _traceback(remarks: Iterable[Remark]) -> str:
+    return next((each.text for each in remarks if isinstance(each, Fact) and each.name == TRACEBACK), "")

@@ -220,6 +220,19 @@ function Calls({ visit }) {
 
 function Result({ left, answer }) {
   if (!answer) return html`<p class="quiet">${withoutAnswer(left)}</p>`;
+  return html`<${Outcome} answer=${answer} /><${Remarks} answer=${answer} />`;
+}
+
+// The remarks on an outcome: where the tool's code raised, and what may be taken for something else.
+function Remarks({ answer }) {
+  const body = answer.more >= 0 ? data.parsed(answer.more) : null;
+  const facts = (body && Array.isArray(body.remarks) ? body.remarks : []).filter(
+    (each) => each.fact === "traceback" || each.fact === "result",
+  );
+  return facts.map((each) => html`<h4>${each.fact}</h4><pre class="remark" tabindex="0">${each.text}</pre>`);
+}
+
+function Outcome({ answer }) {
   if (answer.value >= 0) return html`<${ValueBox} value=${answer.value} label=${`event ${answer.seq}`} />`;
   return answer.more >= 0
     ? html`<${ValueBox} value=${answer.more} label=${`event ${answer.seq}, ${answer.type}`} />`

@@ -12,6 +12,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection.gc_control import without_gc
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
 from callsheet.apps.rendering.values import preview
+from callsheet.machine.remarks import SAME_PLACE
 
 if TYPE_CHECKING:
     from callsheet.trace.blame import Blame, Suspect
@@ -68,6 +69,7 @@ def _print(lineage: Lineage, blamed: Blame) -> None:
     print_text(f"              {preview(blamed.error, 300)}")
     if blamed.key:
         print_text(f"              call {blamed.key}: {preview(_arguments(lineage, blamed.key), 300)}")
+        _print_traceback(lineage, blamed.key)
     if not blamed.suspects:
         print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
@@ -91,11 +93,27 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
             f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
         )
     print_text(f"              {preview(phrase, 300)}")
+    _print_traceback(lineage, suspect.key)
     path = [place(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
     into = f"its argument {last.argument}" if last.argument else str(last.role)
     step = lineage.label(lineage.visits[blamed.visit])
     print_text(f"              {' → '.join(path)} → {step}, {into}")
+
+
+def _traceback(lineage: Lineage, key: str) -> str:
+    """Where the tool's code raised the error of a call; empty if it did not."""
+    outcome = lineage.outcomes.get(key)
+    text = "" if outcome is None else outcome.traceback
+    same = text.removeprefix(SAME_PLACE)
+    return _traceback(lineage, same) or text if same not in (text, key) else text
+
+
+def _print_traceback(lineage: Lineage, key: str) -> None:
+    from callsheet.views.columns import printable_lines  # noqa: PLC0415 - as above
+
+    for line in printable_lines(_traceback(lineage, key).splitlines()):
+        print_text(f"              {line}")
 
 
 def _arguments(lineage: Lineage, key: str) -> dict[str, Any]:
@@ -120,6 +138,7 @@ def _json(run_id: str, lineage: Lineage, blamed: Blame) -> dict[str, Any]:
             "event": blamed.seq,
             "call": blamed.key or None,
             "preview": preview(_arguments(lineage, blamed.key), 200) if blamed.key else None,
+            "traceback": _traceback(lineage, blamed.key) or None,
         },
         "error": blamed.error,
         "likely_cause": suspects[0] if suspects else None,
@@ -143,6 +162,7 @@ def _suspect_json(lineage: Lineage, suspect: Suspect) -> dict[str, Any]:
         "event": suspect.seq,
         "call": suspect.key or None,
         "error": lineage.outcomes[suspect.key].value if suspect.key else None,
+        "traceback": _traceback(lineage, suspect.key) or None,
         "way": [
             {
                 "variable": flow.name,
