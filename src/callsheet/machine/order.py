@@ -227,6 +227,9 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     refused = (f for f in led if isinstance(f.control, End) and f.control.refusal is not None)
     frame = next(refused, led[0])
     assert frame.control is not None
+    for other in led:
+        if other is not frame and other.failed:  # its ON_FAIL leads nowhere: another member's is obeyed
+            run.failed_steps[other.code.id] = None
     _obey(run, frame.code, frame.control, out)
 
 

@@ -97,9 +97,12 @@ async def test_failed_plan_is_error_with_run_id(room: Room, mode: str) -> None:
 async def test_failed_steps_of_continued_plan_are_listed(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, 'S1: @BROKEN ()\nS2: @RESPOND ("done")')
+        listed = await client.call_tool("list_runs", {"status": "done_with_failures"})
     assert not answer.is_error
     assert answer.structured_content["failed_steps"] == ["S1"]
-    assert "1 step failed and the plan continued: S1" in answer.content[0].text
+    assert "done with failures: S1 failed and the plan went on" in answer.content[0].text
+    assert answer.structured_content["outcome"] == "done_with_failures"
+    assert listed.structured_content["runs"][0]["outcome"] == "done_with_failures"
 
 
 async def test_plan_with_errors_does_not_run(room: Room, mode: str) -> None:

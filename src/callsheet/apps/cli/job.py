@@ -77,7 +77,7 @@ def canonical_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(canonical_tool_name, names)))
 
 
-def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
+def execute_job(job: Job, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
     """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
@@ -102,7 +102,13 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     reopens = job.plan.order is Order.DAG
     outcome = job.masker.outcome(outcome)
     return report(
-        outcome, job.recording.path, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens
+        outcome,
+        job.recording.path,
+        as_json=as_json,
+        hint=hint,
+        diagnostics=warnings,
+        reopens=reopens,
+        is_strict=is_strict,
     )
 
 

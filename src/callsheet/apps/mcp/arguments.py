@@ -255,7 +255,16 @@ class ListRunsArguments(ToolArguments):
     """For `list_runs`."""
 
     status: Literal[
-        "", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled"
+        "",
+        "running",
+        "interrupted",
+        "waiting",
+        "in_doubt",
+        "done",
+        "done_with_failures",
+        "failed",
+        "refused",
+        "cancelled",
     ] = Field(default="", description="Only runs with this status.")
     limit: int = Field(default=20, ge=1, le=500)
 

@@ -37,7 +37,8 @@ async def _explain(server_context: ServerContext, args: given.RunArguments, call
     data = await asyncio.to_thread(run_details_json, details)
     text = "\n".join(map(without_controls, run_detail_lines(details, server_context.hint)))
     state = server_context.host.state(details.info.run_id).status
-    return Reply(text, data | {"status": state}, links=run_links(details.info.run_id))
+    outcome = details.outcome if state == details.status else state
+    return Reply(text, data | {"status": state, "outcome": outcome}, links=run_links(details.info.run_id))
 
 
 async def _list(server_context: ServerContext, args: given.ListRunsArguments, caller: ClientRequest) -> Reply:
@@ -48,7 +49,10 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
         return [run_row(journal, info, shown) for info, shown in found]
 
     rows = await server_context.host.beside(look)
-    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in rows]
+    lines = [
+        f"{row['run_id']}  {row['outcome'].replace('_', ' ')}  {row['created'][:19]}  {row['plan']}"
+        for row in rows
+    ]
     return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": rows})
 
 
@@ -58,7 +62,8 @@ async def _cancel(server_context: ServerContext, args: given.CancelArguments, ca
     if outcome is None:
         text = f"run {info.run_id} was requested to end and has not ended yet; explain_run shows its status"
         data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
-            "status": "running"
+            "status": "running",
+            "outcome": "running",
         }
         return Reply(text, data, links=run_links(info.run_id))
     data = outcome_json(server_context.host.masker.outcome(outcome), server_context.host.journal.path)

@@ -23,7 +23,7 @@ from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.rendering.failed_steps import failed_steps_line
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
@@ -146,8 +146,8 @@ def _result_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
         yield result.response
     if result.status is Status.DONE:
         if result.failed_steps:
-            yield failed_steps_line(result.failed_steps)
-        yield f"run {run.run_id}: done, used {outcome.usage.describe()}"
+            yield failures_line(result.failed_steps)
+        yield f"run {run.run_id}: {result.outcome.words}, used {outcome.usage.describe()}"
         return
     where = f" at {result.ended_at}" if result.ended_at else ""
     why = f": {result.error}" if result.error and result.error != result.response else ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from callsheet.apps.operations.runs import INTERRUPTED
+from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
 from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
@@ -29,7 +30,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     """The lines of a run's details; `hint` is the option with which further commands find the journal."""
     info, account = details.info, details.account
     yield f"run      {info.run_id}"
-    yield f"status   {details.status}"
+    yield f"status   {status_words(details)}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
     duration = info.updated - info.created
     took = f" ({format_seconds(duration)})" if duration >= 0 else ""  # the clock was set back
@@ -38,7 +39,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
     for child in details.children:
-        yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
+        outcome = shown_outcome(child, child.status).replace("_", " ")
+        yield f"child    {child.run_id}, from event {child.forked_at}, {outcome}"
     yield f"used     {account.folded.usage().describe()}"
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
@@ -54,6 +56,14 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         yield _late_line(answer)
     yield from _doubts(details, hint)
     yield from _end(details)
+
+
+def status_words(details: RunDetails) -> str:
+    """The status of a run; of one that is done with failures also the steps."""
+    result = details.account.folded.machine.result
+    if result is None or details.outcome == details.status:
+        return details.status
+    return failures_line(result.failed_steps)
 
 
 def chain_in_words(bad: BadEvent | None) -> str:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan, Respond, Step, Terminate
-from callsheet.machine import Result, Status
+from callsheet.machine import Outcome, Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
@@ -34,6 +34,8 @@ _ENDS = {
     Status.REFUSED: "The run was refused by its policy",
     Status.CANCELLED: "The run was cancelled",
 }
+
+_PARTIAL = Outcome.DONE_WITH_FAILURES
 
 NO_VALUES: Mapping[str, float] = MappingProxyType({})
 """No confidences of single tools."""
@@ -325,4 +327,6 @@ def _title(step: Step | None) -> str:
 
 def _result_text(result: Result) -> str:
     text = shown_text(result.error or result.response)
-    return _ENDS[result.status] + (f": {text}" if text else ".")
+    failed = shown_text(", ".join(result.failed_steps), MOST_OF_A_NAME)
+    end = _ENDS[result.status] + (f" with failures ({failed})" if result.outcome is _PARTIAL else "")
+    return end + (f": {text}" if text else ".")

@@ -6,6 +6,7 @@ import { actions, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, 
 
 const SHAPES = {
   done: "ok",
+  done_with_failures: "partial",
   failed: "failed",
   refused: "failed",
   cancelled: "stopped",
@@ -26,8 +27,8 @@ export function Header() {
   const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
   const isActive = isLive.value && ACTIVE.includes(run.status);
   return html`<header class="head">
-    <div class="verdict is-${SHAPES[run.status] || "open"}">
-      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
+    <div class="verdict is-${SHAPES[run.outcome] || "open"}">
+      <h1><${Status} of=${SHAPES[run.outcome] || "open"} words=${false} />
         <span class="words">${run.words}</span><${Cause} /></h1>
       <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code>${" "}
         ${day(run.created)} ${clock(run.created).slice(0, 8)}${
@@ -75,7 +76,7 @@ function Actions() {
 function Cause() {
   const data = model.value;
   const { blame } = data.doc;
-  if (!blame || !blame.suspects.length || data.run.status === "done") return "";
+  if (!blame || !blame.suspects.length || data.run.outcome === "done") return "";
   const first = blame.suspects[0];
   const write = first.write >= 0 ? data.writes[first.write] : null;
   const by = write && write.visit >= 0 ? data.visits[write.visit] : null;
