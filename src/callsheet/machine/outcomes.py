@@ -67,6 +67,17 @@ def store(run: Run, frame: Frame) -> None:
             _notify_finished(run, code, value, end.error or end.response, is_failure=True)
 
 
+def note_settled(run: Run, frame: Frame) -> None:
+    """Tell the observer that a member of a group has no open call, and waits for the others.
+
+    A member without items that has failed was told as such.
+    """
+    if run.observer is None or frame.open or not frame.ran or (frame.failed and frame.items is None):
+        return
+    leads_elsewhere = bool(frame.failed) and frame.control is not None
+    run.observer(Note(NoteKind.SETTLED, frame.code.id, is_failure=leads_elsewhere))
+
+
 def _notify_finished(
     run: Run, code: StepCode, value: JSON, why: str = "", *, is_failure: bool = False
 ) -> None:

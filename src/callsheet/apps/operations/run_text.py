@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,10 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield f"run      {info.run_id}"
     yield f"status   {status_words(details)}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    duration = info.updated - info.created
-    took = f" ({format_seconds(duration)})" if duration >= 0 else ""  # the clock was set back
+    now = time.time() if details.status == "running" else None
+    duration = (info.updated if now is None else now) - info.created
+    so_far = "" if now is None else " so far"
+    took = f" ({format_seconds(duration)}{so_far})" if duration >= 0 else ""  # the clock was set back
     yield f"time     {iso(info.created)} to {iso(info.updated)}{took}"
     yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
@@ -47,7 +50,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
     for visit in account.steps:
         action = "" if visit.action is None else describe_action(visit.action)
-        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words))
+        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words), now)
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_cuts(account)):
@@ -78,12 +81,11 @@ def _mark_and_word(visit: StepAccount, waiting_words: Mapping[str, str]) -> tupl
     return _MARKS[visit.outcome], visit.outcome
 
 
-def _step_line(visit: StepAccount, action: str, state: tuple[str, str]) -> str:
-    took = (
-        ""
-        if visit.ended is None or visit.outcome == "skipped"
-        else format_seconds(visit.ended - visit.started)
-    )
+def _step_line(visit: StepAccount, action: str, state: tuple[str, str], now: float | None) -> str:
+    """The line of a visit; one that is under way has taken its time up to `now`."""
+    ended = now if visit.ended is None and visit.outcome == "running" else visit.ended
+    is_timed = ended is not None and ended >= visit.started and visit.outcome != "skipped"
+    took = format_seconds(ended - visit.started) if ended is not None and is_timed else ""
     message = (
         f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     )

@@ -19,6 +19,7 @@ from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
 from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
+from callsheet.trace.projection.record import Outcome as VisitOutcome
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
 from callsheet.trace.projection.wording import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
@@ -243,7 +244,8 @@ class Projection:
         """The visit that follows the boundary, if the journal has one."""
         if self.upto < len(self.record.visits):
             return self.record.visits[self.upto]
-        return min(self.record.under_way, key=lambda visit: visit.number, default=None)
+        under_way = (visit for visit in self.record.under_way if visit.outcome is VisitOutcome.OPEN)
+        return min(under_way, key=lambda visit: visit.number, default=None)
 
     def _target(self) -> str:
         following = self._next()

@@ -2,7 +2,7 @@
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { ErrorMessage, useAction } from "./actions.js";
 import { decompressed } from "./compressed.js";
-import { actions, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { actions, beat, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
@@ -21,6 +21,7 @@ const ACTIVE = ["queued", "running", "waiting", "in_doubt"];
 
 export function Header() {
   const data = model.value;
+  beat.value; // the duration of a run that goes on grows
   const { run, doc } = data;
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
@@ -36,7 +37,7 @@ export function Header() {
       }</p>
     </div>
     <dl class="sums">
-      <div><dt>duration</dt><dd>${duration(run.seconds)}</dd></div>
+      <div><dt>duration</dt><dd>${duration(data.seconds)}</dd></div>
       <div><dt>calls</dt>
         <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
       ${usage.model_calls ? html`<div><dt>model calls</dt>

@@ -37,7 +37,7 @@ class OpenCalls:
     def note(self, note: Note) -> None:
         """Take a note of the step."""
         at = note.at or CallPlace()
-        if note.kind is NoteKind.FINISHED:
+        if note.kind in (NoteKind.FINISHED, NoteKind.SETTLED):
             self._calls.clear()
         elif note.kind is NoteKind.FAILED:
             self._calls.pop(at.item, None)
