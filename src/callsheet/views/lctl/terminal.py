@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from callsheet.trace.lctl.cause import root_cause
+from callsheet.trace.lctl.cause import failed_step, root_cause
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.confidence import Confidence, band_of, is_blocked, is_flagged, needs_review
 from callsheet.trace.lctl.graph import ChainGraph, Edge, GraphNode, graph_of
@@ -159,7 +159,7 @@ def _id(fact: Fact) -> str:
 
 
 def _failure(document: DebugDocument) -> Iterator[str]:
-    failed = document.chain.failed_at_step
+    failed = failed_step(document)
     if failed is not None:
         yield f"failed at step {failed}"
         for entry in document.entries:

@@ -11,7 +11,7 @@ from callsheet.apps.cli.lctl.documents import Documents, documents
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text
 from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.lctl import confidence_row, document_rows
-from callsheet.trace.lctl.cause import root_cause
+from callsheet.trace.lctl.cause import failed_step, root_cause
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.graph import ChainGraph, graph_of
 from callsheet.trace.lctl.model import DebugDocument
@@ -45,7 +45,7 @@ def _failure(report: Report) -> dict[str, Any]:
         return {}
     cause = root_cause(document)
     row = None if cause is None else {"step": cause.step, "by": str(cause.by), "because": cause.because}
-    return {"failed_step": document.chain.failed_at_step, "root_cause": row}
+    return {"failed_step": failed_step(document), "root_cause": row}
 
 
 @click.command()

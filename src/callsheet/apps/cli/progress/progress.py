@@ -99,6 +99,10 @@ class Progress:
         """Hear that a call is sent."""
         self._draw(lambda: self._calls.began(key))
 
+    def queued(self, key: str) -> None:
+        """Hear that a call waits for others of its tool."""
+        self._draw(lambda: self._calls.queued(key))
+
     def ended(self, key: str, *, succeeded: bool) -> None:
         """Hear that a call has an outcome."""
         self._done[step_of(key)] = monotonic()
