@@ -216,7 +216,7 @@ async def test_answer_has_kind_requested_by_step(
 ) -> None:
     text = f'S1: @ASK_HUMAN ("How many?", schema={schema}) > $n\nS2: @RESPOND ("ok")'
     async with room.client(mode, lambda _: answered(answer=said)) as client:
-        answer = await execute(client, text)
+        answer = await execute(client, text, show_variables=["n"])
     assert answer.structured_content["variables"]["n"] == value
 
 
@@ -360,9 +360,10 @@ async def test_stored_plan_runs_by_id_with_parameters(room: Room, mode: str) -> 
 
 async def test_secret_is_sealed_and_absent_from_results(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
-        given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"]}
+        given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"], "show_variables": ["all"]}
         answer = await execute(client, PLAN, **given)
-        told = await client.call_tool("explain_run", {"run_id": "last"})
+        told = await client.call_tool("explain_run", {"run_id": "last", "show_variables": ["all"]})
+    assert answer.structured_content["variables"].keys() == {"what", "seen", "sent"}
     assert room.calls[0] == "look hunter2-hunter2"
     assert "hunter2" not in str(answer.structured_content["variables"])
     assert "hunter2" not in str(told.model_dump())

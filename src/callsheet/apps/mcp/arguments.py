@@ -122,6 +122,13 @@ _WAIT = Field(
 )
 
 
+_SHOWN = Field(
+    default=(),
+    max_length=1_000,
+    description='The variables to return, by name, or "all"; default: only the answer, and which there are.',
+)
+
+
 class CreateArguments(ToolArguments):
     """For `plan_create`."""
 
@@ -149,6 +156,7 @@ class ExecuteArguments(ToolArguments):
         max_length=MOST_CHARACTERS,
         description="The text of ID_state.json of another program: its completed steps are not run again.",
     )
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -168,6 +176,7 @@ class CreateAndExecuteArguments(ToolArguments):
     goal: str = _GOAL
     context: str = _CONTEXT
     variables: dict[str, Any] = _VARIABLES
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -180,9 +189,19 @@ class RunArguments(ToolArguments):
     run_id: str = _RUN
 
 
+class ExplainArguments(RunArguments):
+    """For `explain_run`."""
+
+    show_variables: tuple[str, ...] = _SHOWN
+    from_character: int = Field(
+        default=0, ge=0, description="Where to continue a variable that was cut, or without one the answer."
+    )
+
+
 class ResumeArguments(RunArguments):
     """For `resume_run`."""
 
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -202,6 +221,7 @@ class RerunArguments(RunArguments):
         description="The step to rerun from: S3, or S3@2 for its second visit.",
     )
     effects: bool = _EFFECTS
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -230,6 +250,7 @@ class ForkArguments(RunArguments):
     )
     steps: dict[str, str] = Field(default_factory=dict, description="Replaced plan lines, by step id.")
     effects: bool = _EFFECTS
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 

@@ -18,8 +18,9 @@ from callsheet.apps.hosting.revising import NeedsConsent
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest, Form
 from callsheet.apps.mcp.execute_tools import plan_from_arguments
+from callsheet.apps.mcp.extent import Extent
 from callsheet.apps.mcp.progress import Progress
-from callsheet.apps.mcp.replies import Reply, with_diagnostics
+from callsheet.apps.mcp.replies import Reply, with_diagnostics, with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, READ_ONLY, Answer, ToolDefinition
 from callsheet.apps.mcp.waiting import ToolRun, continue_run, plan_in, started_reply, wait_for_run
@@ -65,7 +66,7 @@ async def _rerun(server_context: ServerContext, args: given.RerunArguments, call
         return await server_context.host.rerun(parent, request)
 
     return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
+        server_context, caller, parent, branch, args, agreed=args.effects, waits=args.wait
     )
 
 
@@ -86,7 +87,7 @@ async def _fork(server_context: ServerContext, args: given.ForkArguments, caller
         )
 
     return await _branch_and_wait(
-        server_context, caller, parent, branch, agreed=args.effects, waits=args.wait
+        server_context, caller, parent, branch, args, agreed=args.effects, waits=args.wait
     )
 
 
@@ -99,14 +100,16 @@ async def _branch_and_wait(
     caller: ClientRequest,
     parent: str,
     branch: _Branch,
+    args: given.RerunArguments | given.ForkArguments,
     *,
     agreed: bool,
     waits: bool,
 ) -> Answer:
     """Branch a run, with consent if needed, and wait for it if the call waits."""
+    extent = Extent.of(args.show_variables)
     if caller.state is not None:
         if _ASKED not in json.loads(caller.state):
-            return await continue_run(server_context, caller)
+            return await continue_run(server_context, caller, extent)
         agreed = _has_consent(caller.answers.get(_ASKED))
     progress = Progress(plan_in(server_context, parent))
     terms = ResumeOptions(listeners=Listeners(progress.note if waits else None))
@@ -123,7 +126,7 @@ async def _branch_and_wait(
             raise
         started = await branch(True, terms)
     progress.set_plan(plan_in(server_context, started.run_id))
-    run = ToolRun(server_context, caller, started.run_id, progress, started.diagnostics)
+    run = ToolRun(server_context, caller, started.run_id, progress, extent, started.diagnostics)
     return await wait_for_run(run) if waits else started_reply(run)
 
 
@@ -158,7 +161,7 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Rerun a plan from a step as a new run, which keeps the earlier results. Effects outside need "
         "consent.",
         given.RerunArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _rerun,
     ),
@@ -168,7 +171,7 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Continue a run from one of its events in a new run, with a changed variable, argument or step. The "
         "old run is not changed. Effects outside need consent.",
         given.ForkArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _fork,
     ),
