@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from callsheet.diagnostics import CallsheetError, Diagnostic
     from callsheet.ir import Effect
     from callsheet.ir.diff import PlanDiff
-    from callsheet.machine import Limits, Refusal, TookPlace, Usage
+    from callsheet.machine import Limits, Outcome, Refusal, TookPlace, Usage
     from callsheet.policy.model import Policy
     from callsheet.ports.builtin import BuiltinSettings
     from callsheet.ports.calls import CallContext, ToolFailed
@@ -125,7 +125,7 @@ _NAMES = {
     "callsheet.diagnostics": ("CallsheetError", "Diagnostic"),
     "callsheet.ir": ("Effect",),
     "callsheet.ir.diff": ("PlanDiff",),
-    "callsheet.machine": ("Limits", "Refusal", "TookPlace", "Usage"),
+    "callsheet.machine": ("Limits", "Outcome", "Refusal", "TookPlace", "Usage"),
     "callsheet.policy.model": ("Policy",),
     "callsheet.ports.builtin": ("BuiltinSettings",),
     "callsheet.ports.models.model": ("Completion", "Constraint", "LanguageModel", "ModelFailed", "Syntax"),
@@ -175,6 +175,7 @@ __all__ = [
     "ModelSettings",
     "OperationModel",
     "OtelSettings",
+    "Outcome",
     "PendingAsk",
     "PersonAnswered",
     "PersonAsked",

@@ -22,6 +22,7 @@ from callsheet import (
     CallsheetError,
     Journal,
     Limits,
+    Outcome,
     Plan,
     PlanError,
     RunFailed,
@@ -61,7 +62,11 @@ async def test_result_lists_failed_steps_of_continued_plan(tmp_path: Path) -> No
     runtime = Runtime([refuse], journal=tmp_path / "runs.db")
     result = await runtime.run(plan, run_id="r")
     assert (result.ok, result.response, result.failed_steps) == (True, "done", ("S1",))
-    assert (await runtime.resume("r")).failed_steps == ("S1",)
+    again = await runtime.resume("r")
+    assert (again.failed_steps, again.outcome) == (("S1",), Outcome.DONE_WITH_FAILURES)
+    assert again.raise_for_status() is again
+    with pytest.raises(RunFailed, match="run r is done with failures: S1 failed"):
+        again.raise_for_status(strict=True)
 
 
 async def test_result_of_dependency_plan_lists_all_failed_steps() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import re
 import sys
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -22,6 +25,7 @@ from callsheet.ir.labels import Label
 from callsheet.machine import CallTool
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.ports.calls import CallContext, CallProgress
+from callsheet.ports.concurrency import Slots
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.store.labels import LabelStore
@@ -70,6 +74,9 @@ class Told:
         self.progress: list[CallProgress] = []
 
     def began(self, key: str) -> None:
+        pass
+
+    def queued(self, key: str) -> None:
         pass
 
     def ended(self, key: str, *, succeeded: bool) -> None:
@@ -245,6 +252,41 @@ def test_live_display_shows_open_item_and_its_progress():
         progress.progressed("S1.1.1", CallProgress(1, 4, "rows"))
     shown = screen.getvalue()
     assert re.search(r"item 2 of 3 and 1 more \(\d+ ms\): 1 of 4, rows", shown)
+
+
+def test_time_of_item_that_waits_for_its_tool_does_not_count():
+    display, screen, plan = live(LOOP)
+    with Progress(display, plan) as progress:
+        progress.begin()
+        progress.note(Note(NoteKind.STARTED, "S1", at=CallPlace(items=3)))
+        progress.began("S1.0.1")
+        progress.queued("S1.0.1")
+        progress.began("S1.1.1")
+        progress.queued("S1.1.1")
+        time.sleep(1.2)
+        display.end()
+        assert "item 1 of 3 and 1 more, waiting for the tool" in screen.getvalue()
+        progress.began("S1.0.1")
+        assert re.fullmatch(r"item 1 of 3 and 1 more \(\d+ ms\)", display._rows["S1"].calls.text())
+
+
+async def test_calls_beyond_slots_of_their_tool_say_that_they_wait():
+    told: list[str] = []
+
+    class Listener(Told):
+        def queued(self, key: str) -> None:
+            told.append(key)
+
+    gateway = types.SimpleNamespace(listener=Listener())
+
+    async def pause(args: dict[str, object], context: CallContext) -> None:
+        await asyncio.sleep(0.01)
+
+    run = Slots(1).sharing(pause)
+    keys = ["S1.0.1", "S1.1.1"]
+    contexts = [CallContext("r", key).begin("r", key, gateway, None) for key in keys]
+    await asyncio.gather(*(run({}, context) for context in contexts))
+    assert told == ["S1.1.1"]
 
 
 def test_loop_with_failed_item_is_shown_as_running():

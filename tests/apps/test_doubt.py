@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from callsheet import Runtime
+
 TOOLS = '''
 import asyncio
 from pathlib import Path
@@ -32,7 +34,12 @@ def test_timed_out_unsafe_call_is_not_retried(machine, tmp_path):
     assert "1 call was sent without an answer" in done.stderr
     assert "callsheet resume r1" in done.stderr
     assert log.read_text() == "paid\n"
+    (listed,) = machine.json("inbox", *record)
+    assert (listed["run_id"], listed["kind"], listed["key"]) == ("r1", "doubt", "S1.0.1")
+    assert "callsheet decide r1 S1.0.1 retry" in machine("inbox", *record).stdout
+    assert [call.key for call in Runtime(journal=journal).calls_in_doubt_sync()["r1"]] == ["S1.0.1"]
     decided = machine("resume", "r1", "--in-doubt", "retry", *record)
     assert decided.exit_code == 0, decided.stderr
     assert decided.stdout.strip() == "done receipt"
+    assert machine.json("inbox", *record) == []
     assert log.read_text() == "paid\npaid\n"

@@ -68,7 +68,9 @@ def test_runs_are_listed_newest_first(machine):
 
 def test_blame_and_debug_print_where_a_tool_raised(machine):
     plan = machine.plan('S1: @FAIL (text="no luck") > $a', "S2: @RESPOND ($a)")
-    result = machine.shell("--debug", "run", plan, "--tools", machine.tools, "--run-id", "r1", "--progress", "none")
+    result = machine.shell(
+        "--debug", "run", plan, "--tools", machine.tools, "--run-id", "r1", "--progress", "none"
+    )
     raised = ["    raise RuntimeError(text)", "RuntimeError: no luck"]
     assert [line for line in result.stderr.splitlines() if line in raised] == raised
     blamed = [line.strip() for line in machine("blame", "r1").stdout.splitlines()]

@@ -108,6 +108,16 @@ def test_show_separates_failed_step_from_likely_cause(chain):
     assert chain.json("lctl", "show", "one.yaml")["document"]["chain"]["target"] == "checker"
 
 
+def test_failed_step_is_that_of_the_error_where_the_chain_names_none(chain):
+    document = chain.folder / "failed.yaml"
+    document.write_text(text(changed(failed(), "chain.failed_at_step", ...)))
+    assert "failed_at_step" not in document.read_text()
+    assert chain.json("lctl", "show", "failed.yaml")["failed_step"] == 3
+    assert "failed at step 3" in chain("lctl", "show", "failed.yaml").stdout
+    nodes = chain.json("lctl", "graph", "failed.yaml")["nodes"]
+    assert [node["step"] for node in nodes if node["failed"]] == [3]
+
+
 def test_chain_and_graph_as_json(chain):
     assert [row["kind"] for row in chain.json("lctl", "chain", "one.yaml", "ack.yaml")["documents"]] == [
         "handoff",

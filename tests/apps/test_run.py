@@ -46,6 +46,7 @@ def test_json_is_one_complete_object(machine):
     assert told == {
         "run_id": "r1",
         "status": "done",
+        "outcome": "done",
         "response": "hi",
         "variables": {"a": "hi"},
         "steps_executed": 2,
@@ -431,19 +432,28 @@ def test_ctrl_c_leaves_resumable_run(machine, wait_for):
     assert (done.exit_code, done.stdout) == (0, "2 seen\n")
 
 
-def test_steps_that_failed_without_ending_plan_are_named_at_end(machine):
-    plan = machine.plan(
-        'S1: @FAIL (text="no") > $a',
-        'S2: @FAIL (text="no") ON_FAIL GOTO S3',
-        'S3: ?FOREACH ($x IN [1]) THEN @FAIL (text="no") > $c',
-        'S4: @FAIL (text="no") ON_FAIL @RETRY(1, delay=0)',
-        'S5: @RESPOND ("done")',
-    )
-    told = machine("run", plan, "--tools", machine.tools, "--progress", "none")
+FAILURES = (
+    'S1: @FAIL (text="no") > $a',
+    'S2: @FAIL (text="no") ON_FAIL GOTO S3',
+    'S3: ?FOREACH ($x IN [1]) THEN @FAIL (text="no") > $c',
+    'S4: @FAIL (text="no") ON_FAIL @RETRY(1, delay=0)',
+    'S5: @RESPOND ("done")',
+)
+FAILED = "done with failures: S1, S3, S4 failed and the plan went on (ON_FAIL TERMINATE would end it)"
+
+
+def test_run_with_failures_is_told_apart_everywhere(machine):
+    plan = machine.plan(*FAILURES)
+    told = machine("run", plan, "--tools", machine.tools, "--progress", "none", "--run-id", "r")
     assert (told.exit_code, told.stdout) == (0, "done\n")
-    line = "2 steps failed and the plan continued: S1, S4 (ON_FAIL TERMINATE would end it)"
-    assert told.stderr.splitlines()[0] == line
-    assert line in machine("resume", "last").stderr
+    assert told.stderr.splitlines()[0] == FAILED
+    assert FAILED in machine("resume", "r").stderr
+    assert f"status   {FAILED}" in machine("show", "r").stdout
+    shown = machine.json("show", "r")
+    assert (shown["status"], shown["outcome"]) == ("done", "done_with_failures")
+    assert shown["failed_steps"] == ["S1", "S3", "S4"]
+    assert machine("tail", "r", "--follow").stderr.strip() == "run r: ended: done with failures"
+    assert "done with failures" in machine("top", "r").stderr
 
 
 def test_step_that_succeeds_on_retry_is_not_named(machine):
@@ -479,3 +489,29 @@ def test_variable_that_no_step_reads_is_reported(machine):
     told = machine("run", plan, "--tools", machine.tools, "--var", "city=1", "--var", "citty=2")
     assert "warning RUN033: no step reads $citty, which is given to the run" in told.stderr
     assert told.stderr.count("RUN033") == 1
+
+
+def test_lists_find_runs_with_failures(machine):
+    machine("run", machine.plan(*FAILURES), "--tools", machine.tools, "--run-id", "partial")
+    machine("run", machine.plan('S1: @RESPOND ("done")'), "--run-id", "whole")
+    outcomes = {row["run_id"]: (row["status"], row["outcome"]) for row in machine.json("runs")}
+    assert outcomes == {"partial": ("done", "done_with_failures"), "whole": ("done", "done")}
+    found = machine.json("runs", "--status", "done_with_failures")
+    assert [row["run_id"] for row in found] == ["partial"]
+    assert len(machine.json("runs", "--status", "done")) == 2
+    assert "done with failures" in machine("runs").stdout
+    assert machine("runs", "verify").exit_code == 0
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_strict_gives_exit_status_1_for_failures(machine, as_json):
+    plan = machine.plan(*FAILURES)
+    told = machine("run", plan, "--tools", machine.tools, "--strict", "--run-id", "r", *as_json)
+    assert told.exit_code == 1
+    assert machine("resume", "r", "--strict", *as_json).exit_code == 1
+    assert machine("rerun", "r", "--from", "S5", "--yes", "--strict", *as_json).exit_code == 1
+    assert machine("tail", "r", "--follow", "--strict").exit_code == 1
+    assert machine("top", "r", "--strict").exit_code == 1
+    assert machine("top", "r").exit_code == 0
+    whole = machine.plan('S1: @RESPOND ("done")')
+    assert machine("run", whole, "--strict", *as_json).exit_code == 0

@@ -173,10 +173,19 @@ def test_group_members_finish_in_text_order() -> None:
     assert bench.story == [
         (STARTED, "S1"),
         (STARTED, "S2"),
+        (NoteKind.SETTLED, "S2"),
         (FINISHED, "S1"),
         (FINISHED, "S2"),
         (ENDED, ""),
     ]
+
+
+def test_loop_of_a_group_settles_when_its_own_items_are_done() -> None:
+    bench = Bench("@PARALLEL {\n S1: @A ()\n S2: ?FOREACH ($i IN [1, 2]) THEN @READ ($i)\n}")
+    bench.ok("S2.0.1")
+    assert bench.story[2:] == []
+    bench.ok("S2.1.1")
+    assert bench.story[2:] == [(NoteKind.SETTLED, "S2")]
 
 
 def test_foreach_starts_and_finishes_once() -> None:

@@ -1,7 +1,7 @@
 """The JMESPath compliance suite: queries of `@SELECT` give what the suite expects, or fail.
 
-No registry has it. `data/jmespath.json` holds the files of `tests/compliance` of jmespath/jmespath.py (GitHub) at
-2ad18b0e51ef3c22ef0d4bbeb11506746a39e228, without the benchmarks, under their licence
+No registry has it. `data/jmespath.json` holds the files of `tests/compliance` of jmespath/jmespath.py (GitHub)
+at 2ad18b0e51ef3c22ef0d4bbeb11506746a39e228, without the benchmarks, under their licence
 (`data/jmespath.LICENSE`).
 """
 
@@ -11,9 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from callsheet.ports.transforms.work import Fault
 from callsheet.ports.transforms.query import compiled, search
-from callsheet.ports.transforms.work import Work
+from callsheet.ports.transforms.work import Fault, Work
 from suites.fetching import assert_expected
 
 SUITE = json.loads((Path(__file__).parent / "data" / "jmespath.json").read_text(encoding="utf-8"))

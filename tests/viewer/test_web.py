@@ -74,6 +74,37 @@ async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api:
         await each.page.context.close()
 
 
+GROUP = "@PARALLEL {", '  S1: @HOLD (name="gate") > $a', "  S2: @ADD (a=1) > $b", "}"
+
+
+async def test_clock_of_running_run_goes_on_between_events(web: Web):
+    await web.sign_in()
+    run = web.api.start(*GROUP)
+    await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
+    quick = web.page.locator(".steps .step", has_text="S2")
+    await quick.and_(web.page.locator(".is-ok")).wait_for()
+    assert "is-open" in await web.page.locator(".steps .step", has_text="S1").get_attribute("class")
+
+    for selector in (".sums dd", ".pane header .quiet"):
+        before = await web.text(selector)
+        await web.wait_for(lambda s=selector, b=before: _differs(web, s, b))
+    web.api("POST", f"/v1/runs/{run}/cancel", {})
+
+
+async def _differs(web: Web, selector: str, before: str) -> bool:
+    return await web.text(selector) != before
+
+
+async def test_runs_with_failures_are_told_apart_in_list_and_head(web: Web):
+    web.api.start('S1: @CALC ("1 / $n") > $x', 'S2: @RESPOND ("hi")', run_id="partial", inputs={"n": 0})
+    web.api.ended("partial")
+    await web.sign_in("runs")
+    await web.page.select_option(".head-line select", "done_with_failures")
+    await web.page.locator(".run .state.is-partial", has_text="done with failures").click()
+    await web.page.locator("h1 .words", has_text="Done with failures: S1").wait_for()
+    assert await web.page.locator(".verdict.is-partial").count() == 1
+
+
 async def test_run_is_shown_live_and_can_be_cancelled(web: Web):
     await web.sign_in()
     run = web.api.start('S1: @HOLD (name="gate") > $a', 'S2: @HOLD (name="never") > $b')

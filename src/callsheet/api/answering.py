@@ -9,7 +9,8 @@ from __future__ import annotations
 from callsheet.api.branching import Branching
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import Answer, PendingAsk
-from callsheet.runtime.inbox import answer_ahead, answer_run, inbox
+from callsheet.runtime.doubt import DoubtfulCall
+from callsheet.runtime.inbox import answer_ahead, answer_run, calls_in_doubt, inbox
 
 
 def _answer_of(given: object) -> Answer:
@@ -40,6 +41,16 @@ class Answering(Branching):
         async with self._opened() as session:
             assert session.journal is not None
             return [ask for ask in inbox(session.journal) if not ask.is_answered]
+
+    async def calls_in_doubt(self) -> dict[str, tuple[DoubtfulCall, ...]]:
+        """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first.
+
+        `decide` decides about one. Raises ValueError for a runtime without a journal.
+        """
+        self._require_journal()
+        async with self._opened() as session:
+            assert session.journal is not None
+            return dict(calls_in_doubt(session.journal))
 
     async def answer(
         self,
@@ -81,6 +92,10 @@ class Answering(Branching):
     def inbox_sync(self) -> list[PendingAsk]:
         """Like `inbox`, for programs without an event loop."""
         return self._run_sync(self.inbox(), "inbox")
+
+    def calls_in_doubt_sync(self) -> dict[str, tuple[DoubtfulCall, ...]]:
+        """Like `calls_in_doubt`, for programs without an event loop."""
+        return self._run_sync(self.calls_in_doubt(), "calls_in_doubt")
 
     def answer_sync(
         self,

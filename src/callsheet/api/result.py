@@ -8,7 +8,7 @@ from typing import Self
 from callsheet.api.steps import StepResult
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON
-from callsheet.machine import PolicyRefusal, Refusal, Usage
+from callsheet.machine import Outcome, PolicyRefusal, Refusal, Usage
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.sealing.masking import MaskedFields, MaskedRepr, hidden, mask_text, masked
@@ -62,11 +62,16 @@ class RunResult(MaskedRepr):
     steps: tuple[StepResult, ...] = field(default=(), compare=False, repr=False)
     """The results of the steps of a dependency plan, in the order in which they ended; else empty."""
     failed_steps: tuple[str, ...] = ()
-    """The ids of the steps that failed without ending the plan or leading elsewhere, in order.
+    """The ids of the steps that failed, or of which items failed, and that the plan just went past, in order.
 
-    A step whose last visit succeeds or is skipped is not among them, nor is a FOREACH of which items failed.
-    In a dependency plan these are all steps that failed. Set once the run has ended.
+    A failure that ON_FAIL handles, by GOTO or TERMINATE, and an attempt that was repeated and succeeded are
+    none. In a dependency plan these are all steps that failed. Set once the run has ended.
     """
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the run has come to: its status, or `DONE_WITH_FAILURES` if it is done with `failed_steps`."""
+        return Outcome.of(self.status, has_failures=bool(self.failed_steps))
 
     @property
     def replanned(self) -> bool:
@@ -134,13 +139,19 @@ class RunResult(MaskedRepr):
         """Whether the plan ran to its end: to an answer, a TERMINATE or its last step."""
         return self.status is RunStatus.DONE
 
-    def raise_for_status(self) -> Self:
+    def raise_for_status(self, *, strict: bool = False) -> Self:
         """Return this result if the run is done; raise RunFailed otherwise.
+
+        With `strict` a run that is done with failures raises too, and names the steps.
 
         >>> import callsheet
         >>> callsheet.run('S1: @RESPOND ("hello")').raise_for_status().response
         'hello'
         """
+        if self.ok and strict and self.failed_steps:
+            steps = ", ".join(self.failed_steps)
+            hint = "ON_FAIL handles a failure; result.failed_steps and `callsheet show` tell more"
+            raise RunFailed(self, f"run {self.run_id} is {self.outcome.words}: {steps} failed", hint)
         if self.ok:
             return self
         if self.status is RunStatus.IN_DOUBT:

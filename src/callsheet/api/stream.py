@@ -86,6 +86,8 @@ class EventStream:
 
     def note(self, note: Note) -> None:
         """Queue a note, to be released by the next `release`."""
+        if note.kind is NoteKind.SETTLED:
+            return  # the end of the step is told when its result is stored
         if note.kind is NoteKind.ENDED:
             return  # `end` emits it with the result, once that is in the journal
         action = self._actions.get(note.step, "")
@@ -160,7 +162,7 @@ class _StepFields(TypedDict):
 
 def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent | None:
     """A note from the journal as a replayed event; None for one that is about no step."""
-    if note.kind in (NoteKind.ENDED, NoteKind.BEFORE):
+    if note.kind in (NoteKind.ENDED, NoteKind.BEFORE, NoteKind.SETTLED):
         return None
     received = _NumberedNote(number, note, action, replayed=True)
     return _edited(run_id, received) if note.kind is NoteKind.EDITED else _event(run_id, received)
@@ -210,6 +212,6 @@ def _event(run_id: str, received: _NumberedNote) -> RunEvent:
         case NoteKind.ASKED | NoteKind.ANSWERED:
             event_type = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
             return event_type(**place, text=detail)
-        case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED:
+        case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED | NoteKind.SETTLED:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
     assert_never(kind)

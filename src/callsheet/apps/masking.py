@@ -89,6 +89,9 @@ class _MaskedListener:
     def began(self, key: str) -> None:
         self._listener.began(key)
 
+    def queued(self, key: str) -> None:
+        self._listener.queued(key)
+
     def ended(self, key: str, *, succeeded: bool) -> None:
         self._listener.ended(key, succeeded=succeeded)
 

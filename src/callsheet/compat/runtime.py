@@ -96,6 +96,8 @@ class LTPRuntime:
             "terminated": result.terminated,
             "error": result.error,
             "status": str(result.status),
+            "outcome": str(result.outcome),
+            "failed_steps": list(result.failed_steps),
             "usage": result.usage.to_json(),
         }
 

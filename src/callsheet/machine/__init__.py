@@ -46,7 +46,7 @@ from callsheet.machine.program import Loop, Program, ToolFacts
 from callsheet.machine.progress import Progress
 from callsheet.machine.questions import Approval, Question
 from callsheet.machine.remarks import Cut, Fact, Remark
-from callsheet.machine.result import Result, Status
+from callsheet.machine.result import Outcome, Result, Status
 from callsheet.machine.usage import Spent, Usage
 from callsheet.machine.values import to_text
 
@@ -75,6 +75,7 @@ __all__ = [
     "LimitsChanged",
     "Loop",
     "Machine",
+    "Outcome",
     "PlanCompiled",
     "PolicyChanged",
     "PolicyRefusal",

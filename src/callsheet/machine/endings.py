@@ -8,7 +8,7 @@ from callsheet.machine.agents.turns import Ended, Solved, observed, take_answer
 from callsheet.machine.calls import emit, give_back, may_retry, retry
 from callsheet.machine.commands import Command
 from callsheet.machine.events import Failed, PlanCompiled, Succeeded
-from callsheet.machine.frames import Attempt, HeldResult, Plain
+from callsheet.machine.frames import Attempt, Group, HeldResult, Plain
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.order import advance, complete_group, go_on_behind, item_ended, settle
 from callsheet.machine.outcomes import store_plain_result
@@ -44,12 +44,9 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
         item_ended(run, frame, place, value, out)
         return
     if place >= 0:
-        group = run.group
-        assert group is not None
-        group.frames[place] = (code, value, key)
-        group.open -= 1
-        if not group.open:
-            complete_group(run, group, out)
+        assert run.group is not None
+        run.group.frames[place] = (code, value, key)
+        _member_ended(run, run.group, code.id, out)
         return
     if code.cast is not None or run.observer is not None:
         store_plain_result(run, code, value)
@@ -61,6 +58,15 @@ def succeeded(run: Run, event: Succeeded, out: list[Command]) -> None:
     else:
         run.pc = code.number + 1
         advance(run, out)
+
+
+def _member_ended(run: Run, group: Group, step: str, out: list[Command]) -> None:
+    """A plain call of a member of a group has given its value."""
+    group.open -= 1
+    if not group.open:
+        complete_group(run, group, out)
+    elif run.observer is not None:
+        run.notify(NoteKind.SETTLED, step)
 
 
 def _framed_succeeded(run: Run, call: Attempt | Plain | None, event: Succeeded, out: list[Command]) -> None:

@@ -20,6 +20,8 @@ class NoteKind(StrEnum):
     """Its calls are issued before its turn; `started` follows in its turn."""
     STARTED = "started"
     SKIPPED = "skipped"
+    SETTLED = "settled"
+    """Its own calls are done, and other members of its group are not: it finishes with them."""
     FINISHED = "finished"
     FAILED = "failed"
     RETRYING = "retrying"
@@ -104,6 +106,8 @@ class Note(NamedTuple):
         A loop may finish with the results so far and yet not be OK. The note of an item that failed is
         followed by that of its loop, which counts.
         """
+        if self.kind is NoteKind.SETTLED:
+            return None
         if self.is_failure:
             return StepOutcome.FAILED
         if self.kind is NoteKind.FINISHED and self.detail:

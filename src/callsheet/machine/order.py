@@ -12,7 +12,7 @@ from callsheet.ir import JSON
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.notes import NoteKind
-from callsheet.machine.outcomes import collect, store, store_plain_result
+from callsheet.machine.outcomes import collect, note_settled, store, store_plain_result
 from callsheet.machine.program import NOWHERE, StepCode
 from callsheet.machine.replanning import plan_anew, replace_plan
 from callsheet.machine.result import Status
@@ -96,6 +96,7 @@ def catch_up(run: Run, out: list[Command]) -> None:
             return
         group.open -= not frame.open
         collect(run, frame)
+        note_settled(run, frame)
     if group is not None:
         _start_members(run, group, out)
         complete_group(run, group, out)
@@ -114,6 +115,8 @@ def complete(run: Run, frame: Frame, out: list[Command]) -> None:
             collect(run, frame)
         if not group.open:
             complete_group(run, group, out)
+        else:
+            note_settled(run, frame)
         return
     if frame.items is not None or frame.failed:
         collect(run, frame)
@@ -199,8 +202,10 @@ def _start_members(run: Run, group: Group, out: list[Command]) -> None:
         group.frames.append(frame)
         if frame.open:
             group.open += 1
-        elif frame.items is not None:
-            collect(run, frame)
+        else:
+            if frame.items is not None:
+                collect(run, frame)
+            note_settled(run, frame)
 
 
 def complete_group(run: Run, group: Group, out: list[Command]) -> None:
@@ -227,6 +232,9 @@ def _commit_group(run: Run, group: Group, out: list[Command]) -> None:
     refused = (f for f in led if isinstance(f.control, End) and f.control.refusal is not None)
     frame = next(refused, led[0])
     assert frame.control is not None
+    for other in led:
+        if other is not frame and other.failed:  # its ON_FAIL leads nowhere: another member's is obeyed
+            run.failed_steps[other.code.id] = None
     _obey(run, frame.code, frame.control, out)
 
 

@@ -32,8 +32,6 @@ def store_plain_result(run: Run, code: StepCode, value: JSON, key: str = "") -> 
     """As `store`, for the value of a plain call; `key` is its key if it was in a group, otherwise ""."""
     if run.monitor is not None and key:
         run.monitor.stored(code, key.removesuffix(FIRST))
-    if run.failed_steps:
-        run.failed_steps.pop(code.id, None)
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None:
@@ -51,10 +49,8 @@ def store(run: Run, frame: Frame) -> None:
     if run.monitor is not None:
         run.monitor.stored(frame.code, frame.prefix)
     code, value = frame.code, frame.value
-    if frame.failed and frame.items is None and frame.control is None:
+    if frame.failed and frame.control is None:
         run.failed_steps[code.id] = None
-    elif run.failed_steps:
-        run.failed_steps.pop(code.id, None)
     slot = code.out_slot
     if slot >= 0:
         if code.cast is not None and frame.items is None and not frame.failed:
@@ -69,6 +65,17 @@ def store(run: Run, frame: Frame) -> None:
             _notify_finished(run, code, value, end.refusal.describe())
         else:
             _notify_finished(run, code, value, end.error or end.response, is_failure=True)
+
+
+def note_settled(run: Run, frame: Frame) -> None:
+    """Tell the observer that a member of a group has no open call, and waits for the others.
+
+    A member without items that has failed was told as such.
+    """
+    if run.observer is None or frame.open or not frame.ran or (frame.failed and frame.items is None):
+        return
+    leads_elsewhere = bool(frame.failed) and frame.control is not None
+    run.observer(Note(NoteKind.SETTLED, frame.code.id, is_failure=leads_elsewhere))
 
 
 def _notify_finished(

@@ -25,6 +25,38 @@ class Status(StrEnum):
     """Somebody ended it."""
 
 
+class Outcome(StrEnum):
+    """What a run has come to, as every interface shows it: its status, with failures told apart.
+
+    A run has failures if it is done and a step failed on the way without anything that handles it: the plan
+    just went on, or another member of its group led elsewhere. An attempt that is repeated and succeeds is no
+    failure, nor is one that ON_FAIL handles, by GOTO or TERMINATE.
+    """
+
+    DONE = "done"
+    DONE_WITH_FAILURES = "done_with_failures"
+    FAILED = "failed"
+    REFUSED = "refused"
+    CANCELLED = "cancelled"
+    WAITING = "waiting"
+    IN_DOUBT = "in_doubt"
+    RUNNING = "running"
+
+    @classmethod
+    def of(cls, status: str, *, has_failures: bool) -> Outcome:
+        """The outcome of a run with this status."""
+        return cls.DONE_WITH_FAILURES if has_failures and status == Status.DONE else cls(status)
+
+    @property
+    def words(self) -> str:
+        """The outcome as people read it.
+
+        >>> Outcome.DONE_WITH_FAILURES.words
+        'done with failures'
+        """
+        return self.value.replace("_", " ")
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """How a run ended.
@@ -50,10 +82,16 @@ class Result:
     secret: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """The variables that nobody may read, by the labels of a policy."""
     failed_steps: tuple[str, ...] = ()
-    """The steps whose last visit failed without ending the plan or leading elsewhere, in order.
+    """The steps that failed in some visit, or of which an item failed, without anything that handles it.
 
-    In a graph, all steps that failed. After a RE-PLAN, steps of the last plan.
+    Handled is a failure that ends the plan or leads elsewhere by ON_FAIL. In the order in which they failed;
+    in a graph, all steps that failed; after a RE-PLAN, steps of the last plan.
     """
+
+    @property
+    def outcome(self) -> Outcome:
+        """How the run ended, with failures that the plan went past."""
+        return Outcome.of(self.status, has_failures=bool(self.failed_steps))
 
     def timed(self, seconds: float) -> Result:
         """The result of a run that has taken so long."""

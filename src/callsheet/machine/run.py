@@ -48,8 +48,8 @@ class Run:
 
     Position: `pc` is the number of the current step, `visits` counts the visits of each step, `group` is the
     open @PARALLEL block, `schedule` the progress of a graph, `generation` the key prefix of the current
-    re-plan. `failed_steps` are the steps of the current plan whose last visit failed while the plan continued
-    with the next step, in order; for a graph, `schedule` has them.
+    re-plan. `failed_steps` are the steps of the current plan that failed in some visit, or of which an item
+    failed, with nothing to handle that, in order; for a graph, `schedule` has them.
 
     Open calls by key: `attempts` for calls of steps, `inner` for calls within turn-by-turn operations,
     `asleep` for waits before a retry, `compiling` for new plans, `asking` for questions to people.

@@ -93,8 +93,6 @@ def start(run: Run, code: StepCode, grouped: bool, out: list[Command]) -> Frame:
         return frame
     why = _reason_to_skip(run, code) if code.may_skip else None
     if why is not None:
-        if run.failed_steps:
-            run.failed_steps.pop(code.id, None)
         run.notify(NoteKind.SKIPPED, code.id, why)
     elif _count(run, frame):
         try:

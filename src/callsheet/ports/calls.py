@@ -65,6 +65,9 @@ class CallListener(Protocol):
     def began(self, key: str) -> None:
         """A call is sent, or leaves only now after it has waited for others of its tool."""
 
+    def queued(self, key: str) -> None:
+        """A call waits for others of its tool; it leaves with a second `began`."""
+
     def ended(self, key: str, *, succeeded: bool) -> None:
         """A call has an outcome, or was given up."""
 
@@ -192,6 +195,11 @@ class CallContext:
         """Say that the call leaves only now, after it has waited for others; its time counts from here."""
         if self._caller is not None and self._caller.listener is not None:
             self._caller.listener.began(self.key)
+
+    def queue(self) -> None:
+        """Say that the call waits for others; `leave` says when it leaves."""
+        if self._caller is not None and self._caller.listener is not None:
+            self._caller.listener.queued(self.key)
 
     def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report how far the call has come, for whoever watches the run; it is not recorded.

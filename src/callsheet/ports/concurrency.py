@@ -42,7 +42,10 @@ class Slots:
         """The handler, wrapped so that each call takes one of these slots."""
 
         async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
-            async with self.semaphore():
+            slots = self.semaphore()
+            if slots.locked():
+                context.queue()
+            async with slots:
                 context.leave()
                 return await handler(args, context)
 

@@ -28,8 +28,8 @@ from callsheet.machine.forecasting import (
     foresee_rest,
     is_known,
 )
-from callsheet.machine.forecasting.step_interpreter import evaluate
 from callsheet.machine.forecasting.partial_values import is_same, list_of
+from callsheet.machine.forecasting.step_interpreter import evaluate
 from callsheet.machine.frames import Attempt
 from callsheet.machine.keys import item_of, parse_key
 from callsheet.machine.program import Kind, StepCode

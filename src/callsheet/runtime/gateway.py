@@ -45,7 +45,7 @@ from callsheet.ports.probes import Prober
 from callsheet.ports.timeouts import within
 from callsheet.ports.tools import Handler
 from callsheet.ports.tracebacks import Tracebacks
-from callsheet.sealing.finder import Finder
+from callsheet.sealing.masking import Finder
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import mask_text
 

@@ -1,4 +1,4 @@
-"""Open questions of all runs, and answers to runs that this process does not own.
+"""Open questions and calls in doubt of all runs, and answers to runs that this process does not own.
 
 In: a journal. Out: the questions; or a message in the inbox, which the run's owner takes now or on
 resumption. An answer is checked here against its question, so that a misfit is reported at once.
@@ -7,8 +7,9 @@ resumption. An answer is checked here against its question, so that a misfit is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Answered, Approval, Question, Verdict
@@ -24,10 +25,12 @@ from callsheet.runtime.answers import (
     pending,
     sealed_in,
 )
+from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.events import Event as Row
 from callsheet.store.external_runs import check_here
 from callsheet.store.inbox import Message
+from callsheet.store.listing import INTERRUPTED, found_runs
 from callsheet.store.records import recorded_event
 from callsheet.store.snapshots import AskTimes
 
@@ -44,6 +47,39 @@ def inbox(journal: Journal) -> list[PendingAsk]:
         for ask in asks_of(journal, info.run_id)
     ]
     return sorted(asks, key=lambda ask: (ask.since, ask.run_id, ask.key))
+
+
+Doubts: TypeAlias = "Mapping[str, tuple[DoubtfulCall, ...]]"
+"""Calls in doubt by the ids of their runs."""
+
+
+def calls_in_doubt(
+    journal: Journal, known: dict[tuple[str, int], tuple[DoubtfulCall, ...]] | None = None
+) -> Doubts:
+    """The calls in doubt of all runs that no process executes, by run, the oldest run first.
+
+    Runs whose events cannot be read are left out, as `callsheet show` reports that. `known` keeps the calls
+    of each run by its id and number of events, so that asking again costs little.
+    """
+    stopped = [info for info, _ in found_runs(journal, INTERRUPTED, None)]
+    stopped += journal.runs(None, RunStatus.IN_DOUBT)
+    before = dict(known or {})
+    now = {(info.run_id, info.events): before.get((info.run_id, info.events)) for info in stopped}
+    calls = {run: doubts_of(journal, run[0]) if found is None else found for run, found in now.items()}
+    if known is not None:
+        known.clear()
+        known.update(calls)
+    ordered = sorted(stopped, key=lambda info: (info.created, info.run_id))
+    by_run = ((info.run_id, calls[info.run_id, info.events]) for info in ordered)
+    return {run_id: found for run_id, found in by_run if found}
+
+
+def doubts_of(journal: Journal, run_id: str) -> tuple[DoubtfulCall, ...]:
+    """The calls in doubt of a run that no process executes; none if its events cannot be read."""
+    try:
+        return doubtful_calls(fold_run(journal, run_id, journal.plan_of(journal.find_run(run_id).plan_hash)))
+    except JournalError:
+        return ()
 
 
 def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:

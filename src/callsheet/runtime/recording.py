@@ -38,7 +38,6 @@ from callsheet.store import (
     EventType,
     JournalWriteFailed,
     NotStorable,
-    RunStatus,
     RunWriter,
 )
 from callsheet.store.folded import Folded
@@ -229,7 +228,7 @@ class JournalRecorder:
         if seq is not None:
             body["response"] = {"event": seq}
         self._writer.append(EventType.END, body=body, secret=secret)
-        self._writer.set_status(RunStatus(result.status))
+        self._writer.set_outcome(result.outcome)
 
     def _answered_by(self, result: Result) -> int | None:
         """The number of the event that contains a long answer, None if there is none."""

@@ -9,12 +9,13 @@ import struct
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from callsheet.machine import Outcome
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.events import GENESIS, NO_BODY, EventType, Head, decode_intents, identify, link
 from callsheet.store.reader import COVERS, Reader
 from callsheet.store.writer import RunStatus
 
-_STATUSES = frozenset(RunStatus)
+_STATUSES = frozenset({*RunStatus, Outcome.DONE_WITH_FAILURES})
 
 
 class BadEvent(NamedTuple):

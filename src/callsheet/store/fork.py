@@ -152,8 +152,8 @@ def write_branch(
         assert cursor.lastrowid is not None, "an INSERT gives a row id"
         _insert(cursor, run_id, cursor.lastrowid, entries)
         if branch.folded.ended and branch.folded.machine.result is not None:
-            status = RunStatus(branch.folded.machine.result.status)
-            cursor.execute("UPDATE runs SET status = ? WHERE run_id = ?", (status, run_id))
+            outcome = branch.folded.machine.result.outcome
+            cursor.execute("UPDATE runs SET status = ? WHERE run_id = ?", (outcome, run_id))
 
     parts.ledger.maintain(work)
 

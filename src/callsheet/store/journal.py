@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from callsheet.diagnostics.wrong_type import wanted_path
 from callsheet.ir import JSON, Plan
+from callsheet.machine import Outcome
 from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder
@@ -232,8 +233,8 @@ class Journal:
         """The events of a run about questions to people: `ask`, `signal`, and what ends or changes a run."""
         return self._reader.question_events(run_id)
 
-    def runs(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
-        """The runs, newest first, at most `limit`, only those of `status` if given."""
+    def runs(self, limit: int | None = None, status: RunStatus | Outcome | None = None) -> list[RunInfo]:
+        """The runs, newest first, at most `limit`, only those of `status` if given: see `Runs.newest`."""
         return self._reader.runs.newest(limit, status)
 
     def runs_older(self, before: str | None = None) -> Iterator[RunInfo]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from callsheet.machine import Outcome
 from callsheet.store.external_runs import engine_of
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import place_of
@@ -25,10 +26,21 @@ def shown_status(journal: Journal, info: RunInfo) -> str:
     return INTERRUPTED if engine_of(journal, info.run_id) is None else str(info.status)
 
 
+def shown_outcome(info: RunInfo, shown: str) -> str:
+    """What a run has come to: its `shown` status, unless it is done with failures."""
+    return str(Outcome.DONE_WITH_FAILURES) if info.has_failures else shown
+
+
 def found_runs(journal: Journal, status: str | None, limit: int | None) -> list[tuple[RunInfo, str]]:
-    """At most so many runs, the newest first, each with its status; of a `status` only those."""
+    """At most so many runs, the newest first, each with its status; of a `status` only those.
+
+    `done_with_failures` finds only such runs, `done` finds them too.
+    """
     if status not in (RunStatus.RUNNING, INTERRUPTED):
-        wanted = None if status is None else RunStatus(status)
+        wanted: RunStatus | Outcome | None = None
+        if status is not None:
+            partial = status == Outcome.DONE_WITH_FAILURES
+            wanted = Outcome.DONE_WITH_FAILURES if partial else RunStatus(status)
         return [(info, shown_status(journal, info)) for info in journal.runs(limit, wanted)]
     runs = ((info, shown_status(journal, info)) for info in journal.runs(None, RunStatus.RUNNING))
     return [(info, shown) for info, shown in runs if shown == status][:limit]

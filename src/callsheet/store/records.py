@@ -267,5 +267,6 @@ def result_body(result: Result) -> dict[str, Any]:
         "ended_at": result.ended_at,
         "refusal": None if result.refusal is None else result.refusal._asdict(),
         "usage": result.usage.to_json(),
+        **({"failed_steps": [*result.failed_steps]} if result.failed_steps else {}),
         **({} if result.objection is None else {"objection": result.objection.to_json()}),
     }

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.ids import may_begin_run_id
 from callsheet.store.read_connection import ReadConnection
@@ -49,6 +50,8 @@ class RunInfo(NamedTuple):
     core_version: str
     forked_at: int | None = None
     """For a fork: the last event of its parent that it has a copy of."""
+    has_failures: bool = False
+    """Whether the run is done with failures; runs that ended before this was recorded do not tell."""
 
 
 class Runs:
@@ -57,11 +60,18 @@ class Runs:
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
 
-    def newest(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
-        """The runs, newest first, at most `limit`, only those of `status` if given."""
+    def newest(self, limit: int | None = None, status: RunStatus | Outcome | None = None) -> list[RunInfo]:
+        """The runs, newest first, at most `limit`, only those of `status` if given.
+
+        Runs that are done with failures are among those of the status `DONE`.
+        """
+        recorded = () if status is None else (status,)
+        if status is RunStatus.DONE:
+            recorded = Outcome.DONE, Outcome.DONE_WITH_FAILURES
+        where = f"WHERE status IN ({', '.join('?' * len(recorded))})" if recorded else ""
         return self._infos(
-            "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
-            (status, status, -1 if limit is None else min(limit, _MOST)),
+            f"{where} ORDER BY runs.created DESC, number DESC LIMIT ?",
+            (*recorded, -1 if limit is None else min(limit, _MOST)),
         )
 
     def older(self, before: str | None = None) -> Iterator[RunInfo]:
@@ -167,5 +177,5 @@ def _info(row: tuple[Any, ...]) -> RunInfo:
     updated = max(updated, last_ts or updated)
     return RunInfo(
         run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
-        head_hash, core_version, forked_at,
+        head_hash, core_version, forked_at, status == Outcome.DONE_WITH_FAILURES,
     )  # fmt: skip

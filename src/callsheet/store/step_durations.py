@@ -17,7 +17,7 @@ _LEAST = 1e-6
 
 _LAST_DONE = f"""
 SELECT number FROM (SELECT number, plan_hash, status, created FROM runs ORDER BY created DESC LIMIT {_NEWEST})
-WHERE plan_hash = ? AND status = 'done' ORDER BY created DESC, number DESC LIMIT 1
+WHERE plan_hash = ? AND status IN ('done', 'done_with_failures') ORDER BY created DESC, number DESC LIMIT 1
 """
 _TIMES = "SELECT type, key, epoch, ts, intents FROM events WHERE id > ? AND id < ? ORDER BY id"
 _ENDS = frozenset({EventType.OK, EventType.ERR})

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
+from callsheet.machine import Outcome
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import Path
 from callsheet.store.errors import Fenced, JournalError
@@ -39,6 +40,11 @@ class RunStatus(StrEnum):
     def is_final(self) -> bool:
         """Whether a run with this status has ended; its events then include an `end`."""
         return self in _FINAL
+
+    @classmethod
+    def _missing_(cls, value: object) -> RunStatus | None:
+        """A run that is done with failures is done: only its recorded status tells the difference."""
+        return cls.DONE if value == Outcome.DONE_WITH_FAILURES else None
 
 
 _FINAL = frozenset({RunStatus.DONE, RunStatus.FAILED, RunStatus.REFUSED, RunStatus.CANCELLED})
@@ -163,9 +169,16 @@ class RunWriter:
 
         `wake_at` is the time at which its next timer is due, in seconds since 1970.
         """
+        self._change_status(status.value, wake_at)
+
+    def set_outcome(self, outcome: Outcome) -> None:
+        """As `set_status`, for a run that has ended."""
+        self._change_status(outcome.value, None)
+
+    def _change_status(self, status: str, wake_at: float | None) -> None:
         if not self._lock.is_held:
             self._refuse()
-        self._pending.status = StatusChange(self._pending.last_seq, status.value, wake_at)
+        self._pending.status = StatusChange(self._pending.last_seq, status, wake_at)
 
     def add_plan(self, plan: Plan, source: str) -> str:
         """Store another plan of this run, as of a re-plan, with the next commit; returns its hash."""

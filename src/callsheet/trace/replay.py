@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind
-from callsheet.store.events import Event, EventType
+from callsheet.store.events import Event
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
-from callsheet.trace.steady_time import SteadyTime
+from callsheet.trace.visit_times import VisitTimes
+
+_ENDS = (NoteKind.SETTLED, NoteKind.FAILED, NoteKind.FINISHED)
+_LAST = (NoteKind.FAILED, NoteKind.FINISHED, NoteKind.SKIPPED)
+"""The notes that end a visit, unless they are about an item."""
 
 
 class PlayedNote(NamedTuple):
@@ -51,32 +55,23 @@ class _Clock:
     """Collects the machine's notes and times steps by the times of the events."""
 
     def __init__(self) -> None:
-        self.now = 0.0
-        self._time = SteadyTime()
-        self._epoch = 0
-        self._since: dict[str, float] = {}
-        self._waits: dict[str, int] = {}
-        """The process in which each step began, for steps of which no call has left."""
+        self._times = VisitTimes()
         self._notes: list[PlayedNote] = []
 
     def sees(self, event: Event) -> None:
-        """Take the next event; a step whose first call leaves in a later process counts as begun then."""
-        self.now, self._epoch = self._time.of(event), event.epoch
-        if event.type is not EventType.INTENT or event.step not in self._waits:
-            return
-        if event.epoch > self._waits.pop(event.step):
-            self._since[event.step] = self.now
+        """Take the next event."""
+        self._times.sees(event)
 
     def note(self, note: Note) -> None:
         took: float | None = None
+        times, step = self._times, note.step
+        begun = times.begun(step)
         if note.kind is NoteKind.EARLY or note.kind is NoteKind.STARTED:
-            if note.step not in self._since:
-                self._since[note.step], self._waits[note.step] = self.now, self._epoch
-        elif note.kind is NoteKind.FAILED and note.step in self._since:
-            took = self.now - self._since[note.step]
-        elif note.kind in (NoteKind.FINISHED, NoteKind.SKIPPED):
-            since = self._since.pop(note.step, None)
-            took = None if since is None or note.kind is NoteKind.SKIPPED else max(0.0, self.now - since)
+            times.begin(step)
+        elif begun is not None and note.kind in _ENDS:
+            took = max(0.0, times.ended(step) - begun)
+        if note.kind in _LAST and (note.at is None or not note.at.item):
+            times.close(step)
         self._notes.append(PlayedNote(note, took))
 
     def taken(self) -> tuple[PlayedNote, ...]:

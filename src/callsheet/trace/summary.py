@@ -15,7 +15,7 @@ from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.records import PlanOf
 from callsheet.store.replay import fold
-from callsheet.trace.steady_time import SteadyTime
+from callsheet.trace.visit_times import VisitTimes
 
 
 @dataclass(slots=True)
@@ -32,8 +32,6 @@ class StepAccount:
     ended: float | None = None
     turn: float = 0.0
     """When its turn came."""
-    epoch: int = 0
-    """The process of the run in which its turn came."""
     outcome: str = "running"
     calls: int = 0
     retries: int = 0
@@ -110,9 +108,7 @@ class _Scribe:
     """The actions of the current plan's steps, by step id."""
     plan: str = ""
     """The hash of the last plan."""
-    now: float = 0.0
-    time: SteadyTime = field(default_factory=SteadyTime)
-    epoch: int = 0
+    times: VisitTimes = field(default_factory=VisitTimes)
     steps: list[StepAccount] = field(default_factory=list[StepAccount])
     warnings: list[str] = field(default_factory=list[str])
     open: dict[str, StepAccount] = field(default_factory=dict[str, StepAccount])
@@ -123,11 +119,10 @@ class _Scribe:
     def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
         """Pass the events on, recording each before the machine takes it."""
         for row in rows:
-            self.now, self.epoch = self.time.of(row), row.epoch
+            self.times.sees(row)
             visit = self.early.get(row.step or "") or self.open.get(row.step or "")
             if row.type is EventType.INTENT and visit is not None:
-                if not visit.calls and row.epoch > visit.epoch:
-                    visit.started = self.now  # no process carried it on in between
+                visit.started = self.times.begun(visit.step) or visit.started
                 visit.calls += 1
             elif row.type is EventType.PLAN and row.body is not None:
                 self.plan = row.body["plan"]
@@ -148,7 +143,7 @@ class _Scribe:
             case NoteKind.FAILED if note.at is not None and note.at.item and note.step in self.open:
                 self.open[note.step].failed_items += 1
                 self.open[note.step].detail = note.detail
-            case NoteKind.FINISHED | NoteKind.FAILED:
+            case NoteKind.SETTLED | NoteKind.FINISHED | NoteKind.FAILED:
                 self._end(self.open.get(note.step) or self._visit(note.step), note)
             case NoteKind.RETRYING:
                 if note.step in self.open:
@@ -163,7 +158,9 @@ class _Scribe:
                 if note.step in self.open:
                     self.open[note.step].record(note)
             case NoteKind.EDITED:
-                edited = StepAccount("edit", self.now, outcome="ok", ended=self.now, detail="set by hand")
+                edited = StepAccount(
+                    "edit", self.times.now, outcome="ok", ended=self.times.now, detail="set by hand"
+                )
                 edited.var, edited.value = note.var, note.value
                 self.steps.append(edited)
             case NoteKind.ASKED | NoteKind.ENDED | NoteKind.BEFORE:
@@ -171,7 +168,7 @@ class _Scribe:
 
     def _visit(self, step: str) -> StepAccount:
         visit = self.early.pop(step, None) or self._new(step)
-        visit.turn, visit.epoch = self.now, self.epoch
+        visit.turn = self.times.now
         self.steps.append(visit)
         self.open[step] = visit
         return visit
@@ -181,14 +178,19 @@ class _Scribe:
             self._remark(step, text)
         else:  # a graph has failed, and no step of it asked for the plan
             visit = self._visit(step)
-            visit.outcome, visit.ended, visit.detail = "ok", self.now, text
+            visit.outcome, visit.ended, visit.detail = "ok", self.times.now, text
         self.actions |= actions_of(self.plan_of(self.plan))
 
     def _new(self, step: str) -> StepAccount:
-        return StepAccount(step, self.now, action=self.actions.get(step))
+        return StepAccount(step, self.times.begin(step), action=self.actions.get(step))
 
     def _end(self, visit: StepAccount, note: Note) -> None:
-        visit.outcome, visit.ended = note.outcome or visit.outcome, self.now
+        visit.ended = self.times.ended(visit.step)
+        if note.kind is NoteKind.SETTLED:  # it waits for the other members of its group
+            visit.outcome = "failed" if note.is_failure else "ok"
+            return
+        visit.outcome = note.outcome or visit.outcome
+        self.times.close(visit.step)
         visit.detail = note.detail or visit.detail
         visit.var, visit.value = note.var, note.value
 

@@ -124,6 +124,7 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
         outcomes = [o.seq for key in lineage.keys_of(visit) if (o := lineage.outcomes.get(key)) is not None]
         ends = [visit.seq, *outcomes, *([] if failure is None else [failure.seq])]
         last = max(ends if written == NONE else [*ends, lineage.writes[written].seq])
+        own_end = max(outcomes) if outcomes and not lineage.is_under_way(visit) else last
         rows.append(
             Row(
                 visit.id,
@@ -133,7 +134,7 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
                 visit.seq,
                 last,
                 times.of(times.begun(visit.seq, _first_issued(lineage, visit))),
-                times.of(last),
+                times.of(own_end),
                 _outcome_text(
                     lineage, visit, confidences.get(written), "" if failure is None else failure.error
                 ),

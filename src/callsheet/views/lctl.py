@@ -9,7 +9,7 @@ from typing import cast
 from callsheet.trace.lctl.check import Report
 from callsheet.trace.lctl.confidence import Confidence, Hop, band_of, is_blocked, is_flagged, needs_review
 from callsheet.trace.lctl.diff import Changed, Diff
-from callsheet.trace.lctl.graph import Carried, ChainGraph, Edge, GraphNode, graph_of, root_cause
+from callsheet.trace.lctl.graph import Carried, ChainGraph, Edge, GraphNode, failed_step, graph_of, root_cause
 from callsheet.trace.lctl.ids import shown_id, shown_ids
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Entry, Fact, Kind
 from callsheet.trace.lctl.rules.table import Level
@@ -370,7 +370,7 @@ def _id(fact: Fact) -> str:
 
 
 def _failure(document: DebugDocument) -> Iterator[str]:
-    failed = document.chain.failed_at_step
+    failed = failed_step(document)
     if failed is not None:
         yield f"failed at step {failed}"
         for entry in document.entries:

@@ -278,11 +278,14 @@ def test_next_server_decides_and_resumes_runs_of_stopped_one(folder):
         api.until("r", "in_doubt")
         (call,) = api.get("/v1/runs/r")["in_doubt"]
         assert call["key"] == "S1.0.1"
+        (listed,) = fits(api.get("/v1/inbox"), INBOX)["in_doubt"]
+        assert listed == {"run_id": "r", "kind": "doubt", **call}
         wrong = api("POST", "/v1/runs/r/decide", {"calls": ["S9"], "decision": "skip"})
         assert (wrong.status, wrong.code) == (409, "JRN030")
         said = api("POST", "/v1/runs/r/decide", {"calls": ["S1"], "decision": "value", "value": "it was"})
         assert (said.status, fits(said.json, DECIDED)["in_doubt"]) == (200, [])
         assert api.ended("r")["response"] == "it was"
+        assert api.get("/v1/inbox")["in_doubt"] == []
 
 
 def test_queued_and_running_runs_continue_with_next_server(folder):
@@ -466,3 +469,21 @@ def test_two_hundred_concurrent_runs_end_while_watched(folder):
         assert len(runs) == 201
         assert {str(info.status) for info in runs} == {"done"}
         assert all(journal.verify(info.run_id) is None for info in runs[:5])
+
+
+def test_runs_with_failures_are_told_apart_and_found(api):
+    api.start('S1: @CALC ("1 / $n") > $x', 'S2: @RESPOND ("hi")', run_id="partial", inputs={"n": 0})
+    api.start('S1: @RESPOND ("hi")', run_id="whole")
+    ended = api.ended("partial")
+    assert (ended["status"], ended["outcome"], ended["failed_steps"]) == (
+        "done",
+        "done_with_failures",
+        ["S1"],
+    )
+    api.ended("whole")
+    found = fits(api.get("/v1/runs?status=done_with_failures"), RUNS)["runs"]
+    assert [(run["run_id"], run["status"], run["outcome"]) for run in found] == [
+        ("partial", "done", "done_with_failures")
+    ]
+    assert len(api.get("/v1/runs?status=done")["runs"]) == 2
+    assert [run["run_id"] for run in api.get("/v1/runs?text=with%20failures")["runs"]] == ["partial"]

@@ -97,9 +97,12 @@ async def test_failed_plan_is_error_with_run_id(room: Room, mode: str) -> None:
 async def test_failed_steps_of_continued_plan_are_listed(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
         answer = await execute(client, 'S1: @BROKEN ()\nS2: @RESPOND ("done")')
+        listed = await client.call_tool("list_runs", {"status": "done_with_failures"})
     assert not answer.is_error
     assert answer.structured_content["failed_steps"] == ["S1"]
-    assert "1 step failed and the plan continued: S1" in answer.content[0].text
+    assert "done with failures: S1 failed and the plan went on" in answer.content[0].text
+    assert answer.structured_content["outcome"] == "done_with_failures"
+    assert listed.structured_content["runs"][0]["outcome"] == "done_with_failures"
 
 
 async def test_plan_with_errors_does_not_run(room: Room, mode: str) -> None:
@@ -213,7 +216,7 @@ async def test_answer_has_kind_requested_by_step(
 ) -> None:
     text = f'S1: @ASK_HUMAN ("How many?", schema={schema}) > $n\nS2: @RESPOND ("ok")'
     async with room.client(mode, lambda _: answered(answer=said)) as client:
-        answer = await execute(client, text)
+        answer = await execute(client, text, show_variables=["n"])
     assert answer.structured_content["variables"]["n"] == value
 
 
@@ -357,9 +360,10 @@ async def test_stored_plan_runs_by_id_with_parameters(room: Room, mode: str) -> 
 
 async def test_secret_is_sealed_and_absent_from_results(room: Room, mode: str) -> None:
     async with room.client(mode) as client:
-        given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"]}
+        given = {"variables": {"what": "hunter2-hunter2"}, "secrets": ["what"], "show_variables": ["all"]}
         answer = await execute(client, PLAN, **given)
-        told = await client.call_tool("explain_run", {"run_id": "last"})
+        told = await client.call_tool("explain_run", {"run_id": "last", "show_variables": ["all"]})
+    assert answer.structured_content["variables"].keys() == {"what", "seen", "sent"}
     assert room.calls[0] == "look hunter2-hunter2"
     assert "hunter2" not in str(answer.structured_content["variables"])
     assert "hunter2" not in str(told.model_dump())

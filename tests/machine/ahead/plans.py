@@ -108,7 +108,7 @@ class Ran(NamedTuple):
         ]
 
 
-_TOLD_AS_THEY_COME = frozenset({NoteKind.EARLY, NoteKind.FAILED, NoteKind.RETRYING})
+_TOLD_AS_THEY_COME = frozenset({NoteKind.EARLY, NoteKind.SETTLED, NoteKind.FAILED, NoteKind.RETRYING})
 """Notes that the items of a loop and the members of a group give in the order in which calls end."""
 
 

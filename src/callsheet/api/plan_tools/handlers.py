@@ -261,6 +261,8 @@ def _executed(plan: Plan, result: RunResult) -> dict[str, Any]:
     reply: dict[str, Any] = {
         "success": result.ok,
         "status": str(result.status),
+        "outcome": str(result.outcome),
+        "failed_steps": list(result.failed_steps),
         "title": plan.title or "",
         "run_id": result.run_id,
         "steps_completed": sum(step.success for step in result.steps),

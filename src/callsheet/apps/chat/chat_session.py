@@ -23,6 +23,7 @@ from callsheet.apps.hosting.requests import Listeners, ResumeOptions, RunRequest
 from callsheet.apps.operations.dry_running import DryRunOptions, dry_run_text
 from callsheet.apps.operations.library import bound, text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.questions import question_lines
 from callsheet.authoring.compiler.result import Accounting
 from callsheet.diagnostics import CallsheetError, Source, render_all
@@ -291,6 +292,9 @@ class ChatSession:
             return ""
         if result.status is Status.DONE:
             self._screen.answer(result.response or "")
+            if result.failed_steps:
+                self._screen.show(failures_line(result.failed_steps))
+                self._screen.show(f"callsheet show {outcome.run_id}")
             return result.response or ""
         self._screen.show(f"{result.status}: {result.error or result.response or ''}")
         self._screen.show(f"callsheet show {outcome.run_id}")

@@ -108,7 +108,13 @@ async def _run(planning: PlanService, plan_id: str, given: Mapping[str, Any]) ->
     result = outcome.result
     if result is None:
         return error_reply("the run waits for a person and continues later", plan_id=plan_id)
-    data = {"plan_id": plan_id, "run_id": outcome.run_id, "status": str(result.status)}
+    data = {
+        "plan_id": plan_id,
+        "run_id": outcome.run_id,
+        "status": str(result.status),
+        "outcome": str(result.outcome),
+        "failed_steps": list(result.failed_steps),
+    }
     if result.status is not Status.DONE:
         return error_reply(result.error or result.response or str(result.status), **data)
     return {"success": True, **data, "response": result.response or "", "variables": dict(result.variables)}

@@ -68,7 +68,7 @@ class Job:
     """Environment variables of remote workers, by the placeholders of their values."""
 
 
-def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
+def execute_job(job: Job, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
     """Check the plan against the tools, run it, and print the outcome. Returns the exit status."""
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
@@ -93,7 +93,13 @@ def execute_job(job: Job, *, hint: str, as_json: bool) -> Exit:
     reopens = job.plan.order is Order.DAG
     outcome = job.masker.outcome(outcome)
     return report(
-        outcome, job.recording.path, as_json=as_json, hint=hint, diagnostics=warnings, reopens=reopens
+        outcome,
+        job.recording.path,
+        as_json=as_json,
+        hint=hint,
+        diagnostics=warnings,
+        reopens=reopens,
+        is_strict=is_strict,
     )
 
 

@@ -76,6 +76,9 @@ progress = click.option(
     default=str(ProgressMode.AUTO),
     help="The progress display on standard error; auto: live on a terminal, else plain; none with --json.",
 )
+strict = click.option(
+    "--strict", "is_strict", is_flag=True, help="Exit with status 1 if the run is done with failures."
+)
 waits = click.option(
     "--wait", "waits", is_flag=True, help="Wait for people to answer; default: stop with exit status 4."
 )

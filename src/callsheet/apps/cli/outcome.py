@@ -11,11 +11,11 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.limit_options import option_for_limit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.rendering.failed_steps import failed_steps_line
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import PolicyRefusal, Result, Status
+from callsheet.machine import Outcome, PolicyRefusal, Result, Status
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.store.errors import JournalWriteFailed
 
@@ -38,14 +38,17 @@ def report(
     hint: str = "",
     diagnostics: Sequence[Mapping[str, object]] = (),
     reopens: bool = False,
+    is_strict: bool = False,
 ) -> Exit:
     """Print the outcome of a run and return the exit status.
 
     `journal` is None if nothing was recorded. `hint` is the option that a further command needs to find the
     journal (` --journal PATH`). `diagnostics` are the warnings as JSON objects. `reopens` states that the
-    plan is a graph, which can be resumed after a failure.
+    plan is a graph, which can be resumed after a failure. `is_strict` makes a run that is done with failures
+    one that failed.
     """
     result = outcome.result
+    has_failures = result is not None and result.outcome is Outcome.DONE_WITH_FAILURES
     with ignoring_broken_pipe():
         if as_json:
             print_json(outcome_json(outcome, journal, diagnostics))
@@ -57,8 +60,8 @@ def report(
                 to_stderr("\n".join(unanswered_lines(outcome.unanswered, outcome.run_id, hint)))
         else:
             _print_result(result)
-            if result.failed_steps and result.status is Status.DONE:
-                to_stderr(failed_steps_line(result.failed_steps))
+            if has_failures:
+                to_stderr(failures_line(result.failed_steps))
             for line in pending_call_lines(outcome.in_doubt):
                 to_stderr(without_controls(line))
             to_stderr(f"used {outcome.usage.describe()}")
@@ -70,7 +73,8 @@ def report(
         return Exit.UNDECIDED
     if result.status is Status.REFUSED:
         return Exit.REFUSED
-    return Exit.OK if result.status is Status.DONE else Exit.FAILED
+    is_good = result.status is Status.DONE and not (is_strict and has_failures)
+    return Exit.OK if is_good else Exit.FAILED
 
 
 def with_recovery_help(error: JournalWriteFailed, run_id: str | None, hint: str) -> CallsheetError:

@@ -98,6 +98,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     options.show_secrets,
     journals.journal_path,
     limit_options.changes,
+    options.strict,
     options.progress,
     options.as_json,
 )
@@ -150,6 +151,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     shows_secrets: bool,
     journal: Path | None,
     changes: Callable[[Limits], Limits],
+    is_strict: bool,
     progress: str,
     as_json: bool,
 ) -> int:
@@ -192,7 +194,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else live_export.target_or_warning(otel)
         with live_export.export_while_running(otel, target, opened.path, info.run_id, hint, quiet=as_json):
-            status = _execute(job, hint=hint, as_json=as_json, reopens=reopens)
+            status = _execute(job, hint=hint, as_json=as_json, reopens=reopens, is_strict=is_strict)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
         to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
         if info.status == "failed":
@@ -221,7 +223,7 @@ def _policy_named(option: str) -> Policy | None:
     return load_policy(option)
 
 
-def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit:
+def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_strict: bool) -> Exit:
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as all below
     from callsheet.apps.cli.outcome import report, with_recovery_help  # noqa: PLC0415
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
@@ -236,7 +238,7 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool) -> Exit
     except CallsheetError as error:
         raise job.masker.error(with_hint(error)) from None
     outcome = job.masker.outcome(outcome)
-    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens)
+    return report(outcome, job.journal.path, as_json=as_json, hint=hint, reopens=reopens, is_strict=is_strict)
 
 
 async def _resume(job: ResumeJob, hint: str) -> RunOutcome:

@@ -108,6 +108,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
         help="The default for calls in doubt, if their tools declare none; default: ask. retry applies only "
         "to tools with a declared effect.",
     ),
+    options.strict,
     options.progress,
     options.as_json,
 )
@@ -159,6 +160,7 @@ class RunArguments:
     engine: Engine
     otlp: str
     on_in_doubt: str | None
+    is_strict: bool
     progress: str
     as_json: bool
 
@@ -183,7 +185,7 @@ def execute_run(arguments: RunArguments) -> int:
             )
 
         job = _make_job(arguments, setup, temporal, export)
-        return execute_job(job, hint=hint, as_json=arguments.as_json)
+        return execute_job(job, hint=hint, as_json=arguments.as_json, is_strict=arguments.is_strict)
 
 
 def _print_dry_run(arguments: RunArguments) -> int:

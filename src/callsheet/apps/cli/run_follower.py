@@ -8,7 +8,8 @@ from pathlib import Path
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.runs import INTERRUPTED, shown_status
+from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_status
+from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import place_of
@@ -22,6 +23,7 @@ _MESSAGES = {
 }
 _EXITS = {
     "done": Exit.OK,
+    "done_with_failures": Exit.OK,
     "refused": Exit.REFUSED,
     "waiting": Exit.UNDECIDED,
     "in_doubt": Exit.UNDECIDED,
@@ -29,7 +31,7 @@ _EXITS = {
 
 
 class RunFollower:
-    """Iterates over the events of a run as they are recorded; `status` is set at the end."""
+    """Iterates over the events of a run as they are recorded; `status` is set at the end, to its outcome."""
 
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
@@ -47,7 +49,7 @@ class RunFollower:
                 yield event
             info = self._journal.find_run(self._run_id)
             if after >= info.events and (info.status.is_final or not was_owned):
-                self.status = shown_status(self._journal, info)
+                self.status = shown_outcome(info, shown_status(self._journal, info))
                 return
             time.sleep(_PAUSE)
 
@@ -59,10 +61,12 @@ def needs_action(status: str) -> bool:
 
 def status_message(status: str, run_id: str, journal: Path | None) -> str:
     """A message about the status of a followed run, with the command that continues it."""
-    text = _MESSAGES.get(status, f"ended: {status}")
+    text = _MESSAGES.get(status, f"ended: {status.replace('_', ' ')}")
     return f"run {run_id}: {text.format(run=run_id, hint=journals.journal_hint(journal))}"
 
 
-def exit_for_status(status: str) -> Exit:
-    """The exit status for a run with this status."""
+def exit_for_status(status: str, *, is_strict: bool) -> Exit:
+    """The exit status for a run with this status; with `is_strict` failures on the way count."""
+    if is_strict and status == Outcome.DONE_WITH_FAILURES:
+        return Exit.FAILED
     return _EXITS.get(status, Exit.FAILED)

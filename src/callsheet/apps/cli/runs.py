@@ -82,7 +82,8 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
     else:
         for row in rows:
             created = datetime.fromisoformat(row["created"]).astimezone(UTC)
-            head = f"{row['run_id']:<22} {row['status']:<12} {created:%Y-%m-%d %H:%M:%S} UTC"
+            outcome = row["outcome"].replace("_", " ")
+            head = f"{row['run_id']:<22} {outcome:<18} {created:%Y-%m-%d %H:%M:%S} UTC"
             origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
             click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
             for call in row["in_doubt"]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from callsheet.apps.cli import journals
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_text, to_stderr
 from callsheet.apps.rendering.events import event_json, event_line
@@ -20,8 +20,9 @@ from callsheet.apps.rendering.events import event_json, event_line
     "--from", "start", type=click.IntRange(1), default=1, metavar="SEQ", help="Start at this event."
 )
 @journals.journal_path
+@options.strict
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line, with complete bodies.")
-def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: bool) -> int:
+def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: bool, as_json: bool) -> int:
     """Print the events of RUN.
 
     RUN is a run id, a unique prefix of one, or `last`. With --follow, new events are printed as they are
@@ -51,4 +52,4 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, as_json: boo
                 return Exit.OK
     if not as_json:
         to_stderr(status_message(following.status, run_id, journal))
-    return exit_for_status(following.status)
+    return exit_for_status(following.status, is_strict=is_strict)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals
+from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.output import ignoring_broken_pipe, to_stderr
 from callsheet.apps.cli.terminal import can_redraw, is_terminal
+from callsheet.machine import Outcome
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.playback_display import LinePlayback, LivePlayback
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", metavar="[RUN]", default="last")
 @journals.journal_path
+@options.strict
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
-def top(run: str, journal: Path | None, as_json: bool) -> int:
+def top(run: str, journal: Path | None, is_strict: bool, as_json: bool) -> int:
     """Watch RUN live, until it ends or waits.
 
     RUN is a run id, a unique prefix of one, or `last` (the default). On a terminal this shows the display of
@@ -55,9 +57,9 @@ def top(run: str, journal: Path | None, as_json: bool) -> int:
             )
             raise
         display.end()
-    if not as_json and needs_action(following.status):
+    if not as_json and (needs_action(following.status) or following.status == Outcome.DONE_WITH_FAILURES):
         to_stderr(status_message(following.status, info.run_id, journal))
-    return exit_for_status(following.status)
+    return exit_for_status(following.status, is_strict=is_strict)
 
 
 class _Watcher:

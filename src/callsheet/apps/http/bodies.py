@@ -31,6 +31,7 @@ Status = Literal[
     "waiting",
     "in_doubt",
     "done",
+    "done_with_failures",
     "failed",
     "refused",
     "cancelled",
@@ -283,7 +284,10 @@ class SavePlanBody(Body):
 class RunsQuery(Query):
     """Which runs are listed."""
 
-    status: Status | None = None
+    status: Status | None = Field(
+        None,
+        description="Those that are done include those done_with_failures, which can be asked for alone.",
+    )
     plan: Annotated[str, Field(max_length=200)] | None = Field(None, description="A part of the plan's name.")
     text: Annotated[str, Field(max_length=200)] | None = Field(
         None,

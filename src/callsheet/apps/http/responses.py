@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from callsheet.apps.operations.json_schema import Schema, any_object, count, flag, optional, rows, table, text
-from callsheet.apps.operations.schemas import ASK, DIAGNOSTICS, DOUBT, LISTED, RUN_DETAILS
+from callsheet.apps.operations.schemas import (
+    ASK,
+    DIAGNOSTICS,
+    DOUBT,
+    LISTED,
+    OUTCOME_WORD,
+    RUN_DETAILS,
+    RUN_DOUBT,
+)
 
 _TIME = text("a time in UTC, ISO 8601")
 _TEXTS = rows(text())
@@ -34,6 +42,7 @@ RUN_ROW = table(
     {
         "run_id": text(),
         "status": STATUS,
+        "outcome": OUTCOME_WORD,
         "plan": text("the name of the plan"),
         "plan_hash": text(),
         "created": _TIME,
@@ -45,7 +54,7 @@ RUN_ROW = table(
 )
 RUNS = table({"runs": rows(RUN_ROW), "more": flag("whether there are older ones")})
 
-INBOX = table({"asks": rows(ASK)})
+INBOX = table({"asks": rows(ASK), "in_doubt": rows(RUN_DOUBT)})
 
 RUN: Schema = {
     **RUN_DETAILS,

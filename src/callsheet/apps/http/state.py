@@ -12,6 +12,7 @@ from callsheet.apps.http.document_cache import DocumentCache
 from callsheet.apps.http.keys import Keys
 from callsheet.apps.http.proxies import Network
 from callsheet.apps.http.rate_limit import Rate, Rates
+from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store.library import PlanLibrary
 
 
@@ -49,6 +50,10 @@ class State:
     """Set when the server is shutting down; event streams end then."""
     documents: DocumentCache = field(default_factory=DocumentCache)
     """The latest viewer documents."""
+    doubts: dict[tuple[str, int], tuple[DoubtfulCall, ...]] = field(
+        default_factory=dict[tuple[str, int], tuple[DoubtfulCall, ...]]
+    )
+    """The calls in doubt found last, by run and its number of events."""
     streams: set[object] = field(default_factory=set[object])
     """The open event streams."""
 

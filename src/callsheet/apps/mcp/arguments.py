@@ -122,6 +122,13 @@ _WAIT = Field(
 )
 
 
+_SHOWN = Field(
+    default=(),
+    max_length=1_000,
+    description='The variables to return, by name, or "all"; default: only the answer, and which there are.',
+)
+
+
 class CreateArguments(ToolArguments):
     """For `plan_create`."""
 
@@ -149,6 +156,7 @@ class ExecuteArguments(ToolArguments):
         max_length=MOST_CHARACTERS,
         description="The text of ID_state.json of another program: its completed steps are not run again.",
     )
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -168,6 +176,7 @@ class CreateAndExecuteArguments(ToolArguments):
     goal: str = _GOAL
     context: str = _CONTEXT
     variables: dict[str, Any] = _VARIABLES
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -187,10 +196,20 @@ _AS_RECORDED = Field(
 )
 
 
+class ExplainArguments(RunArguments):
+    """For `explain_run`."""
+
+    show_variables: tuple[str, ...] = _SHOWN
+    from_character: int = Field(
+        default=0, ge=0, description="Where to continue a variable that was cut, or without one the answer."
+    )
+
+
 class ResumeArguments(RunArguments):
     """For `resume_run`."""
 
     as_recorded: bool = _AS_RECORDED
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -211,6 +230,7 @@ class RerunArguments(RunArguments):
     )
     effects: bool = _EFFECTS
     as_recorded: bool = _AS_RECORDED
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -240,6 +260,7 @@ class ForkArguments(RunArguments):
     steps: dict[str, str] = Field(default_factory=dict, description="Replaced plan lines, by step id.")
     effects: bool = _EFFECTS
     as_recorded: bool = _AS_RECORDED
+    show_variables: tuple[str, ...] = _SHOWN
     wait: bool = _WAIT
 
 
@@ -265,7 +286,16 @@ class ListRunsArguments(ToolArguments):
     """For `list_runs`."""
 
     status: Literal[
-        "", "running", "interrupted", "waiting", "in_doubt", "done", "failed", "refused", "cancelled"
+        "",
+        "running",
+        "interrupted",
+        "waiting",
+        "in_doubt",
+        "done",
+        "done_with_failures",
+        "failed",
+        "refused",
+        "cancelled",
     ] = Field(default="", description="Only runs with this status.")
     limit: int = Field(default=20, ge=1, le=500)
 

@@ -18,8 +18,9 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest, Form
 from callsheet.apps.mcp.execute_tools import plan_from_arguments
+from callsheet.apps.mcp.extent import Extent
 from callsheet.apps.mcp.progress import Progress
-from callsheet.apps.mcp.replies import Reply, with_diagnostics
+from callsheet.apps.mcp.replies import Reply, with_diagnostics, with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, READ_ONLY, Answer, ToolDefinition
 from callsheet.apps.mcp.waiting import ToolRun, continue_run, plan_in, started_reply, wait_for_run
@@ -102,11 +103,11 @@ async def _branch_and_wait(
     The consent is to the calls that the form shows: if others lie ahead by then, the call is refused.
     """
     agreed: bool | str = args.effects
-    waits = args.wait
+    waits, extent = args.wait, Extent.of(args.show_variables)
     if caller.state is not None:
         state = json.loads(caller.state)
         if _ASKED not in state:
-            return await continue_run(server_context, caller)
+            return await continue_run(server_context, caller, extent)
         agreed = _has_consent(caller.answers.get(_ASKED)) and str(state[_ASKED])
     progress = Progress(plan_in(server_context, parent))
     listeners = Listeners(progress.note if waits else None)
@@ -125,7 +126,7 @@ async def _branch_and_wait(
             raise
         started = await branch(needed.forking.consent, terms)
     progress.set_plan(plan_in(server_context, started.run_id))
-    run = ToolRun(server_context, caller, started.run_id, progress, started.diagnostics)
+    run = ToolRun(server_context, caller, started.run_id, progress, extent, started.diagnostics)
     return await wait_for_run(run) if waits else started_reply(run)
 
 
@@ -162,7 +163,7 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Rerun a plan from a step as a new run, which keeps the earlier results. Effects outside need "
         "consent.",
         given.RerunArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _rerun,
     ),
@@ -172,7 +173,7 @@ BRANCH_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Continue a run from one of its events in a new run, with a changed variable, argument or step. The "
         "old run is not changed. Effects outside need consent.",
         given.ForkArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _fork,
     ),

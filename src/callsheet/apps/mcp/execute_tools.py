@@ -14,8 +14,10 @@ from callsheet.apps.hosting import RunRequest
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest
+from callsheet.apps.mcp.extent import Extent
 from callsheet.apps.mcp.plan_tools import create_plan
 from callsheet.apps.mcp.progress import Progress
+from callsheet.apps.mcp.replies import with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, Answer, ToolDefinition
 from callsheet.apps.mcp.waiting import (
@@ -37,29 +39,33 @@ async def _execute(
     server_context: ServerContext, args: given.ExecuteArguments, caller: ClientRequest
 ) -> Answer:
     if caller.state is not None:
-        return await continue_run(server_context, caller)
+        return await continue_run(server_context, caller, Extent.of(args.show_variables))
     text = await asyncio.to_thread(plan_from_arguments, server_context, args, "plan_execute")
     to_run = _PlanToRun(text, args.variables, args.secrets, _state(server_context, args.state))
-    return await _start_run(server_context, caller, to_run, waits=args.wait)
+    extent = Extent.of(args.show_variables)
+    return await _start_run(server_context, caller, to_run, extent, waits=args.wait)
 
 
 async def _create_and_execute(
     server_context: ServerContext, args: given.CreateAndExecuteArguments, caller: ClientRequest
 ) -> Answer:
     if caller.state is not None:
-        return await continue_run(server_context, caller)
+        return await continue_run(server_context, caller, Extent.of(args.show_variables))
     stored = await create_plan(server_context, args.goal, args.context)
     text = await asyncio.to_thread(text_of_stored, stored, args.variables)
-    return await _start_run(server_context, caller, _PlanToRun(text, args.variables, ()), waits=args.wait)
+    to_run = _PlanToRun(text, args.variables, ())
+    extent = Extent.of(args.show_variables)
+    return await _start_run(server_context, caller, to_run, extent, waits=args.wait)
 
 
 async def _resume(
     server_context: ServerContext, args: given.ResumeArguments, caller: ClientRequest
 ) -> Answer:
     if caller.state is not None:
-        return await continue_run(server_context, caller)
+        return await continue_run(server_context, caller, Extent.of(args.show_variables))
     info = await server_context.host.beside(lambda: server_context.host.journal.find_run(args.run_id))
-    run = ToolRun(server_context, caller, info.run_id, Progress(plan_in(server_context, info.run_id)))
+    progress, extent = Progress(plan_in(server_context, info.run_id)), Extent.of(args.show_variables)
+    run = ToolRun(server_context, caller, info.run_id, progress, extent)
     await resume_if_stopped(run, as_recorded=args.as_recorded)
     return await wait_for_run(run) if args.wait else started_reply(run)
 
@@ -103,7 +109,7 @@ def plan_from_arguments(
 
 
 async def _start_run(
-    server_context: ServerContext, caller: ClientRequest, to_run: _PlanToRun, *, waits: bool
+    server_context: ServerContext, caller: ClientRequest, to_run: _PlanToRun, extent: Extent, *, waits: bool
 ) -> Answer:
     progress = Progress(to_run.text.require())
     request = RunRequest(
@@ -114,7 +120,7 @@ async def _start_run(
         listeners=Listeners(progress.note if waits else None),
     )
     started = await server_context.host.start(request)
-    run = ToolRun(server_context, caller, started.run_id, progress, started.diagnostics)
+    run = ToolRun(server_context, caller, started.run_id, progress, extent, started.diagnostics)
     return await wait_for_run(run) if waits else started_reply(run)
 
 
@@ -123,10 +129,10 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "plan_execute",
         "Run a plan",
         "Run a plan of the library by its id, or a plan as text. It is checked and proved against the policy "
-        "first. Returns the answer, the variables and the usage; for a run that waits for a person, the "
-        "questions.",
+        "first. Returns the answer, the usage, and the variables that are asked for; for a run that waits "
+        "for a person, the questions.",
         given.ExecuteArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _execute,
     ),
@@ -134,9 +140,9 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "plan_create_and_execute",
         "Compile a goal and run its plan",
         "Create a plan for a goal that takes several coordinated tool calls, and run it. For a single call "
-        "use the tool itself. Returns the answer, the variables and the usage.",
+        "use the tool itself. Returns the answer, the usage, and the variables that are asked for.",
         given.CreateAndExecuteArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _create_and_execute,
     ),
@@ -146,7 +152,7 @@ EXECUTE_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Resume a run that was interrupted, or that waited and was answered. Finished calls are not "
         "repeated; for a run that has ended, its result is returned.",
         given.ResumeArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE,
         _resume,
     ),

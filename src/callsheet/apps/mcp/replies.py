@@ -9,7 +9,7 @@ from typing import Any
 from mcp_types import CallToolResult, ContentBlock, ResourceLink, TextContent
 from mcp_types.version import is_version_at_least
 
-from callsheet.apps.operations.json_schema import Schema, flag
+from callsheet.apps.operations.json_schema import Schema, count, flag, rows, table, text
 from callsheet.apps.operations.schemas import DIAGNOSTICS
 from callsheet.apps.rendering.help_text import MCP
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, render_all, to_json
@@ -58,6 +58,25 @@ def run_links(run_id: str) -> tuple[ResourceLink, ...]:
             mime_type="text/html",
         ),
     )
+
+
+def with_left_out(schema: Schema) -> Schema:
+    """The schema of a result of which long or unwanted parts are left out."""
+    row = table(
+        {
+            "name": text("$ and a variable's name, or response or steps"),
+            "of": count("its length in characters, or the number of steps"),
+            "from": count("the first character or step that is shown"),
+            "to": count("the end of what is shown"),
+        },
+        optional=("from", "to"),
+    )
+    left_out = rows(row, "what is not shown: explain_run returns it with show_variables and from_character")
+    return {
+        **schema,
+        "properties": schema["properties"] | {"left_out": left_out},
+        "required": [*schema["required"], "left_out"],
+    }
 
 
 def or_error(schema: Schema) -> Schema:

@@ -10,9 +10,11 @@ from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.mcp import arguments as given
 from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.apps.mcp.elicitation import pending_lines
-from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
+from callsheet.apps.mcp.extent import Extent, cut_text
+from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics, with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, DESTRUCTIVE_IDEMPOTENT, READ_ONLY, ToolDefinition
+from callsheet.apps.mcp.waiting import extent_lines
 from callsheet.apps.operations import json_schema, schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
@@ -32,12 +34,22 @@ def details_of(server_context: ServerContext, run: str) -> RunDetails:
     return run_details(journal, info, journal.verify(info.run_id))
 
 
-async def _explain(server_context: ServerContext, args: given.RunArguments, caller: ClientRequest) -> Reply:
+async def _explain(
+    server_context: ServerContext, args: given.ExplainArguments, caller: ClientRequest
+) -> Reply:
     details = await server_context.host.beside(lambda: details_of(server_context, args.run_id))
     data = await asyncio.to_thread(run_details_json, details)
-    text = "\n".join(map(without_controls, run_detail_lines(details, server_context.hint)))
+    run_id, extent = details.info.run_id, Extent.of(args.show_variables, args.from_character)
+    shown = extent.limited(data)
+    if args.from_character:
+        lines = [] if args.show_variables else [shown["response"] or ""]
+    else:
+        lines = [cut_text("\n".join(run_detail_lines(details, server_context.hint)), run_id)]
+    lines += extent_lines(extent, data, shown, run_id)
+    text = "\n".join(map(without_controls, "\n".join(lines).split("\n")))
     state = server_context.host.state(details.info.run_id).status
-    return Reply(text, data | {"status": state}, links=run_links(details.info.run_id))
+    outcome = details.outcome if state == details.status else state
+    return Reply(text, shown | {"status": state, "outcome": outcome}, links=run_links(details.info.run_id))
 
 
 async def _list(server_context: ServerContext, args: given.ListRunsArguments, caller: ClientRequest) -> Reply:
@@ -48,7 +60,10 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
         return [run_row(journal, info, shown) for info, shown in found]
 
     rows = await server_context.host.beside(look)
-    lines = [f"{row['run_id']}  {row['status']}  {row['created'][:19]}  {row['plan']}" for row in rows]
+    lines = [
+        f"{row['run_id']}  {row['outcome'].replace('_', ' ')}  {row['created'][:19]}  {row['plan']}"
+        for row in rows
+    ]
     return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": rows})
 
 
@@ -58,10 +73,13 @@ async def _cancel(server_context: ServerContext, args: given.CancelArguments, ca
     if outcome is None:
         text = f"run {info.run_id} was requested to end and has not ended yet; explain_run shows its status"
         data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
-            "status": "running"
+            "status": "running",
+            "outcome": "running",
+            "left_out": [],
         }
         return Reply(text, data, links=run_links(info.run_id))
-    data = outcome_json(server_context.host.masker.outcome(outcome), server_context.host.journal.path)
+    whole = outcome_json(server_context.host.masker.outcome(outcome), server_context.host.journal.path)
+    data = Extent().limited(whole)
     return Reply(f"run {info.run_id} has ended: {data['status']}", data, links=run_links(info.run_id))
 
 
@@ -78,7 +96,7 @@ async def _answer(server_context: ServerContext, args: given.AnswerArguments, ca
     details = await host.beside(lambda: details_of(server_context, info.run_id))
     asks = tuple(ask for ask in details.asks if not ask.is_answered)
     outcome = host.masker.outcome(unfinished(info.run_id, details.account.folded, details.in_doubt, asks))
-    data = outcome_json(outcome, host.journal.path)
+    data = Extent().limited(outcome_json(outcome, host.journal.path))
     still_open = "\n".join(pending_lines(outcome, server_context.hint))
     text = f"recorded; resume_run continues run {info.run_id}" + (
         f"\nit still waits for:\n{still_open}" if still_open else ""
@@ -110,9 +128,9 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "explain_run",
         "Explain a run",
         "Report what happened in a run, from its journal: each step with its outcome and duration, open "
-        "questions, the variables, the answer or the error.",
-        given.RunArguments,
-        schemas.RUN_DETAILS,
+        "questions, the answer or the error, and the variables that are asked for.",
+        given.ExplainArguments,
+        with_left_out(schemas.RUN_DETAILS),
         READ_ONLY,
         _explain,
     ),
@@ -130,7 +148,7 @@ RUN_TOOLS: tuple[ToolDefinition[Any], ...] = (
         "Cancel a run",
         "Cancel a run, whether it is running, waiting or interrupted. It cannot be resumed afterwards.",
         given.CancelArguments,
-        schemas.OUTCOME,
+        with_left_out(schemas.OUTCOME),
         DESTRUCTIVE_IDEMPOTENT,
         _cancel,
     ),
@@ -154,7 +172,7 @@ ANSWER_TOOL: ToolDefinition[Any] = ToolDefinition(
     "Answer an open question of a run for a person: approve or deny a call, answer a question, or resolve a "
     "call in doubt. Give only answers that a person has told you.",
     given.AnswerArguments,
-    schemas.OUTCOME,
+    with_left_out(schemas.OUTCOME),
     DESTRUCTIVE,
     _answer,
 )

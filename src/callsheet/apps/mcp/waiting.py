@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 from mcp_types import InputRequiredResult
@@ -18,12 +19,13 @@ from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.requests import Listeners
 from callsheet.apps.mcp.client_request import ClientRequest
 from callsheet.apps.mcp.elicitation import forms_of, pending_lines, record_answers
+from callsheet.apps.mcp.extent import Extent, left_out_lines
 from callsheet.apps.mcp.progress import Progress
 from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import Answer
 from callsheet.apps.operations.outcomes import outcome_json
-from callsheet.apps.rendering.failed_steps import failed_steps_line
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
@@ -40,6 +42,7 @@ class ToolRun:
     caller: ClientRequest
     run_id: str
     progress: Progress
+    extent: Extent
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -52,7 +55,7 @@ def plan_in(server_context: ServerContext, run_id: str) -> Plan:
 # ---------------------------------------------------------------- waiting
 
 
-async def continue_run(server_context: ServerContext, caller: ClientRequest) -> Answer:
+async def continue_run(server_context: ServerContext, caller: ClientRequest, extent: Extent) -> Answer:
     """Continue the run of an earlier result of this call, with the answers of the person."""
     state = json.loads(caller.state or "{}")
     run_id = str(state["run_id"])
@@ -64,6 +67,7 @@ async def continue_run(server_context: ServerContext, caller: ClientRequest) -> 
         caller,
         run_id,
         Progress(plan_in(server_context, run_id), int(state["told"])),
+        extent,
         diagnostics,
     )
     if has_recorded:
@@ -122,7 +126,9 @@ async def _wait_until_stopped(run: ToolRun) -> RunOutcome:
 def started_reply(run: ToolRun) -> Reply:
     """The reply of a call that does not wait for its run."""
     data = outcome_json(RunOutcome(run.run_id, None), run.server_context.host.journal.path) | {
-        "status": "running"
+        "status": "running",
+        "outcome": "running",
+        "left_out": [],
     }
     data["diagnostics"] = to_json(run.diagnostics)
     text = f"run {run.run_id} is running; explain_run shows its state, cancel_run cancels it"
@@ -132,23 +138,39 @@ def started_reply(run: ToolRun) -> Reply:
 def _reply(run: ToolRun, outcome: RunOutcome, further: tuple[Diagnostic, ...] = ()) -> Reply:
     """The reply with the state of a run; an error if its plan has failed."""
     diagnostics = (*run.diagnostics, *further)
-    data = outcome_json(outcome, run.server_context.host.journal.path, to_json(diagnostics))
-    text = "\n".join(map(without_controls, _result_lines(run, outcome)))
+    whole = outcome_json(outcome, run.server_context.host.journal.path, to_json(diagnostics))
+    data = run.extent.limited(whole)
+    lines = [
+        *_result_lines(run, outcome, data["response"]),
+        *extent_lines(run.extent, whole, data, run.run_id),
+    ]
+    text = "\n".join(map(without_controls, lines))
     has_failed = outcome.result is not None and outcome.result.status is not Status.DONE
     return Reply(with_diagnostics(text, diagnostics, None), data, has_failed, run_links(run.run_id))
 
 
-def _result_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
+def extent_lines(
+    extent: Extent, whole: Mapping[str, Any], data: Mapping[str, Any], run_id: str
+) -> Iterator[str]:
+    """The variables as asked for, one a line, and what is left out."""
+    for name, value in (data["variables"] or {}).items():
+        yield f"${name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+    yield from left_out_lines(data, run_id)
+    for name in extent.unknown(whole):
+        yield f"the run has no variable ${name}"
+
+
+def _result_lines(run: ToolRun, outcome: RunOutcome, response: str | None) -> Iterator[str]:
     result, hint = outcome.result, run.server_context.hint
     if result is None:
         yield from _pending_lines(run, outcome)
         return
-    if result.response:
-        yield result.response
+    if response:
+        yield response
     if result.status is Status.DONE:
         if result.failed_steps:
-            yield failed_steps_line(result.failed_steps)
-        yield f"run {run.run_id}: done, used {outcome.usage.describe()}"
+            yield failures_line(result.failed_steps)
+        yield f"run {run.run_id}: {result.outcome.words}, used {outcome.usage.describe()}"
         return
     where = f" at {result.ended_at}" if result.ended_at else ""
     why = f": {result.error}" if result.error and result.error != result.response else ""

@@ -21,10 +21,11 @@ def outcome_json(
     `diagnostics` are the warnings as JSON objects.
     """
     result = outcome.result
-    status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
+    open_status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
     return {
         "run_id": outcome.run_id if journal is not None else None,
-        "status": status if result is None else str(result.status),
+        "status": open_status if result is None else str(result.status),
+        "outcome": open_status if result is None else str(result.outcome),
         "response": None if result is None else result.response,
         "variables": outcome.variables if result is None else result.variables,
         "steps_executed": None if result is None else result.steps_executed,
@@ -56,6 +57,11 @@ def doubt_json(call: DoubtfulCall) -> dict[str, Any]:
         "since": iso(call.since),
         "why": call.why,
     }
+
+
+def run_doubt_json(run_id: str, call: DoubtfulCall) -> dict[str, Any]:
+    """A call in doubt in a list of what several runs wait for, beside questions."""
+    return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
 
 
 def ask_json(ask: PendingAsk) -> dict[str, Any]:

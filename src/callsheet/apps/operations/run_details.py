@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
-from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_status
+from callsheet.apps.operations.runs import INTERRUPTED, plan_name, shown_outcome, shown_status
 from callsheet.apps.rendering.fork_origin import ForkOrigin, origin_of
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import preview
@@ -42,6 +42,13 @@ class RunDetails:
     """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """The calls of an interrupted run to which models gave no answer."""
+
+    @property
+    def outcome(self) -> str:
+        """What the run has come to: its status, unless it is done with failures."""
+        result = self.account.folded.machine.result
+        is_done = result is not None and self.status == result.status
+        return str(result.outcome) if result is not None and is_done else self.status
 
 
 def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) -> RunDetails:
@@ -82,6 +89,7 @@ def run_details_json(details: RunDetails) -> dict[str, Any]:
     return {
         "run_id": info.run_id,
         "status": details.status,
+        "outcome": details.outcome,
         "plan": details.plan,
         "plan_hash": info.plan_hash,
         "created": iso(info.created),
@@ -89,7 +97,12 @@ def run_details_json(details: RunDetails) -> dict[str, Any]:
         "journal": str(details.journal),
         "from": None if details.origin is None else details.origin.to_json(),
         "children": [
-            {"run_id": child.run_id, "event": child.forked_at, "status": str(child.status)}
+            {
+                "run_id": child.run_id,
+                "event": child.forked_at,
+                "status": str(child.status),
+                "outcome": shown_outcome(child, str(child.status)),
+            }
             for child in details.children
         ],
         "events": info.events,
@@ -107,6 +120,7 @@ def run_details_json(details: RunDetails) -> dict[str, Any]:
         "error": None if result is None else result.error,
         "terminated": None if result is None else result.terminated,
         "ended_at": None if result is None else result.ended_at,
+        "failed_steps": None if result is None else list(result.failed_steps),
         "steps_executed": folded.machine.steps_executed,
         "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
         "usage": folded.usage().to_json(),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from callsheet.apps.operations.runs import INTERRUPTED
+from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
 from callsheet.apps.rendering.events import count_events
+from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.apps.rendering.values import format_seconds, preview
@@ -30,23 +32,26 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     """The lines of a run's details; `hint` is the option with which further commands find the journal."""
     info, account = details.info, details.account
     yield f"run      {info.run_id}"
-    yield f"status   {details.status}"
+    yield f"status   {status_words(details)}"
     yield f"plan     {preview(details.plan, 100)}  ({info.plan_hash[:12]})"
-    duration = info.updated - info.created
-    took = f" ({format_seconds(duration)})" if duration >= 0 else ""  # the clock was set back
+    now = time.time() if details.status == "running" else None
+    duration = (info.updated if now is None else now) - info.created
+    so_far = "" if now is None else " so far"
+    took = f" ({format_seconds(duration)}{so_far})" if duration >= 0 else ""  # the clock was set back
     yield f"time     {iso(info.created)} to {iso(info.updated)}{took}"
     yield f"journal  {details.journal}, {count_events(info.events)}, {chain_in_words(details.bad)}"
     if details.origin is not None:
         yield f"from     {details.origin.describe()}"
     for child in details.children:
-        yield f"child    {child.run_id}, from event {child.forked_at}, {child.status}"
+        outcome = shown_outcome(child, child.status).replace("_", " ")
+        yield f"child    {child.run_id}, from event {child.forked_at}, {outcome}"
     yield f"used     {account.folded.usage().describe()}"
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
     for visit in account.steps:
         action = "" if visit.action is None else describe_action(visit.action)
-        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words))
+        yield _step_line(visit, cut(action, _ACTION_WIDTH), _mark_and_word(visit, waiting_words), now)
         for turn in _turns(visit):
             yield f"      {turn}"
     for warning in (*account.warnings, *_remarks(account)):
@@ -56,6 +61,14 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         yield _late_line(answer)
     yield from _doubts(details, hint)
     yield from _end(details)
+
+
+def status_words(details: RunDetails) -> str:
+    """The status of a run; of one that is done with failures also the steps."""
+    result = details.account.folded.machine.result
+    if result is None or details.outcome == details.status:
+        return details.status
+    return failures_line(result.failed_steps)
 
 
 def chain_in_words(bad: BadEvent | None) -> str:
@@ -70,12 +83,11 @@ def _mark_and_word(visit: StepAccount, waiting_words: Mapping[str, str]) -> tupl
     return _MARKS[visit.outcome], visit.outcome
 
 
-def _step_line(visit: StepAccount, action: str, state: tuple[str, str]) -> str:
-    took = (
-        ""
-        if visit.ended is None or visit.outcome == "skipped"
-        else format_seconds(visit.ended - visit.started)
-    )
+def _step_line(visit: StepAccount, action: str, state: tuple[str, str], now: float | None) -> str:
+    """The line of a visit; one that is under way has taken its time up to `now`."""
+    ended = now if visit.ended is None and visit.outcome == "running" else visit.ended
+    is_timed = ended is not None and ended >= visit.started and visit.outcome != "skipped"
+    took = format_seconds(ended - visit.started) if ended is not None and is_timed else ""
     message = (
         f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
     )
@@ -108,12 +120,12 @@ def _results_and_tracebacks(account: Account) -> Iterator[str]:
     """The remarks on results, and where tools raised exceptions, up to a maximum per step."""
     for visit in account.steps:
         said = [fact for fact in visit.facts if fact.startswith((f"{RESULT}: ", f"{TRACEBACK}: "))]
-        for fact in said[:_MOST_CUTS]:
+        for fact in said[:_MOST_REMARKS]:
             first, *others = fact.splitlines()
             yield f"{visit.step}: {printable(first)}"
             yield from (f"      {line}" for line in printable_lines(others))
-        if len(said) > _MOST_CUTS:
-            yield f"{visit.step}: and {len(said) - _MOST_CUTS} more (--json has them all)"
+        if len(said) > _MOST_REMARKS:
+            yield f"{visit.step}: and {len(said) - _MOST_REMARKS} more (--json has them all)"
 
 
 def _late_line(answer: LateAnswer) -> str:

@@ -18,12 +18,13 @@ STATUSES = [
     "waiting",
     "in_doubt",
     "done",
+    "done_with_failures",
     "failed",
     "refused",
     "cancelled",
     "corrupt",
 ]
-"""The statuses that are shown for runs."""
+"""The statuses that are shown for runs, and that lists can be filtered by."""
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process is running."""
 
@@ -33,6 +34,7 @@ def run_row(journal: Journal, info: RunInfo, shown: str) -> dict[str, Any]:
     return {
         "run_id": info.run_id,
         "status": shown,
+        "outcome": shown_outcome(info, shown),
         "plan": plan_name(journal, info),
         "plan_hash": info.plan_hash,
         "created": iso(info.created),
@@ -48,13 +50,9 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
     """The calls in doubt of a run that no process is running; none if its events cannot be read."""
     if shown not in (INTERRUPTED, "in_doubt"):
         return ()
-    from callsheet.runtime.doubt import doubtful_calls, fold_run  # noqa: PLC0415 - only for such runs
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
+    from callsheet.runtime.inbox import doubts_of  # noqa: PLC0415 - only for such runs
 
-    try:
-        return doubtful_calls(fold_run(journal, info.run_id, journal.plan_of(info.plan_hash)))
-    except JournalError:
-        return ()  # `show` reports the error
+    return doubts_of(journal, info.run_id)
 
 
 def shown_status(journal: Journal, info: RunInfo) -> str:
@@ -62,6 +60,13 @@ def shown_status(journal: Journal, info: RunInfo) -> str:
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.shown_status(journal, info)
+
+
+def shown_outcome(info: RunInfo, shown: str) -> str:
+    """What a run has come to: its `shown` status, unless it is done with failures."""
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+
+    return listing.shown_outcome(info, shown)
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:

@@ -236,6 +236,8 @@ LISTED = table(
 
 _MOMENT = text("a time as ISO 8601, in UTC")
 _STATUS = text("done, failed, refused, cancelled, waiting, in_doubt, interrupted or running")
+OUTCOME_WORD = text("the status, or done_with_failures if the run is done and steps failed on the way")
+_FAILED_STEPS = optional(rows(text(), "the ids of the steps that failed and that the plan went past"))
 
 DOUBT = table(
     {
@@ -249,6 +251,11 @@ DOUBT = table(
         "why": text(),
     },
     description="a call in doubt: it was sent without an answer, and may have taken place",
+)
+
+RUN_DOUBT = table(
+    {"run_id": text(), "kind": {"type": "string", "enum": ["doubt"]}, **DOUBT["properties"]},
+    description="a call in doubt, with its run",
 )
 
 ASK = table(
@@ -296,13 +303,14 @@ OUTCOME = table(
     {
         "run_id": optional(text()),
         "status": _STATUS,
+        "outcome": OUTCOME_WORD,
         "response": optional(text("the answer of the plan")),
         "variables": optional(any_object()),
         "steps_executed": optional(count()),
         "terminated": optional(flag()),
         "error": optional(text()),
         "ended_at": optional(text("the id of a step")),
-        "failed_steps": optional(rows(text(), "the ids of the steps that failed without ending the plan")),
+        "failed_steps": _FAILED_STEPS,
         "refusal": optional(any_object("the exceeded limit")),
         "objection": optional(any_object("the call that the policy refused")),
         "usage": any_object(),
@@ -319,6 +327,7 @@ RUN_ROW = table(
     {
         "run_id": text(),
         "status": _STATUS,
+        "outcome": OUTCOME_WORD,
         "plan": text("the name of the plan"),
         "plan_hash": _HASH,
         "created": _MOMENT,
@@ -334,6 +343,7 @@ RUN_DETAILS = table(
     {
         "run_id": text(),
         "status": _STATUS,
+        "outcome": OUTCOME_WORD,
         "plan": text(),
         "plan_hash": _HASH,
         "created": _MOMENT,
@@ -354,6 +364,7 @@ RUN_DETAILS = table(
         "error": optional(text()),
         "terminated": optional(flag()),
         "ended_at": optional(text("the id of a step")),
+        "failed_steps": _FAILED_STEPS,
         "steps_executed": count(),
         "refusal": optional(any_object()),
         "usage": any_object(),

@@ -94,8 +94,22 @@ def _least_sure(document: DebugDocument) -> Cause | None:
     return Cause(step, Evidence.CONFIDENCE, f"{fact_id}, known at the failure, is {value:g}")
 
 
+def failed_step(document: DebugDocument) -> int | None:
+    """The step that failed: the one that the chain names, or else that of the last entry with an error.
+
+    None for a chain whose status says that it has not failed.
+    """
+    chain = document.chain
+    if chain.failed_at_step is not None:
+        return chain.failed_at_step
+    if chain.status is not None and not chain.has_failed:
+        return None
+    errors = (entry.step for entry in reversed(document.entries) if entry.has_error)
+    return next((step for step in errors if step is not None), None)
+
+
 def _failed(document: DebugDocument) -> Cause | None:
-    step = document.chain.failed_at_step
+    step = failed_step(document)
     if step is None:
         return None
     return Cause(step, Evidence.FAILED_AT_STEP, "nothing points to an earlier step")
@@ -103,7 +117,7 @@ def _failed(document: DebugDocument) -> Cause | None:
 
 def failed_entries(document: DebugDocument) -> tuple[Entry, ...]:
     """The entries of the step that failed."""
-    failed = document.chain.failed_at_step
+    failed = failed_step(document)
     return tuple(entry for entry in document.entries if failed is not None and entry.step == failed)
 
 
@@ -112,7 +126,7 @@ def _known_at_failure(document: DebugDocument) -> frozenset[str]:
     known = [entry.facts_at_failure for entry in failed if entry.facts_at_failure is not None]
     if known:
         return frozenset(fact for facts in known for fact in facts)
-    last = document.chain.failed_at_step
+    last = failed_step(document)
     return frozenset(
         fact
         for entry in document.entries

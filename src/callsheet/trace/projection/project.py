@@ -13,12 +13,13 @@ from types import MappingProxyType
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order, Plan, Respond, Step, Terminate
-from callsheet.machine import Result, Status
+from callsheet.machine import Outcome, Result, Status
 from callsheet.trace.lctl.confidence import is_blocked, needs_review
 from callsheet.trace.lctl.model import Chain, Entry, Fact, Handoff, Lists
 from callsheet.trace.projection.basis import ERROR, Worth, affirmed, affirming, made_of, own_basis, worth_of
 from callsheet.trace.projection.liveness import live_at, live_in_graph
 from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write
+from callsheet.trace.projection.record import Outcome as VisitOutcome
 from callsheet.trace.projection.shown import MOST_OF_A_NAME, shown_text
 from callsheet.trace.projection.wording import CALLER, action_of, agent_of, error_of, fact_id, item_ids
 
@@ -34,6 +35,8 @@ _ENDS = {
     Status.REFUSED: "The run was refused by its policy",
     Status.CANCELLED: "The run was cancelled",
 }
+
+_PARTIAL = Outcome.DONE_WITH_FAILURES
 
 NO_VALUES: Mapping[str, float] = MappingProxyType({})
 """No confidences of single tools."""
@@ -241,7 +244,8 @@ class Projection:
         """The visit that follows the boundary, if the journal has one."""
         if self.upto < len(self.record.visits):
             return self.record.visits[self.upto]
-        return min(self.record.under_way, key=lambda visit: visit.number, default=None)
+        under_way = (visit for visit in self.record.under_way if visit.outcome is VisitOutcome.OPEN)
+        return min(under_way, key=lambda visit: visit.number, default=None)
 
     def _target(self) -> str:
         following = self._next()
@@ -325,4 +329,6 @@ def _title(step: Step | None) -> str:
 
 def _result_text(result: Result) -> str:
     text = shown_text(result.error or result.response)
-    return _ENDS[result.status] + (f": {text}" if text else ".")
+    failed = shown_text(", ".join(result.failed_steps), MOST_OF_A_NAME)
+    end = _ENDS[result.status] + (f" with failures ({failed})" if result.outcome is _PARTIAL else "")
+    return end + (f": {text}" if text else ".")

@@ -41,7 +41,7 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
         tuple(scribe.given),
         frozenset(scribe.own),
         tuple(scribe.visits),
-        tuple(draft.visit(BEFORE_ALL, Outcome.OPEN, 0, scribe.now) for draft in scribe.open.values()),
+        tuple(draft.visit(BEFORE_ALL, draft.settled, 0, scribe.now) for draft in scribe.open.values()),
         folded.machine.result,
         dict(folded.facts),
     )
@@ -69,6 +69,8 @@ class _Draft:
     cuts: list[str] = field(default_factory=list[str])
     stated: float | None = None
     failed_items: set[int] = field(default_factory=set[int])
+    settled: Outcome = Outcome.OPEN
+    """Its outcome if its calls are done and it waits for the other members of its group."""
     epoch: int = 0
     """The process in which it began."""
     has_left: bool = False
@@ -209,6 +211,8 @@ class _Scribe:
             case NoteKind.STARTED:
                 self._commit_before(note.step)
                 self.open[note.step] = self._draft(note.step)
+            case NoteKind.SETTLED if note.step in self.open:
+                self.open[note.step].settled = Outcome.FAILED if note.is_failure else Outcome.OK
             case NoteKind.SKIPPED:
                 self._commit_before(note.step)
                 draft = self._draft(note.step)

@@ -75,6 +75,8 @@ class CallsheetKey(StrEnum):
 
     RUN = "callsheet.run.id"
     RUN_STATUS = "callsheet.run.status"
+    RUN_OUTCOME = "callsheet.run.outcome"
+    FAILED_STEPS = "callsheet.run.failed_steps"
     PLAN = "callsheet.plan.id"
     PLAN_HASH = "callsheet.plan.hash"
     PLAN_VERSION = "callsheet.plan.version"

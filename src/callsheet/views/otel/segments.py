@@ -55,6 +55,9 @@ def root_span(
         attributes[CallsheetKey.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
     else:
         attributes[CallsheetKey.RUN_STATUS] = str(result.status)
+        attributes[CallsheetKey.RUN_OUTCOME] = str(result.outcome)
+        if result.failed_steps:
+            attributes[CallsheetKey.FAILED_STEPS] = result.failed_steps
         if result.status is not Status.DONE:
             error_type = _error_type_of_end(result.status, has_budget=result.refusal is not None)
             failure = Failure(error_type, result.error or "")

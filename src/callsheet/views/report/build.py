@@ -206,6 +206,7 @@ def _run(
         "name": run.name,
         "goal": run.plan_of(info.plan_hash).goal or "",
         "status": run.status,
+        "outcome": run.status if result is None or result.status != run.status else str(result.outcome),
         "words": _status_text(run, lineage, result, blame),
         "plan_hash": info.plan_hash,
         "created": info.created,
@@ -224,6 +225,8 @@ def _run(
     }
 
 
+_MOST_FAILED = 5
+"""How many failed steps the phrase on a run's outcome names."""
 _STATUS_TEXTS = {
     "done": "Done",
     "failed": "Failed",
@@ -242,6 +245,10 @@ def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: 
     words = _STATUS_TEXTS.get(run.status, run.status)
     if run.status == "done" and result is not None and result.terminated:
         words = "Terminated by the plan"
+    if run.status == "done" and result is not None and result.failed_steps:
+        named = ", ".join(result.failed_steps[:_MOST_FAILED])
+        more = len(result.failed_steps) - _MOST_FAILED
+        return f"{words} with failures: {named}" + (f" and {more} more" if more > 0 else "")
     failed = NONE if blame is None else int(blame["visit"])
     if run.status in ("failed", "refused") and failed != NONE:
         words += f" at {lineage.label(lineage.visits[failed])}"

@@ -214,7 +214,7 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
     blame.suspects[0].write >= 0 &&
     data.writes[blame.suspects[0].write].visit === (visit ? visit.n : -2);
   const visits = data.visitsOf[plan][n].filter((each) => each.seq <= seq.value).length;
-  const items = row.foreach && visit ? visit.calls[1] : 0;
+  const items = row.foreach && visit ? data.itemsOf(visit).length : 0;
   const badges = [
     visits > 1 ? `×${visits}` : "",
     spent && spent.retries ? `↻${spent.retries}` : "",

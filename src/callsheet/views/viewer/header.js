@@ -2,10 +2,11 @@
 import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
 import { ErrorMessage, useAction } from "./actions.js";
 import { decompressed } from "./compressed.js";
-import { actions, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
+import { actions, beat, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
   done: "ok",
+  done_with_failures: "partial",
   failed: "failed",
   refused: "failed",
   cancelled: "stopped",
@@ -20,14 +21,15 @@ const ACTIVE = ["queued", "running", "waiting", "in_doubt"];
 
 export function Header() {
   const data = model.value;
+  beat.value; // the duration of a run that goes on grows
   const { run, doc } = data;
   const usage = doc.usage;
   const tokens = usage.input_tokens + usage.output_tokens;
   const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
   const isActive = isLive.value && ACTIVE.includes(run.status);
   return html`<header class="head">
-    <div class="verdict is-${SHAPES[run.status] || "open"}">
-      <h1><${Status} of=${SHAPES[run.status] || "open"} words=${false} />
+    <div class="verdict is-${SHAPES[run.outcome] || "open"}">
+      <h1><${Status} of=${SHAPES[run.outcome] || "open"} words=${false} />
         <span class="words">${run.words}</span><${Cause} /></h1>
       <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code>${" "}
         ${day(run.created)} ${clock(run.created).slice(0, 8)}${
@@ -35,7 +37,7 @@ export function Header() {
       }</p>
     </div>
     <dl class="sums">
-      <div><dt>duration</dt><dd>${duration(run.seconds)}</dd></div>
+      <div><dt>duration</dt><dd>${duration(data.seconds)}</dd></div>
       <div><dt>calls</dt>
         <dd>${usage.calls.toLocaleString("en")}${retries && html` <small>${retries}</small>`}</dd></div>
       ${usage.model_calls ? html`<div><dt>model calls</dt>
@@ -75,7 +77,7 @@ function Actions() {
 function Cause() {
   const data = model.value;
   const { blame } = data.doc;
-  if (!blame || !blame.suspects.length || data.run.status === "done") return "";
+  if (!blame || !blame.suspects.length || data.run.outcome === "done") return "";
   const first = blame.suspects[0];
   const write = first.write >= 0 ? data.writes[first.write] : null;
   const by = write && write.visit >= 0 ? data.visits[write.visit] : null;

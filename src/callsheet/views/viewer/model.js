@@ -139,6 +139,22 @@ export class Model {
     return inherited && t <= inherited ? began + t : created + t - inherited;
   }
 
+  // Moves the end of the axis of a run that goes on to a time in seconds since 1970: what is under way has taken
+  // its time up to then. Events are far apart where a call takes long.
+  advance(now) {
+    const { created, inherited } = this.run;
+    const t = now - created + inherited;
+    if (t <= this.duration) return;
+    this.duration = t;
+    for (const visit of this.visits) if (!visit.end && visit.outcome === "open") visit.until = Math.max(visit.until, t);
+    for (const call of this.calls) if (call.left && !call.answered) call.until = Math.max(call.until, t);
+  }
+
+  // How long the run has taken, without what it has inherited.
+  get seconds() {
+    return this.duration - this.run.inherited;
+  }
+
   // ------------------------------------------------------------ values
 
   // A value as { text, size, cut, kind }: `cut` for a shortened one, `kind` for an omitted one.

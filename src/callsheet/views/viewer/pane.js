@@ -6,6 +6,7 @@ import { Branching } from "./branching.js";
 import { reasonOfStop } from "./pending.js";
 import { origin, plain } from "./model.js";
 import {
+  beat,
   goTo,
   lower,
   model,
@@ -21,6 +22,13 @@ import {
 const MOST_VISITS = 12;
 const ROLES = { condition: "if", source: "each of" };
 
+// How long a visit has taken, or takes so far if it is under way at the end of the journal.
+function Took({ visit, isOver }) {
+  beat.value; // it grows while the visit is under way
+  if (!isOver && seq.value < model.value.last) return "";
+  return html`<span class="quiet">${duration(visit.until - visit.start)}</span>`;
+}
+
 export function Pane() {
   const data = model.value;
   const at = step.value;
@@ -34,7 +42,7 @@ export function Pane() {
     <header>
       <h2>${row.id} <span class="tool">${row.tool}</span></h2>
       <${Status} of=${state} said=${reasonOfStop(data, chosen, seq.value)} />
-      ${isOver ? html`<span class="quiet">${duration(visit.until - visit.start)}</span>` : ""}
+      ${visit ? html`<${Took} visit=${visit} isOver=${isOver} />` : ""}
     </header>
     ${row.title ? html`<p class="title">${row.title}</p>` : ""}
     <p class="action"><code>${row.action}</code></p>

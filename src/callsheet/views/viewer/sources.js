@@ -4,7 +4,9 @@
 // `open` may return a function that closes the source; `wake()` requests the data again after an action.
 
 import { applyChanges } from "./changes.js";
+import { clockAhead } from "./state.js";
 
+const CLOCK_PRECISION = 2; // the difference of clocks, in seconds, that is ignored
 const MIN_INTERVAL = 400; // the minimum time between two requests, in milliseconds
 
 export function embedded(element) {
@@ -49,6 +51,7 @@ export function served(documents, events, onSignedOut = () => {}) {
           const answer = await fetch(documents + base, { headers: { accept: "application/json" } });
           if (answer.status === 401) onSignedOut();
           if (!answer.ok) throw new Error(await reason(answer));
+          clockAhead.value = aheadBy(answer.headers.get("date"));
           const update = await answer.json();
           if (isClosed) return;
           data = update.base ? applyChanges(data, update) : update;
@@ -100,6 +103,12 @@ export function served(documents, events, onSignedOut = () => {}) {
     },
   };
   return source;
+}
+
+// By how many seconds the clock of the server is ahead of this one; 0 within the precision of its header.
+function aheadBy(date) {
+  const ahead = (Date.parse(date || "") - Date.now()) / 1000;
+  return Math.abs(ahead) > CLOCK_PRECISION ? ahead : 0;
 }
 
 // The reason of an error response: the detail of its problem document, otherwise the status.

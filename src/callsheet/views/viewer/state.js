@@ -14,9 +14,13 @@ export const isAtEvent = signal(false); // whether documents are those after the
 export const query = signal("");
 export const isPlaying = signal(false);
 export const isHelpOpen = signal(false);
+export const clockAhead = signal(0); // by how many seconds the clock of the server is ahead
+export const beat = signal(0); // counts the seconds of a run that goes on; durations depend on it
 export const theme = signal("auto");
 export const base = signal(""); // the beginning of the URL fragment if a page shows several runs: "run=ID"
 export const actions = signal(null); // the actions that a server offers for the run
+
+const BEAT = 500; // the interval between two beats, in milliseconds
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
 export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
@@ -33,6 +37,18 @@ export const written = computed(() => {
   const at = variable.value;
   if (!at || !model.value) return null;
   return model.value.writeAt(at.name, seq.value) || (model.value.writesOf.get(at.name) || [])[0] || null;
+});
+
+// While a run goes on, its durations grow with the clock, not only with its events.
+effect(() => {
+  const data = model.value;
+  if (!isLive.value || !data || data.run.status !== "running") return undefined;
+  const advance = () => {
+    data.advance(Date.now() / 1000 + clockAhead.value);
+    beat.value = beat.peek() + 1;
+  };
+  const timer = setInterval(advance, BEAT);
+  return () => clearInterval(timer);
 });
 
 const waiting = (data) => data.doc.asks.length + data.doc.doubts.length;

@@ -12,6 +12,7 @@ export const STATUS = {
   open: ["◔", "running"],
   ok: ["✓", "ok"],
   failed: ["✗", "failed"],
+  partial: ["▲", "done with failures"],
   skipped: ["–", "skipped"],
   stopped: ["■", "stopped"],
 };

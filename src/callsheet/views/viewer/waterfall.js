@@ -1,12 +1,13 @@
 // The timeline of the run: visits with their calls, waiting times, the critical path.
 import { useMemo, useState } from "preact/hooks";
 import { Status, VirtualList, duration, html } from "./ui.js";
-import { model, pickVisit, seq, visit as chosenVisit } from "./state.js";
+import { beat, model, pickVisit, seq, visit as chosenVisit } from "./state.js";
 
 const MOST_BARS = 60;
 
 export function Waterfall() {
   const data = model.value;
+  beat.value; // open bars grow
   const [zoom, setZoom] = useState(null);
   const [open, setOpen] = useState(new Set());
   const rows = useMemo(() => {

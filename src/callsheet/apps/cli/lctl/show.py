@@ -12,7 +12,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.apps.cli.terminal import columns
 from callsheet.apps.operations.lctl import confidence_row, document_rows
 from callsheet.trace.lctl.check import Report
-from callsheet.trace.lctl.graph import ChainGraph, graph_of, root_cause
+from callsheet.trace.lctl.graph import ChainGraph, failed_step, graph_of, root_cause
 from callsheet.trace.lctl.model import DebugDocument
 from callsheet.trace.lctl.write import to_data
 from callsheet.views.lctl import hops_text, mermaid_chain, terminal_chain, terminal_document
@@ -42,7 +42,7 @@ def _failure(report: Report) -> dict[str, Any]:
         return {}
     cause = root_cause(document)
     row = None if cause is None else {"step": cause.step, "by": str(cause.by), "because": cause.because}
-    return {"failed_step": document.chain.failed_at_step, "root_cause": row}
+    return {"failed_step": failed_step(document), "root_cause": row}
 
 
 @click.command()

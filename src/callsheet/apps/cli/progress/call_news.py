@@ -29,6 +29,8 @@ class NewsKind(StrEnum):
     """What happened to a call."""
 
     BEGAN = "began"
+    QUEUED = "queued"
+    """It waits for other calls of its tool, and leaves with a later `BEGAN`."""
     DONE = "item"
     """An item of a FOREACH, or the call of another step, has succeeded."""
     PROGRESS = "progress"
@@ -92,6 +94,11 @@ class CallTracker:
         if at.attempt == 1 and not _is_inner(key):
             self._since[step, at.item] = monotonic()
         self._tell(CallNews(NewsKind.BEGAN, step, at, self._took(step, at)))
+
+    def queued(self, key: str) -> None:
+        """A call waits for others of its tool."""
+        at, step = self._place(key)
+        self._tell(CallNews(NewsKind.QUEUED, step, at, 0.0))
 
     def ended(self, key: str, *, succeeded: bool) -> None:
         """A call has an outcome; one that has failed may be retried, so its note follows."""

@@ -20,6 +20,7 @@ _RUNNING = frozenset({NoteKind.EARLY, NoteKind.STARTED, NoteKind.RETRYING, NoteK
 _STATES = {
     **dict.fromkeys(_RUNNING, "running"),
     NoteKind.BEFORE: "done",
+    NoteKind.SETTLED: "done",
     NoteKind.ASKED: "waiting for people",
 }
 _ENDS = {

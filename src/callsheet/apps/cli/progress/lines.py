@@ -145,7 +145,7 @@ class PlainLines:
         """
         if note.kind is NoteKind.STARTED:
             self._since.setdefault(note.step, monotonic() - ago)
-        elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
+        elif note.kind in (NoteKind.SETTLED, NoteKind.FINISHED, NoteKind.FAILED):
             self._since.pop(note.step, None)
         elif note.kind is NoteKind.ENDED and note.detail != Status.DONE:
             now = monotonic() - ago

@@ -142,6 +142,10 @@ class LiveDisplay:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.kind is NoteKind.EARLY
         row.calls.note(note)
+        if note.kind is NoteKind.SETTLED:
+            row.kind = NoteKind.FAILED if note.is_failure else NoteKind.FINISHED
+            row.took, row.message = took, "waits for its group"
+            return
         row.message = message_of(note)
         if is_of_item(note):
             row.failed_items += 1

@@ -15,6 +15,8 @@ class _Open:
     at: CallPlace
     since: float
     text: str = ""
+    is_queued: bool = False
+    """Whether it waits for other calls of its tool, which is no time of its own."""
 
 
 class OpenCalls:
@@ -29,15 +31,17 @@ class OpenCalls:
         if news.kind is NewsKind.DONE:
             self._calls.pop(item, None)
             return
-        call = self._calls.setdefault(item, _Open(news.at, monotonic() - news.took))
+        call = self._calls.setdefault(item, _Open(news.at, 0.0))
         call.at = news.at
+        call.is_queued = news.kind is NewsKind.QUEUED
+        call.since = monotonic() - news.took
         if news.kind is NewsKind.PROGRESS:
             call.text = news.text
 
     def note(self, note: Note) -> None:
         """Take a note of the step."""
         at = note.at or CallPlace()
-        if note.kind is NoteKind.FINISHED:
+        if note.kind in (NoteKind.FINISHED, NoteKind.SETTLED):
             self._calls.clear()
         elif note.kind is NoteKind.FAILED:
             self._calls.pop(at.item, None)
@@ -53,6 +57,8 @@ class OpenCalls:
         oldest = calls[0]
         others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         took = f" ({format_seconds(monotonic() - oldest.since)})" if oldest.at.item else ""
+        if oldest.is_queued:
+            took = ", waiting for the tool" if oldest.at.item else "waiting for the tool"
         head = f"{oldest.at.describe()}{others}{took}"
         return ": ".join(filter(None, (head, oldest.text)))
 

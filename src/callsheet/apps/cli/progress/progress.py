@@ -17,6 +17,7 @@ from callsheet.apps.cli.progress.earlier_notes import record_note
 from callsheet.apps.cli.progress_mode import ProgressMode
 from callsheet.apps.cli.terminal import can_redraw
 from callsheet.ir import Order, Plan
+from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.ports.calls import CallProgress
 
@@ -56,6 +57,8 @@ class Progress:
         self._since: dict[str, float] = {}
         self._early: dict[str, float] = {}
         """The start of calls that were sent before their turn."""
+        self._done: dict[str, float] = {}
+        """The last outcome of a call of each step that is under way."""
         self._is_live = False
         self._is_lost = False
 
@@ -74,11 +77,15 @@ class Progress:
         took: float | None = None
         if note.kind is NoteKind.EARLY:
             self._early[note.step] = monotonic()
+            self._done.pop(note.step, None)
         elif note.kind is NoteKind.STARTED:
-            self._since[note.step] = self._early.pop(note.step, None) or monotonic()
-        elif note.kind in (NoteKind.FINISHED, NoteKind.FAILED):
+            early = self._early.pop(note.step, None)
+            if early is None:
+                self._done.pop(note.step, None)
+            self._since[note.step] = early or monotonic()
+        elif note.kind in (NoteKind.SETTLED, NoteKind.FINISHED, NoteKind.FAILED):
             since = self._since.get(note.step)
-            took = None if since is None else monotonic() - since
+            took = None if since is None else self._done.get(note.step, monotonic()) - since
             if note.at is not None and note.at.item:
                 took = item_took
         self._draw(lambda: self._display.show(note, took))
@@ -92,8 +99,13 @@ class Progress:
         """Hear that a call is sent."""
         self._draw(lambda: self._calls.began(key))
 
+    def queued(self, key: str) -> None:
+        """Hear that a call waits for others of its tool."""
+        self._draw(lambda: self._calls.queued(key))
+
     def ended(self, key: str, *, succeeded: bool) -> None:
         """Hear that a call has an outcome."""
+        self._done[step_of(key)] = monotonic()
         self._draw(lambda: self._calls.ended(key, succeeded=succeeded))
 
     def progressed(self, key: str, progress: CallProgress) -> None:

@@ -48,6 +48,7 @@ def start_branch(
     assume_yes: bool,
     journal: Path | None,
     as_json: bool,
+    is_strict: bool,
     **arguments: Any,
 ) -> int:
     """Record the branch of `run` that `make` returns, after confirmation, and execute it.
@@ -72,13 +73,20 @@ def start_branch(
         if not as_json:
             to_stderr(f"run {name}, branched off run {forking.parent.run_id}")
         if forking.folded.machine.result is not None:
-            return _report(opened, name, hint=journals.journal_hint(journal), as_json=as_json)
-    return execute_resume(lambda opened: opened.find_run(name), journal=journal, as_json=as_json, **arguments)
+            hint = journals.journal_hint(journal)
+            return _report(opened, name, hint=hint, as_json=as_json, is_strict=is_strict)
+    return execute_resume(
+        lambda opened: opened.find_run(name),
+        journal=journal,
+        as_json=as_json,
+        is_strict=is_strict,
+        **arguments,
+    )
 
 
-def _report(journal: Journal, name: str, *, hint: str, as_json: bool) -> Exit:
+def _report(journal: Journal, name: str, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
     """Print the outcome of a branch that is already complete."""
     from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.forking import conclude  # noqa: PLC0415 - as above
 
-    return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint)
+    return report(conclude(journal, name), journal.path, as_json=as_json, hint=hint, is_strict=is_strict)

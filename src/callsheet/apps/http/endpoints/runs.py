@@ -14,9 +14,9 @@ from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSp
 from callsheet.apps.http.endpoints.plans import text_for
 from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.outcomes import ask_json, doubt_json
+from callsheet.apps.operations.outcomes import ask_json, doubt_json, run_doubt_json
 from callsheet.apps.operations.run_details import run_details, run_details_json
-from callsheet.apps.operations.runs import plan_name
+from callsheet.apps.operations.runs import plan_name, shown_outcome
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
@@ -24,7 +24,7 @@ from callsheet.machine.approvals import approval_timeouts
 from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
-from callsheet.runtime.inbox import inbox
+from callsheet.runtime.inbox import calls_in_doubt, inbox
 from callsheet.store.runs import RunInfo
 
 _TAG = "runs"
@@ -45,23 +45,27 @@ def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
     before = None if query.before is None else host.info(query.before).run_id
     for info in host.journal.runs_older(before):
         status = host.status(info)
-        if query.status is not None and status != query.status:
+        outcome = shown_outcome(info, status)
+        if query.status is not None and query.status not in (status, outcome):
             continue
         name = plan_name(host.journal, info)
         if query.plan is not None and query.plan.lower() not in name.lower():
             continue
-        if not any(wanted in part.lower() for part in (info.run_id, name, status, status.replace("_", " "))):
+        if not any(
+            wanted in part.lower() for part in (info.run_id, name, outcome, outcome.replace("_", " "))
+        ):
             continue
-        rows.append(_row(info, status, name))
+        rows.append(_row(info, status, outcome, name))
         if len(rows) > query.limit:
             break
     return rows
 
 
-def _row(info: RunInfo, status: str, name: str) -> dict[str, Any]:
+def _row(info: RunInfo, status: str, outcome: str, name: str) -> dict[str, Any]:
     return {
         "run_id": info.run_id,
         "status": status,
+        "outcome": outcome,
         "plan": name,
         "plan_hash": info.plan_hash,
         "created": iso(info.created),
@@ -127,7 +131,8 @@ def _run(state: State, run_id: str) -> dict[str, Any]:
     details = run_details_json(run_details(host.journal, info, host.journal.verify(run_id)))
     problem = host.problem(run_id)
     data = None if problem is None else problem_json(problem, status_of(problem))
-    return {**details, "status": host.status(info), "problem": data}
+    status = host.status(info)
+    return {**details, "status": status, "outcome": shown_outcome(info, status), "problem": data}
 
 
 async def cancel_run(req: ApiRequest[bodies.CancelBody, Empty]) -> Response:
@@ -209,10 +214,16 @@ async def approve_call(req: ApiRequest[bodies.ApproveBody, Empty]) -> Response:
 
 
 async def list_asks(req: ApiRequest[Empty, Empty]) -> Response:
-    """The unanswered questions of all runs, oldest first."""
-    host = req.state.host
+    """The unanswered questions and the calls in doubt of all runs, oldest first."""
+    host, known = req.state.host, req.state.doubts
     asks = await host.beside(lambda: inbox(host.journal))
-    return json_response({"asks": [ask_json(ask) for ask in asks if not ask.is_answered]})
+    doubts = await host.beside(lambda: calls_in_doubt(host.journal, known))
+    return json_response(
+        {
+            "asks": [ask_json(ask) for ask in asks if not ask.is_answered],
+            "in_doubt": [run_doubt_json(run_id, call) for run_id, calls in doubts.items() for call in calls],
+        }
+    )
 
 
 ENDPOINTS = (
@@ -298,10 +309,10 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/inbox",
-        summary="List pending questions",
+        summary="List pending questions and calls in doubt",
         tag=_TAG,
         handler=list_asks,
-        responses=(ResponseSpec(200, "The questions.", responses.INBOX),),
+        responses=(ResponseSpec(200, "The questions and calls.", responses.INBOX),),
         problems=(409,),
     ),
 )

@@ -14,6 +14,7 @@ from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSp
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.json_schema import Schema
+from callsheet.apps.operations.runs import shown_outcome
 from callsheet.apps.rendering.events import event_json
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.events import Event
@@ -63,7 +64,9 @@ async def _lines(state: State, run_id: str, after: int, mark: object) -> AsyncGe
         if state.stopping.is_set():
             return
         info = state.host.info(run_id)
-        yield _message({"status": state.host.status(info), "events": info.events}, name="end")
+        status = state.host.status(info)
+        outcome = shown_outcome(info, status)
+        yield _message({"status": status, "outcome": outcome, "events": info.events}, name="end")
     except CallsheetError as error:
         yield _message(problem_json(error, status_of(error)), name="problem")
     finally:

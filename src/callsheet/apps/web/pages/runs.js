@@ -13,6 +13,7 @@ const LOAD_FACTOR = 4; // the interval is at least this multiple of the time of 
 const SEARCH_DELAY = 200; // the pause in typing before the server is searched, in milliseconds
 const SHAPES = {
   done: "ok",
+  done_with_failures: "partial",
   failed: "failed",
   refused: "failed",
   corrupt: "failed",
@@ -24,14 +25,14 @@ const SHAPES = {
   in_doubt: "stopped",
 };
 const STATUSES = Object.keys(SHAPES).sort();
-const WORDS = { in_doubt: "in doubt", waiting: "waits for a person" };
+const WORDS = { done_with_failures: "done with failures", in_doubt: "in doubt", waiting: "waits for a person" };
 const statusText = (status) => WORDS[status] || status;
 
 export function Runs() {
   const [known, setKnown] = useState(null); // the loaded runs, by id
   const [searched, setSearched] = useState(null); // the text that all loaded runs contain
   const [isMore, setMore] = useState(false); // whether there are older runs
-  const [asks, setAsks] = useState([]);
+  const [asks, setAsks] = useState([]); // open questions, then calls in doubt
   const [status, setStatus] = useState("");
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
@@ -54,7 +55,7 @@ export function Runs() {
             setSearched(wanted);
           }
           setKnown((before) => merged(isNew ? null : before, page.runs, page.more));
-          setAsks(inbox.asks);
+          setAsks([...inbox.asks, ...inbox.in_doubt]);
           setProblem("");
         } catch (error) {
           if (!isGone) setProblem(error.message);
@@ -79,7 +80,7 @@ export function Runs() {
     }
   };
   // until the server has answered, the loaded runs are filtered
-  const has = (run) => `${run.run_id} ${run.plan} ${run.status} ${statusText(run.status)}`.toLowerCase().includes(wanted);
+  const has = (run) => `${run.run_id} ${run.plan} ${run.outcome} ${statusText(run.outcome)}`.toLowerCase().includes(wanted);
   const isAnswered = rows && searched === wanted;
   const shown = isAnswered ? rows : (rows || []).filter(has);
   if (isAnswered && !rows.length && !status && !wanted) return html`<${Empty} />`;
@@ -122,10 +123,10 @@ function merged(before, runs, isMore) {
 }
 
 function Row({ run }) {
-  const shape = SHAPES[run.status] || "open";
+  const shape = SHAPES[run.outcome] || "open";
   return html`<li>
     <a class="run" data-row href=${`#run=${run.run_id}`}>
-      <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${statusText(run.status)}</span>
+      <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${statusText(run.outcome)}</span>
       <b>${run.plan}</b>
       <code>${run.run_id}</code>
       <span class="quiet">${run.events} events${run.parent ? ` · from ${run.parent}` : ""}</span>
@@ -134,12 +135,17 @@ function Row({ run }) {
   </li>`;
 }
 
+function asked({ kind, tool, prompt }) {
+  if (kind === "doubt") return `Did @${tool} take place? It gave no answer.`;
+  return kind === "approval" ? `May @${tool} be called?` : prompt;
+}
+
 function Asks({ asks }) {
   return html`<section class="asks" aria-label="Open questions">
     ${asks.slice(0, 5).map(
       (each) => html`<p key=${each.run_id + each.key}>
         <span class="warn" aria-hidden="true">◔</span>${" "}
-        ${each.kind === "approval" ? `May @${each.tool} be called?` : each.prompt}${" "}
+        ${asked(each)}${" "}
         <a href=${`#run=${each.run_id}&below=waits`}>${each.run_id}</a>
       </p>`,
     )}

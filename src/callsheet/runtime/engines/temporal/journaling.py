@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from callsheet.ir import plan_from_json
-from callsheet.machine import Machine
+from callsheet.machine import Machine, Outcome
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.engines.temporal.event_rows import Row
 from callsheet.runtime.engines.temporal.run_order import RunOrder
@@ -61,7 +61,7 @@ def _write(writer: RunWriter, row: Row, secret: Mapping[Path, str] | None) -> No
         return
     writer.append(kind, key=key, body=body, secret=secret)
     if kind is EventType.END:
-        writer.set_status(RunStatus(body["status"]))
+        writer.set_outcome(Outcome.of(body["status"], has_failures=bool(body.get("failed_steps"))))
     elif kind is EventType.REOPEN:
         writer.set_status(RunStatus.RUNNING)
 
