@@ -5,24 +5,28 @@ In: a read connection; an id, a prefix of one, or `last`. Out: runs, without the
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.ids import may_begin_run_id
 from callsheet.store.read_connection import ReadConnection
-from callsheet.store.schema import SEQ_BITS
+from callsheet.store.schema import NAMES, SEQ_BITS, has_names
 from callsheet.store.writer import RunStatus
 
 _RUNS = f"""
 SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
        runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
-       last.ts, core_version, forked_at
+       last.ts, core_version, forked_at, {{names}}
 FROM runs JOIN plans USING (plan_hash)
 LEFT JOIN events AS last ON last.id = (
     SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
 )
 """
+_OUTLINES = "SELECT run_id, status, plan_hash, created, number, {names} FROM runs"
+_PAGE = 500
+"""How many outlines are read at once."""
 
 
 class RunInfo(NamedTuple):
@@ -48,6 +52,22 @@ class RunInfo(NamedTuple):
     core_version: str
     forked_at: int | None = None
     """For a fork: the last event of its parent that it has a copy of."""
+    name: str | None = None
+    """What it is called; None in a journal of a version that did not store it."""
+    goal: str | None = None
+    """The goal of its plan, which a list may be searched by."""
+
+
+class RunOutline(NamedTuple):
+    """What a run is searched by: its row, without anything of its events. As in `RunInfo`."""
+
+    run_id: str
+    status: RunStatus
+    plan_hash: str
+    created: float
+    number: int
+    name: str | None
+    goal: str | None
 
 
 class Runs:
@@ -55,6 +75,7 @@ class Runs:
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
+        self._names = ""
 
     def newest(self, limit: int | None = None, status: RunStatus | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given."""
@@ -62,6 +83,34 @@ class Runs:
             "WHERE ? IS NULL OR status = ? ORDER BY runs.created DESC, number DESC LIMIT ?",
             (status, status, -1 if limit is None else min(limit, _MOST)),
         )
+
+    def outlines(
+        self, statuses: Collection[RunStatus] | None = None, before: RunInfo | None = None
+    ) -> Iterator[RunOutline]:
+        """The outlines of runs, newest first: only those of `statuses`, only older ones than `before`."""
+        conditions, fixed = list[str](), list[object]()
+        if statuses is not None:
+            conditions.append(f"status IN ({', '.join('?' * len(statuses))})")
+            fixed += map(str, statuses)
+        last: tuple[float, int] | None = None
+        if before is not None:
+            last = before.created, self.base_of(before.run_id) >> SEQ_BITS
+        while True:
+            wanted = conditions if last is None else [*conditions, "(created, number) < (?, ?)"]
+            where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+            query = f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
+            rows = self._connection.select(query, (*fixed, *(last or ()), _PAGE))
+            for run_id, status, *rest in rows:
+                yield RunOutline(run_id, _status(status), *rest)
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1][3], rows[-1][4]
+
+    def infos(self, run_ids: Sequence[str]) -> list[RunInfo]:
+        """The runs with these ids, in this order, without those that do not exist."""
+        marks = ", ".join("?" * len(run_ids))
+        found = {info.run_id: info for info in self._infos(f"WHERE run_id IN ({marks})", tuple(run_ids))}
+        return [found[run_id] for run_id in run_ids if run_id in found]
 
     def get(self, run_id: str) -> RunInfo | None:
         """The run with exactly this id, or None."""
@@ -120,7 +169,17 @@ class Runs:
         raise self.unknown(run_id)
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
-        return [_info(row) for row in self._connection.select(f"{_RUNS} {rest}", values)]
+        query = f"{_RUNS.format(names=self._columns())} {rest}"
+        return [_info(row) for row in self._connection.select(query, values)]
+
+    def _columns(self) -> str:
+        """The columns of names; NULL for each in a journal that no writer of this version has opened yet."""
+        if not self._names:
+            with self._connection.reading(settles=False) as connection:
+                if not has_names(connection):
+                    return ", ".join("NULL" for _ in NAMES)
+            self._names = ", ".join(f"runs.{name}" for name in NAMES)
+        return self._names
 
 
 _MOST = 2**63 - 1
@@ -129,13 +188,16 @@ _MOST = 2**63 - 1
 
 def _info(row: tuple[Any, ...]) -> RunInfo:
     run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
-    events, head_hash, last_ts, core_version, forked_at = last
-    try:
-        known = RunStatus(status)
-    except ValueError:
-        known = RunStatus.CORRUPT
+    events, head_hash, last_ts, core_version, forked_at, name, goal = last
     updated = max(updated, last_ts or updated)
     return RunInfo(
-        run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
-        head_hash, core_version, forked_at,
+        run_id, _status(status), plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
+        head_hash, core_version, forked_at, name, goal,
     )  # fmt: skip
+
+
+def _status(text: str) -> RunStatus:
+    try:
+        return RunStatus(text)
+    except ValueError:
+        return RunStatus.CORRUPT

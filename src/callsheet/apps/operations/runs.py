@@ -10,7 +10,9 @@ from callsheet.apps.rendering.timestamps import iso
 if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
-    from callsheet.store.runs import RunInfo
+    from callsheet.store.run_names import RunNames
+    from callsheet.store.runs import RunInfo, RunOutline
+    from callsheet.store.writer import RunStatus
 
 STATUSES = [
     "running",
@@ -57,7 +59,7 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
         return ()  # `show` reports the error
 
 
-def shown_status(journal: Journal, info: RunInfo) -> str:
+def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as shown to people."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
@@ -65,7 +67,7 @@ def shown_status(journal: Journal, info: RunInfo) -> str:
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
-    """The name of a run's plan: its title or id, else the file it was read from."""
+    """The name of a run's plan: its title or id, else the file it was read from, else its goal."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.plan_name(journal, info)
@@ -76,3 +78,17 @@ def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[R
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.found_runs(journal, status, limit)
+
+
+def run_names(journal: Journal, run: RunInfo | RunOutline) -> RunNames:
+    """The name of a run and the goal of its plan, as it is searched by them."""
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+
+    return listing.run_names(journal, run)
+
+
+def stored_statuses(status: str) -> tuple[RunStatus, ...] | None:
+    """The statuses that a run with this one, as people are told it, may have in the journal; None for any."""
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+
+    return listing.stored_statuses(status)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import dropwhile, islice
-from typing import Any
+from itertools import islice
+from typing import Any, get_args
 
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.hosting import ResumeOptions, RunRequest, Started
+from callsheet.apps.hosting import Host, ResumeOptions, RunRequest, Started
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.endpoints.plans import text_for
@@ -17,7 +17,7 @@ from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json
 from callsheet.apps.operations.run_details import run_details, run_details_json
-from callsheet.apps.operations.runs import plan_name
+from callsheet.apps.operations.runs import plan_name, run_names, stored_statuses
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
@@ -26,9 +26,10 @@ from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import inbox
-from callsheet.store.runs import RunInfo
+from callsheet.store.runs import RunInfo, RunOutline
 
 _TAG = "runs"
+_STATUS_WORDS = tuple(word for status in get_args(bodies.Status) for word in (status, status.replace("_", " ")))
 _ACCEPTED = ResponseSpec(202, "The run is recorded in the journal and queued.", responses.STARTED)
 
 
@@ -41,26 +42,30 @@ async def list_runs(req: ApiRequest[Empty, bodies.RunsQuery]) -> Response:
 
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
     """The requested runs, plus one if there are more."""
-    host, rows = state.host, list[dict[str, Any]]()
-    is_whole = all(part is None for part in (query.status, query.plan, query.text, query.before))
+    host = state.host
+    before = None if query.before is None else host.info(query.before)
+    statuses = None if query.status is None else stored_statuses(query.status)
+    found = (run.run_id for run in host.journal.outlines(statuses, before) if _matches(host, run, query))
+    infos = host.journal.infos(list(islice(found, query.limit + 1)))
+    return [_row(info, host.status(info), plan_name(host.journal, info)) for info in infos]
+
+
+def _matches(host: Host, run: RunOutline, query: bodies.RunsQuery) -> bool:
+    """Whether a run is wanted. Its status may cost a look at a lock, so it comes last."""
+    if query.status is not None and host.status(run) != query.status:
+        return False
     wanted = (query.text or "").strip().lower()
-    infos = iter(host.journal.runs(query.limit + 1 if is_whole else None))
-    if query.before is not None:
-        last = host.info(query.before).run_id
-        infos = islice(dropwhile(lambda info: info.run_id != last, infos), 1, None)
-    for info in infos:
-        status = host.status(info)
-        if query.status is not None and status != query.status:
-            continue
-        name = plan_name(host.journal, info)
-        if query.plan is not None and query.plan.lower() not in name.lower():
-            continue
-        if not any(wanted in part.lower() for part in (info.run_id, name, status, status.replace("_", " "))):
-            continue
-        rows.append(_row(info, status, name))
-        if len(rows) > query.limit:
-            break
-    return rows
+    if query.plan is None and not wanted:
+        return True
+    names = run_names(host.journal, run)
+    if query.plan is not None and query.plan.lower() not in names.name.lower():
+        return False
+    if any(wanted in part.lower() for part in (run.run_id, names.name, names.goal or "")):
+        return True
+    if not any(wanted in word for word in _STATUS_WORDS):
+        return False
+    status = host.status(run)
+    return wanted in status or wanted in status.replace("_", " ")
 
 
 def _row(info: RunInfo, status: str, name: str) -> dict[str, Any]:
