@@ -27,9 +27,9 @@ class RunNames(NamedTuple):
 
 
 def names_of(plan: Plan, start: Mapping[str, Any] | None, plan_hash: str) -> RunNames:
-    """The name of a run with this plan and start event: the title or id of the plan, else its file, else its goal.
+    """The names of a run with this plan and start: the plan's title or id, else its file, else its goal.
 
-    >>> names_of(Plan((), goal="Pay what is owed"), {"launch": {"plan": "<plan>"}}, "0123456789abcdef").name
+    >>> names_of(Plan((), goal="Pay what is owed"), {"launch": {"plan": "<plan>"}}, "0123456789ab").name
     'Pay what is owed'
     """
     launch = (start or {}).get("launch")

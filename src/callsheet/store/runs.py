@@ -98,7 +98,9 @@ class Runs:
         while True:
             wanted = conditions if last is None else [*conditions, "(created, number) < (?, ?)"]
             where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
-            query = f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
+            query = (
+                f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
+            )
             rows = self._connection.select(query, (*fixed, *(last or ()), _PAGE))
             for run_id, status, *rest in rows:
                 yield RunOutline(run_id, _status(status), *rest)
@@ -191,8 +193,8 @@ def _info(row: tuple[Any, ...]) -> RunInfo:
     events, head_hash, last_ts, core_version, forked_at, name, goal = last
     updated = max(updated, last_ts or updated)
     return RunInfo(
-        run_id, _status(status), plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
-        head_hash, core_version, forked_at, name, goal,
+        run_id, _status(status), plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated,
+        events, head_hash, core_version, forked_at, name, goal,
     )  # fmt: skip
 
 

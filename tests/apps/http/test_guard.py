@@ -367,7 +367,9 @@ def test_browser_stays_signed_in_when_server_is_restarted(folder):
         ended = api("DELETE", "/v1/session", authorization=None, cookie=cookies[1], x_callsheet="1")
         assert ended.status == 204
     with running(folder, port=int(port)) as api:
-        seen = [api("GET", "/v1/runs", authorization=None, cookie=f"callsheet_{port}={name}") for name in named]
+        seen = [
+            api("GET", "/v1/runs", authorization=None, cookie=f"callsheet_{port}={name}") for name in named
+        ]
         assert [said.status for said in seen] == [200, 401]
 
 

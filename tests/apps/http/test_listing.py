@@ -1,4 +1,4 @@
-"""Lists of runs read what they are searched by from the rows of runs, and no event of runs that are not shown."""
+"""Lists of runs are searched by the rows of runs; no event of a run that is not shown is read."""
 
 from __future__ import annotations
 

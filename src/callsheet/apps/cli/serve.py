@@ -98,7 +98,7 @@ _server_options = options.grouped(
     most_streams=click.option(
         "--streams", "most_streams", type=click.IntRange(1, 100_000), default=64, show_default=True,
         metavar="N",
-        help="The maximum number of open event streams: one for each page of a run and each client that follows one.",
+        help="The maximum number of open event streams: each page of a run needs one, and each follower.",
     ),
     body_seconds=click.option(
         "--body-timeout", "body_seconds", type=FiniteRange(0.1), default=10.0, show_default=True,

@@ -320,6 +320,12 @@ class DocumentQuery(Query):
     )
 
 
+class ValueQuery(Query):
+    """Options of a value of a viewer document."""
+
+    other: RunId | None = Field(None, description="The run with which the document compares.")
+
+
 class LctlQuery(Query):
     """The event and the kind of an LCTL document."""
 

@@ -3,9 +3,9 @@
 In: the secrets in a request. Out: whether and how it is authenticated. Secrets are kept as hashes and
 compared in constant time.
 
-A session is not stored: its cookie says when it ends, and is signed with a key that follows from the token and
-the journal. So it outlives the process if the next one has the same token, and ends with another token. The
-sessions that were signed out are in a file beside the journal until they would have ended.
+A session is not stored: its cookie says when it ends, and is signed with a key that follows from the token
+and the journal. So it outlives the process if the next one has the same token, and ends with another token.
+The sessions that were signed out are in a file beside the journal until they would have ended.
 """
 
 from __future__ import annotations

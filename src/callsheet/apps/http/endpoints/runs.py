@@ -29,7 +29,9 @@ from callsheet.runtime.inbox import inbox
 from callsheet.store.runs import RunInfo, RunOutline
 
 _TAG = "runs"
-_STATUS_WORDS = tuple(word for status in get_args(bodies.Status) for word in (status, status.replace("_", " ")))
+_STATUS_WORDS = tuple(
+    word for status in get_args(bodies.Status) for word in (status, status.replace("_", " "))
+)
 _ACCEPTED = ResponseSpec(202, "The run is recorded in the journal and queued.", responses.STARTED)
 
 
