@@ -84,7 +84,7 @@ async def test_plan_is_formatted_drawn_and_dry_run(web: Web):
         lambda: web.page.evaluate("document.getElementById('plan-text').value.includes('(a=$first, b=2)')")
     )
     await web.page.click(".head-line button:has-text('Graph')")
-    await web.page.locator(".sketch .node[aria-label='S2 @NOTE']").click()
+    await web.page.locator(".sketch .node[aria-label^='S2 @NOTE']").click()
     at = await web.page.evaluate(
         "[document.activeElement.id, document.activeElement.value"
         ".slice(document.activeElement.selectionStart).split(' ')[0]]"

@@ -7,7 +7,7 @@ run and searched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from callsheet.ir import Plan
 from callsheet.store.pending import sayable
@@ -33,7 +33,7 @@ def names_of(plan: Plan, start: Mapping[str, Any] | None, plan_hash: str) -> Run
     'Pay what is owed'
     """
     launch = (start or {}).get("launch")
-    noted: Any = launch.get("plan") if isinstance(launch, Mapping) else None
+    noted = cast("Mapping[str, Any]", launch).get("plan") if isinstance(launch, Mapping) else None
     file = noted if isinstance(noted, str) and noted not in _UNNAMED else ""
     goal = " ".join((plan.goal or "").split())
     short = goal if len(goal) <= _OF_A_GOAL else f"{goal[: _OF_A_GOAL - 1]}…"

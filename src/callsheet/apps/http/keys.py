@@ -130,9 +130,9 @@ class _Ended:
             state = os.stat(self._file)
             seen = state.st_mtime_ns, state.st_ino
             if seen != self._seen:
+                self._seen = seen
                 lines = self._file.read_text("ascii").split()
                 self._known |= frozenset(bytes.fromhex(line) for line in lines)
-                self._seen = seen
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
