@@ -261,7 +261,7 @@ async def test_message_and_answer_are_at_head_of_run(web: Web):
     await web.page.evaluate(f"location.hash = 'run={long}'")
     await web.page.locator(".outcome .said", has_text="one").wait_for()
     assert (await web.text(".outcome dt")).lower() == "answer"
-    await web.page.click("text=all of the answer")
+    await web.page.click(".outcome button:has-text('Show all')")
     await web.page.locator(".outcome dd.is-open").wait_for()
     assert await web.page.evaluate("document.querySelector('.outcome dd').textContent.length") == 20_014
     await web.page.evaluate("location.hash = 'runs'")
@@ -285,6 +285,11 @@ async def test_long_value_is_a_tree_and_is_shown_and_copied_as_a_whole(web: Web)
     copied = await web.page.evaluate("navigator.clipboard.readText()")
     assert json.loads(copied) == {"first": rows, "last": 2**60 + 1}
     await value.locator("button.key", has_text="last").wait_for()  # it is here now
+    await web.page.click("text=Export")
+    async with web.page.expect_download() as saving:
+        await web.page.click("text=Events as JSON lines")
+    saved = Path(await (await saving.value).path()).read_text()
+    assert json.loads(saved.splitlines()[0])["body"]["inputs"]["rows"]["first"] == rows
     assert str(2**60 + 1) in await value.inner_text()
 
 

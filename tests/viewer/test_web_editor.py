@@ -91,7 +91,7 @@ async def test_plan_is_formatted_drawn_and_dry_run(web: Web):
     )
     assert at == ["plan-text", "S2:"]
     await web.page.keyboard.type("S9: @NOTE (line=$sum) > $more\n")  # and it is drawn anew
-    await web.page.locator(".sketch .node[aria-label='S9 @NOTE']").wait_for()
+    await web.page.locator(".sketch .node[aria-label^='S9 @NOTE']").wait_for()
     await web.page.keyboard.type("S(")
     await web.page.locator("#known-panel .notice", has_text="last valid plan").wait_for()
     assert await web.page.locator(".sketch .node").count() == 4

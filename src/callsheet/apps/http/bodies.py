@@ -72,7 +72,10 @@ class PlanBody(Body):
 
     plan: str = Field(description="The plan: LTP text, Micro-CLI, or a JSON plan as a string.")
     syntax: SyntaxName | None = Field(None, description="The syntax; detected by default.")
-    name: Text = Field("plan", description="The name of the text in diagnostics.")
+    name: Text = Field(
+        "plan",
+        description="The name of the text in diagnostics, and of its run; otherwise that is its goal.",
+    )
 
 
 class FormatBody(PlanBody):

@@ -92,7 +92,7 @@ function Said({ name, value }) {
     <dd class=${isOpen ? "is-open" : ""} tabindex=${isOpen ? 0 : undefined}>${said}</dd>
     <dd class="value-acts">
       ${isLong ? html`<button class="plain" disabled=${isBusy} aria-expanded=${isOpen}
-          onClick=${toggle}>${isOpen ? "less" : `all of the ${name}`}</button>` : ""}
+          onClick=${toggle}>${isOpen ? "Show less" : "Show all"}</button>` : ""}
       ${kind ? "" : html`<${CopyValue} value=${value} asText=${true} />`}
       <${ErrorMessage} text=${problem} />
     </dd>
@@ -138,6 +138,7 @@ function Chain({ run }) {
 function Export() {
   const data = model.value;
   const { id } = data.run;
+  const { shortened } = data.notes;
   const close = (event) => event.currentTarget.closest("details").removeAttribute("open");
   const item = (text, act) =>
     html`<button onClick=${(event) => {
@@ -149,7 +150,11 @@ function Export() {
     <div>
       ${item("Copy a link to this view", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${data.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, data.doc.lctl.text)) : ""}
-      ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(data), "application/x-ndjson"))}
+      ${actions.value
+        ? html`<a href=${actions.value.journal} download=${`${id}.events.jsonl`}>Events as JSON lines</a>`
+        : item(`Events as JSON lines${shortened ? `, ${counted(shortened, "value")} shortened` : ""}`, () =>
+            download(`${id}.events.jsonl`, eventLines(data), "application/x-ndjson"),
+          )}
       ${item("Spans as OTLP", () => save(data, "packed", "otlp.jsonl", "application/x-ndjson"))}
       ${item("Provenance as PROV-JSON", () => save(data, "prov", "prov.json", "application/json"))}
       ${actions.value ? html`<a href=${actions.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}

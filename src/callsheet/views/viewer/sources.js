@@ -25,7 +25,7 @@ export function embedded(element) {
 }
 
 // `documents` is the URL of the document, `events` that of a stream with a message for each change of the journal.
-// `onSignedOut` is called when the server requires to sign in again, as after its restart.
+// `onSignedOut` is called when the server requires to sign in again, as after a restart with another token.
 export function served(documents, events, onSignedOut = () => {}) {
   const source = {
     isLive: true,

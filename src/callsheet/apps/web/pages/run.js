@@ -42,6 +42,7 @@ function actionsOf(id, run, source, other) {
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     others: async () => (await request("/v1/runs?limit=100")).runs,
     report: `${run}/report`,
+    journal: `${run}/journal`,
     // the JSON text of a value of which the document has only the beginning
     whole: (digest) => request(`${run}/values/${digest}${query}`, { as: "text" }),
     spans: () => request(`${run}/spans`),
