@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser
-from tests.apps.http.conftest import TOKEN, Api
+from tests.apps.http.conftest import TOKEN, Api, running
 from tests.viewer.web import Web, browse
 
+from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.operations.reading import plan_text
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run
@@ -48,8 +51,8 @@ async def test_styles_of_pages_leave_waterfall_of_run_unchanged(web: Web):
     widths = await web.page.evaluate(
         "[...document.querySelectorAll('.legend .key')].map((key) => key.getBoundingClientRect().width)"
     )
-    assert len(widths) == 5
-    assert max(widths) < 150, widths
+    assert len(widths) == 8
+    assert max(widths) < 180, widths
 
 
 async def test_sign_in_code_works_once_and_leaves_address(browser: Browser, api: Api):
@@ -146,7 +149,10 @@ async def test_list_shows_status_and_is_filtered(web: Web):
     await web.page.keyboard.type("sums")
     await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 1"))
     assert done in await web.text(".runs")
-    await web.page.fill("#filter", "")
+    await web.page.keyboard.press("Escape")
+    assert await web.page.evaluate(
+        "[document.activeElement.tagName, document.getElementById('filter').value]"
+    ) == ["BODY", ""]
     await web.page.select_option(".head-line select", "failed")
     await web.page.wait_for_selector("text=No runs found")
     await web.page.select_option(".head-line select", "")
@@ -244,6 +250,96 @@ async def test_run_is_compared_with_another(web: Web):
     assert f"other={runs[1]}" in web.page.url
 
 
+IS_ON_TOP = """(element) => {
+    const { left, top, width, height } = element.getBoundingClientRect();
+    const seen = document.elementFromPoint(left + width / 2, top + height / 2);
+    return element.contains(seen) || seen === element;
+}"""
+
+
+async def test_hits_and_consent_are_visible_on_small_window(browser: Browser, api: Api):
+    run = api.start(*(f'S{n}: @NOTE (line="line {n}") > $n' for n in range(1, 31)))
+    api.ended(run)
+    web = await browse(browser, api, (1280, 800))
+    await web.sign_in(f"run={run}&step=S2")
+    await web.page.wait_for_selector(".app")
+    await web.page.fill("#search", "line 3")
+    hit = web.page.locator(".hits button", has_text="S3").first
+    assert await hit.evaluate(IS_ON_TOP)
+    await hit.click()
+    assert (await web.text(".pane h2")).startswith("S3")
+    await web.page.click(".branching summary")
+    await web.page.click("button:has-text('Rerun from S3')")
+    go_on = web.page.locator("button:has-text('Continue anyway')")
+    await go_on.wait_for()
+    assert await go_on.evaluate(IS_ON_TOP)  # below the list of all its calls
+    assert await web.page.evaluate("document.activeElement.classList.contains('consent')")
+    await web.page.click(".consent button:has-text('Do not')")
+    assert await web.page.locator(".consent").count() == 0
+    await web.page.context.close()
+
+
+async def test_message_and_answer_are_at_head_of_run(web: Web):
+    end = web.api.start("S1: @ADD (a=1) > $x", 'S2: TERMINATE ("nothing to pay: $x")', name="bills")
+    long = web.api.start('S1: @RESPOND ("one\ntwo\nthree $text")', inputs={"text": "x" * 20_000})
+    for run in (end, long):
+        web.api.ended(run)
+    await web.sign_in(f"run={end}")
+    await web.page.locator(".outcome .said", has_text="nothing to pay: 2").wait_for()
+    assert (await web.text(".outcome dt")).lower() == "message"
+    assert (await web.text(".what time")).endswith(" UTC")
+    assert await web.page.title() == f"Terminated by the plan · bills · {end} · callsheet"
+    await web.page.evaluate(f"location.hash = 'run={long}'")
+    await web.page.locator(".outcome .said", has_text="one").wait_for()
+    assert (await web.text(".outcome dt")).lower() == "answer"
+    await web.page.click(".outcome button:has-text('Show all')")
+    await web.page.locator(".outcome dd.is-open").wait_for()
+    assert await web.page.evaluate("document.querySelector('.outcome dd').textContent.length") == 20_014
+    await web.page.evaluate("location.hash = 'runs'")
+    await web.page.locator(".run time").first.wait_for()
+    assert (await web.text(".run time")).endswith(" UTC")
+    assert await web.page.title() == "Runs · callsheet"
+
+
+async def test_long_value_is_a_tree_and_is_shown_and_copied_as_a_whole(web: Web):
+    rows = [{"n": n, "text": f"row {n}"} for n in range(2_000)]
+    run = web.api.start("S1: @RESPOND ($rows.0.n)", inputs={"rows": {"first": rows, "last": 2**60 + 1}})
+    web.api.ended(run)
+    await web.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await web.sign_in(f"run={run}&var=rows&below=lineage")
+    value = web.page.locator(".lineage .value").first
+    await value.locator("button.key", has_text="first").wait_for()
+    assert "the first 16.4 kB shown" in await value.inner_text()
+    assert await value.locator("button.key", has_text="last").count() == 0
+    await value.locator("button", has_text="Copy").click()
+    await value.locator("text=copied").wait_for()
+    copied = await web.page.evaluate("navigator.clipboard.readText()")
+    assert json.loads(copied) == {"first": rows, "last": 2**60 + 1}
+    await value.locator("button.key", has_text="last").wait_for()  # it is here now
+    await web.page.click("text=Export")
+    async with web.page.expect_download() as saving:
+        await web.page.click("text=Events as JSON lines")
+    saved = Path(await (await saving.value).path()).read_text()
+    assert json.loads(saved.splitlines()[0])["body"]["inputs"]["rows"]["first"] == rows
+    assert str(2**60 + 1) in await value.inner_text()
+
+
+async def test_page_says_that_server_streams_to_no_more_pages(browser: Browser, folder: Path):
+    with running(folder, request_limits=RequestLimits(most_streams=1)) as api:
+        run = api.start('S1: @HOLD (name="gate") > $a')
+        web = await browse(browser, api)
+        await web.sign_in(f"run={run}")
+        await web.page.locator("h1 .words", has_text="Running").wait_for()
+        await web.wait_for(lambda: web.page.evaluate("performance.getEntriesByType('resource').length > 3"))
+        second = await web.page.context.new_page()
+        await second.goto(web.page.url)
+        await second.locator(".notice", has_text="callsheet serve --streams N").wait_for()
+        await web.page.close()
+        (folder / "gate").touch()
+        await second.locator("h1 .words", has_text="Done").wait_for()  # it has tried again
+        await second.context.close()
+
+
 async def test_missing_run_is_reported(web: Web):
     await web.sign_in("run=nothing-here")
     await web.page.wait_for_selector(".nothing h1")
@@ -252,7 +348,7 @@ async def test_missing_run_is_reported(web: Web):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
-async def test_axe_reports_nothing_serious_and_nothing_is_wider_than_window(
+async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
     browser: Browser, api: Api, scheme: str, width: int
 ):
     run = api.start('S1: @ASK_HUMAN (prompt="Which colour?") > $colour', name="a name that is quite long" * 3)
@@ -260,7 +356,7 @@ async def test_axe_reports_nothing_serious_and_nothing_is_wider_than_window(
     web = await browse(browser, api, (width, 850), scheme)
     await web.go()
     await web.page.wait_for_selector(".sign-in")
-    assert await web.grave() == []
+    assert await web.findings() == []
     await web.sign_in()
     for address, shown in (
         ("runs", ".run"),
@@ -275,7 +371,7 @@ async def test_axe_reports_nothing_serious_and_nothing_is_wider_than_window(
             await web.page.select_option(".head-line select", "workspace")
             await web.page.wait_for_selector(".policy")
         assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
-        assert await web.grave() == [], address
+        assert await web.findings() == [], address
     await web.page.context.close()
 
 

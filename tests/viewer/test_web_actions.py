@@ -62,7 +62,7 @@ async def test_page_of_a_run_asks_to_sign_in_again_when_the_session_has_ended(br
         web = await browse(browser, api)
         await web.sign_in(f"run={run}")
         await web.page.locator("h1 .words", has_text="Running").wait_for()
-        await web.page.context.clear_cookies()  # as after a restart of the server
+        await web.page.context.clear_cookies()  # as after a restart of the server with another token
         (folder / "gate").touch()
         await web.page.fill("input[type='password']", api.token)
         await web.page.keyboard.press("Enter")

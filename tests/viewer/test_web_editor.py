@@ -61,8 +61,14 @@ async def test_errors_are_shown_at_position_and_fixed(web: Web):
     )
     assert at == ["plan-text", 3]
     await finding.get_by_role("button", name="Fix").click()
-    await web.page.locator(".status.is-ok", has_text="ready to run").wait_for()
+    await web.page.locator(".head-line .warn", has_text="$first has no value").wait_for()
     assert await web.page.input_value("#plan-text") == GOOD
+    await web.page.click("button:has-text('set the variables')")
+    await web.page.click("button:has-text('+ $first')")
+    assert "$first has no value" in await web.text(".head-line .warn")  # an empty field sets nothing
+    await web.page.fill("#input-first", "40")
+    await web.page.locator(".status.is-ok", has_text="ready to run").wait_for()
+    assert await web.page.title() == "New plan · callsheet"
 
 
 async def test_code_is_explained_in_place(web: Web):
@@ -78,14 +84,14 @@ async def test_plan_is_formatted_drawn_and_dry_run(web: Web):
         lambda: web.page.evaluate("document.getElementById('plan-text').value.includes('(a=$first, b=2)')")
     )
     await web.page.click(".head-line button:has-text('Graph')")
-    await web.page.locator(".sketch .node[aria-label='S2 @NOTE']").click()
+    await web.page.locator(".sketch .node[aria-label^='S2 @NOTE']").click()
     at = await web.page.evaluate(
         "[document.activeElement.id, document.activeElement.value"
         ".slice(document.activeElement.selectionStart).split(' ')[0]]"
     )
     assert at == ["plan-text", "S2:"]
     await web.page.keyboard.type("S9: @NOTE (line=$sum) > $more\n")  # and it is drawn anew
-    await web.page.locator(".sketch .node[aria-label='S9 @NOTE']").wait_for()
+    await web.page.locator(".sketch .node[aria-label^='S9 @NOTE']").wait_for()
     await web.page.keyboard.type("S(")
     await web.page.locator("#known-panel .notice", has_text="last valid plan").wait_for()
     assert await web.page.locator(".sketch .node").count() == 4
@@ -205,15 +211,13 @@ async def test_plan_is_saved_opened_replaced_and_deleted(web: Web):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
-async def test_axe_reports_nothing_serious_in_plan_findings(
-    browser: Browser, api: Api, scheme: str, width: int
-):
+async def test_axe_reports_nothing_in_plan_findings(browser: Browser, api: Api, scheme: str, width: int):
     web = await browse(browser, api, (width, 850), scheme)
     await web.sign_in("plan")
     await web.page.wait_for_selector("#plan-text")
     await write(web, GOOD.replace("@NOTE", "@NOTES"))
     await web.page.wait_for_selector(".finding-list")
-    assert await web.grave() == []
+    assert await web.findings() == []
     await write(web, GOOD)
     for name, shown in (
         ("Graph", ".sketch"),
@@ -222,8 +226,8 @@ async def test_axe_reports_nothing_serious_in_plan_findings(
     ):
         await web.page.click(f".head-line button:has-text('{name}')")
         await web.page.wait_for_selector(shown)
-        assert await web.grave() == [], name
+        assert await web.findings() == [], name
     await web.page.click("#known-tab-inputs")
-    assert await web.grave() == []
+    assert await web.findings() == []
     assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await web.page.context.close()

@@ -44,20 +44,29 @@ class Web:
             await self.page.wait_for_timeout(50)
         raise AssertionError(await self.page.inner_text("body"))
 
-    async def grave(self) -> list[Any]:
-        """The serious findings of axe."""
-        spec = importlib.util.find_spec("axe_playwright_python")
-        if spec is None or spec.origin is None:
-            pytest.skip("axe is not installed: pip install axe-playwright-python")
-        if not await self.page.evaluate("Boolean(window.axe)"):
-            await self.page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text())
-        found = await self.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        return [
-            (each["id"], node["target"], node.get("failureSummary"))
-            for each in found["violations"]
-            if each["impact"] in ("serious", "critical")
-            for node in each["nodes"][:4]
-        ]
+    async def findings(self) -> list[Any]:
+        """The findings of axe."""
+        return await axe_findings(self.page)
+
+
+async def axe_findings(page: Page) -> list[Any]:
+    """The findings of axe on a page, of any impact, with two of the rules that are off by default."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe is not installed: pip install axe-playwright-python")
+    if not await page.evaluate("Boolean(window.axe)"):
+        await page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text())
+    found = await page.evaluate(
+        """axe.run(document, {
+            rules: { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } },
+            resultTypes: ["violations"],
+        })"""
+    )
+    return [
+        (each["id"], node["target"], node.get("failureSummary"))
+        for each in found["violations"]
+        for node in each["nodes"][:4]
+    ]
 
 
 async def browse(

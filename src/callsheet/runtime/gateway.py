@@ -45,9 +45,8 @@ from callsheet.ports.probes import Prober
 from callsheet.ports.timeouts import within
 from callsheet.ports.tools import Handler
 from callsheet.ports.tracebacks import Tracebacks
-from callsheet.sealing.masking import Finder
 from callsheet.sealing.known import Known
-from callsheet.sealing.masking import mask_text
+from callsheet.sealing.masking import Finder, mask_text
 
 ModelPort: TypeAlias = "Callable[[CallModel, CallContext], Awaitable[JSON]]"
 """Carries out a model operation."""

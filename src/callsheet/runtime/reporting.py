@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import chain
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.gc_pause import gc_paused
@@ -133,7 +133,7 @@ def recorded(journal: Journal, run: str) -> Recorded:
     status = INTERRUPTED if is_left else str(info.status)
     return Recorded(
         info,
-        _name(info, rows),
+        journal.names(info).name,
         status,
         rows,
         entries,
@@ -147,14 +147,6 @@ def recorded(journal: Journal, run: str) -> Recorded:
 def _plans(journal: Journal, info: RunInfo, rows: list[Event]) -> dict[str, tuple[Plan, str]]:
     hashes = (str((row.body or {}).get("plan", "")) for row in rows if row.type is EventType.PLAN)
     return {name: journal.plan(name) for name in dict.fromkeys(chain([info.plan_hash], hashes)) if name}
-
-
-def _name(info: RunInfo, rows: list[Event]) -> str:
-    launch: dict[str, Any] = ((rows[0].body or {}).get("launch") or {}) if rows else {}
-    file = str(launch.get("plan") or "")
-    return (
-        info.title or info.plan_id or (f"plan {info.plan_hash[:12]}" if file in ("", "<plan>", "-") else file)
-    )
 
 
 def _doubts(

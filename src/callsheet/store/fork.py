@@ -37,6 +37,7 @@ from callsheet.store.ids import check_run_id
 from callsheet.store.journal import Parts
 from callsheet.store.pending import plan_row
 from callsheet.store.records import event_record
+from callsheet.store.run_names import names_of
 from callsheet.store.runs import RunInfo
 from callsheet.store.schema import SEQ_BITS
 from callsheet.store.writer import RunStatus
@@ -48,8 +49,8 @@ _INSERT_EVENT = (
 )
 _INSERT_RUN = (
     "INSERT INTO runs"
-    " (run_id, parent_run, forked_at, plan_hash, core_version, status, epoch, created, updated)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " (run_id, parent_run, forked_at, plan_hash, core_version, status, epoch, created, updated, name, goal)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_PLAN = (
     "INSERT OR IGNORE INTO plans (plan_hash, ir_version, id, title, body, source, created)"
@@ -147,6 +148,7 @@ def write_branch(
                 1,
                 now,
                 now,
+                *names_of(plan[0], branch.start, row.plan_hash),
             ),
         )
         assert cursor.lastrowid is not None, "an INSERT gives a row id"

@@ -32,8 +32,8 @@ _INSERT_PLAN = (
     "INSERT INTO plans (plan_hash, ir_version, id, title, body, source, created) VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_RUN = (
-    "INSERT INTO runs (run_id, plan_hash, core_version, owner, status, epoch, created, updated)"
-    " VALUES (?, ?, ?, ?, 'running', 1, ?, ?)"
+    "INSERT INTO runs (run_id, plan_hash, core_version, owner, status, epoch, created, updated, name, goal)"
+    " VALUES (?, ?, ?, ?, 'running', 1, ?, ?, ?, ?)"
 )
 _EPOCH = "SELECT epoch FROM runs WHERE number = ?"
 
@@ -156,7 +156,7 @@ def _is_ours(cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: 
 def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:
     cursor.execute(
         _INSERT_RUN,
-        (run_id, run.plan_hash, run.core_version, run.owner, run.created, run.created),
+        (run_id, run.plan_hash, run.core_version, run.owner, run.created, run.created, run.name, run.goal),
     )
     number = cursor.lastrowid
     assert number is not None, "an INSERT gives a row id"

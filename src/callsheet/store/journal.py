@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -38,7 +38,8 @@ from callsheet.store.mailbox import Mailbox
 from callsheet.store.pending import Pending, PlanRow, RunRow, plan_row
 from callsheet.store.read_only import connect_to_look
 from callsheet.store.reader import Reader, Told
-from callsheet.store.runs import RunInfo
+from callsheet.store.run_names import RunNames, names_of
+from callsheet.store.runs import RunInfo, RunOutline
 from callsheet.store.schema import Durability, prepare
 from callsheet.store.seal_keys import KeyStore, not_opened
 from callsheet.store.step_durations import step_seconds
@@ -83,6 +84,7 @@ class Journal:
         self._pid = os.getpid()
         self._owner = f"process {self._pid} on {os.uname().nodename}"
         self._ledger = Ledger(place, durability, clock, monotonic)
+        self._names: dict[tuple[str, float], RunNames] = {}
         self._reader = Reader(place, connection, self._ledger.settle)
         self._spares = Spares(place.run_locks)
         self._owned: set[str] = set()
@@ -174,7 +176,13 @@ class Journal:
             pending.sealer.know(known)
         row = self._plan_row(plan, source)
         pending.plans.append(row)
-        pending.run = RunRow(row.plan_hash, core_version, self._owner, self._clock() if at is None else at)
+        pending.run = RunRow(
+            row.plan_hash,
+            core_version,
+            self._owner,
+            self._clock() if at is None else at,
+            *names_of(plan, start, row.plan_hash),
+        )
         writer = self._writer(pending, self._lock(run_id))
         if at is not None:
             writer.date(at)
@@ -243,6 +251,33 @@ class Journal:
         Raises JournalError (JRN002) for an unknown run.
         """
         return self._reader.runs.older(before)
+
+    def outlines(
+        self, statuses: Collection[RunStatus | Outcome] | None = None, before: RunInfo | None = None
+    ) -> Iterator[RunOutline]:
+        """What runs are searched by, newest first: only those of `statuses`, only older ones than `before`.
+
+        No event is read.
+        """
+        return self._reader.runs.outlines(statuses, before)
+
+    def names(self, run: RunInfo | RunOutline) -> RunNames:
+        """What a run is called. Of runs that were stored without it, the first event is read, once.
+
+        Raises JournalError (JRN012) if that or the plan cannot be read.
+        """
+        if run.name is not None:
+            return RunNames(run.name, run.goal)
+        key = run.run_id, run.created
+        if key not in self._names:
+            start = next(iter(self.events(run.run_id, lenient=True)), None)
+            body = None if start is None else start.body
+            self._names[key] = names_of(self.plan_of(run.plan_hash), body, run.plan_hash)
+        return self._names[key]
+
+    def infos(self, run_ids: Sequence[str]) -> list[RunInfo]:
+        """The runs with these ids, in this order, without those that do not exist."""
+        return self._reader.runs.infos(run_ids)
 
     def children(self, run_id: str) -> list[RunInfo]:
         """The runs that were forked from a run, oldest first."""

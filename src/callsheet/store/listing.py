@@ -5,28 +5,28 @@ A run that is not finished, and that no process executes, is interrupted.
 
 from __future__ import annotations
 
-from typing import Any
-
 from callsheet.machine import Outcome
+from callsheet.store.errors import JournalError
 from callsheet.store.external_runs import engine_of
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import place_of
 from callsheet.store.ownership import is_owned
-from callsheet.store.runs import RunInfo
+from callsheet.store.run_names import RunNames
+from callsheet.store.runs import RunInfo, RunOutline
 from callsheet.store.writer import RunStatus
 
 INTERRUPTED = "interrupted"
 """The status shown for a run that is not finished and that no process executes."""
 
 
-def shown_status(journal: Journal, info: RunInfo) -> str:
+def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as people are told it."""
     if info.status is not RunStatus.RUNNING or is_owned(place_of(journal.path), info.run_id):
         return str(info.status)
     return INTERRUPTED if engine_of(journal, info.run_id) is None else str(info.status)
 
 
-def shown_outcome(info: RunInfo, shown: str) -> str:
+def shown_outcome(info: RunInfo | RunOutline, shown: str) -> str:
     """What a run has come to: its `shown` status, unless it is done with failures."""
     return str(Outcome.DONE_WITH_FAILURES) if info.has_failures else shown
 
@@ -46,12 +46,29 @@ def found_runs(journal: Journal, status: str | None, limit: int | None) -> list[
     return [(info, shown) for info, shown in runs if shown == status][:limit]
 
 
+_OPEN = frozenset({"queued", INTERRUPTED, *(status for status in RunStatus if not status.is_final)})
+
+
+def stored_statuses(status: str) -> tuple[RunStatus | Outcome, ...] | None:
+    """The statuses that a run with this one, as people are told it, may have in the journal; None for any."""
+    if status == Outcome.DONE_WITH_FAILURES:
+        return (Outcome.DONE_WITH_FAILURES,)
+    known = {str(each): each for each in RunStatus if each.is_final}
+    if status in known:
+        return (known[status],)
+    if status in _OPEN and status != RunStatus.CORRUPT:  # an unknown status is told as corrupt
+        return tuple(each for each in RunStatus if not each.is_final)
+    return None
+
+
 def plan_name(journal: Journal, info: RunInfo) -> str:
-    """What a run's plan is called: its title or id, else the file it was read from."""
-    return info.title or info.plan_id or _launched(journal, info).get("plan") or info.plan_hash[:12]
+    """What a run's plan is called: its title or id, else the file it was read from, else its goal."""
+    return run_names(journal, info).name
 
 
-def _launched(journal: Journal, info: RunInfo) -> dict[str, Any]:
-    """What the face that started the run noted."""
-    start = next(iter(journal.events(info.run_id, lenient=True)), None)
-    return {} if start is None or start.body is None else dict(start.body.get("launch") or {})
+def run_names(journal: Journal, run: RunInfo | RunOutline) -> RunNames:
+    """The name of a run and the goal of its plan; the hash of the plan stands for what cannot be read."""
+    try:
+        return journal.names(run)
+    except JournalError:  # `show` reports the error
+        return RunNames(f"plan {run.plan_hash[:12]}", None)

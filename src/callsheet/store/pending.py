@@ -58,6 +58,8 @@ class RunRow(NamedTuple):
     core_version: str
     owner: str
     created: float
+    name: str
+    goal: str | None
 
 
 class StatusChange(NamedTuple):
@@ -317,12 +319,13 @@ def plan_row(plan: Plan, source: str) -> PlanRow:
     return PlanRow(
         sha256(body).hexdigest(),
         IR_VERSION,
-        _sayable(plan.id),
-        _sayable(plan.title),
+        sayable(plan.id),
+        sayable(plan.title),
         body,
         source.encode("utf-8", "surrogatepass"),
     )
 
 
-def _sayable(text: str | None) -> str | None:
+def sayable(text: str | None) -> str | None:
+    """A text without lone surrogates, which SQLite does not take."""
     return None if text is None else text.encode("utf-8", "replace").decode()

@@ -5,7 +5,8 @@ In: a read connection; an id, a prefix of one, or `last`. Out: runs, without the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
@@ -13,18 +14,21 @@ from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.ids import may_begin_run_id
 from callsheet.store.read_connection import ReadConnection
-from callsheet.store.schema import SEQ_BITS
+from callsheet.store.schema import NAMES, SEQ_BITS, has_names
 from callsheet.store.writer import RunStatus
 
 _RUNS = f"""
 SELECT run_id, status, runs.plan_hash, plans.id, plans.title, parent_run, owner, runs.epoch, wake_at,
        runs.created, updated, COALESCE(last.id + last.covers - 1 - (number << {SEQ_BITS}), 0), last.hash,
-       last.ts, core_version, forked_at
+       last.ts, core_version, forked_at, {{names}}
 FROM runs JOIN plans USING (plan_hash)
 LEFT JOIN events AS last ON last.id = (
     SELECT max(id) FROM events WHERE id > number << {SEQ_BITS} AND id < (number + 1) << {SEQ_BITS}
 )
 """
+_OUTLINES = "SELECT run_id, status, plan_hash, created, number, {names} FROM runs"
+_PAGE = 500
+"""How many outlines are read at once."""
 
 
 class RunInfo(NamedTuple):
@@ -52,6 +56,23 @@ class RunInfo(NamedTuple):
     """For a fork: the last event of its parent that it has a copy of."""
     has_failures: bool = False
     """Whether the run is done with failures; runs that ended before this was recorded do not tell."""
+    name: str | None = None
+    """What it is called; None in a journal of a version that did not store it."""
+    goal: str | None = None
+    """The goal of its plan, which a list may be searched by."""
+
+
+class RunOutline(NamedTuple):
+    """What a run is searched by: its row, without anything of its events. As in `RunInfo`."""
+
+    run_id: str
+    status: RunStatus
+    plan_hash: str
+    created: float
+    number: int
+    has_failures: bool
+    name: str | None
+    goal: str | None
 
 
 class Runs:
@@ -59,15 +80,14 @@ class Runs:
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
+        self._names = ""
 
     def newest(self, limit: int | None = None, status: RunStatus | Outcome | None = None) -> list[RunInfo]:
         """The runs, newest first, at most `limit`, only those of `status` if given.
 
         Runs that are done with failures are among those of the status `DONE`.
         """
-        recorded = () if status is None else (status,)
-        if status is RunStatus.DONE:
-            recorded = Outcome.DONE, Outcome.DONE_WITH_FAILURES
+        recorded = () if status is None else _recorded((status,))
         where = f"WHERE status IN ({', '.join('?' * len(recorded))})" if recorded else ""
         return self._infos(
             f"{where} ORDER BY runs.created DESC, number DESC LIMIT ?",
@@ -82,12 +102,44 @@ class Runs:
         last: RunInfo | None = None
         if before is not None and (last := self.get(before)) is None:
             raise self.unknown(before)
+        outlines = self.outlines(None, last)
+        while portion := [outline.run_id for outline in islice(outlines, _PORTION)]:
+            yield from self.infos(portion)
+
+    def outlines(
+        self, statuses: Collection[RunStatus | Outcome] | None = None, before: RunInfo | None = None
+    ) -> Iterator[RunOutline]:
+        """The outlines of runs, newest first: only those of `statuses`, only older ones than `before`.
+
+        Runs that are done with failures are among those of the status `DONE`.
+        """
+        conditions, fixed = list[str](), list[object]()
+        if statuses is not None:
+            recorded = _recorded(statuses)
+            conditions.append(f"status IN ({', '.join('?' * len(recorded))})")
+            fixed += recorded
+        last: tuple[float, int] | None = None
+        if before is not None:
+            last = before.created, self.base_of(before.run_id) >> SEQ_BITS
         while True:
-            portion = self._infos(*_after(last))
-            yield from portion
-            if len(portion) < _PORTION:
+            wanted = conditions if last is None else [*conditions, "(created, number) < (?, ?)"]
+            where = f" WHERE {' AND '.join(wanted)}" if wanted else ""
+            query = (
+                f"{_OUTLINES.format(names=self._columns())}{where} ORDER BY created DESC, number DESC LIMIT ?"
+            )
+            rows = self._connection.select(query, (*fixed, *(last or ()), _PAGE))
+            for run_id, status, plan_hash, created, number, *names in rows:
+                has_failures = status == Outcome.DONE_WITH_FAILURES
+                yield RunOutline(run_id, _status(status), plan_hash, created, number, has_failures, *names)
+            if len(rows) < _PAGE:
                 return
-            last = portion[-1]
+            last = rows[-1][3], rows[-1][4]
+
+    def infos(self, run_ids: Sequence[str]) -> list[RunInfo]:
+        """The runs with these ids, in this order, without those that do not exist."""
+        marks = ", ".join("?" * len(run_ids))
+        found = {info.run_id: info for info in self._infos(f"WHERE run_id IN ({marks})", tuple(run_ids))}
+        return [found[run_id] for run_id in run_ids if run_id in found]
 
     def get(self, run_id: str) -> RunInfo | None:
         """The run with exactly this id, or None."""
@@ -146,21 +198,21 @@ class Runs:
         raise self.unknown(run_id)
 
     def _infos(self, rest: str, values: tuple[object, ...]) -> list[RunInfo]:
-        return [_info(row) for row in self._connection.select(f"{_RUNS} {rest}", values)]
+        query = f"{_RUNS.format(names=self._columns())} {rest}"
+        return [_info(row) for row in self._connection.select(query, values)]
+
+    def _columns(self) -> str:
+        """The columns of names; NULL for each in a journal that no writer of this version has opened yet."""
+        if not self._names:
+            with self._connection.reading(settles=False) as connection:
+                if not has_names(connection):
+                    return ", ".join("NULL" for _ in NAMES)
+            self._names = ", ".join(f"runs.{name}" for name in NAMES)
+        return self._names
 
 
 _PORTION = 50
 """How many runs are read at once while someone goes through the list."""
-
-
-def _after(last: RunInfo | None) -> tuple[str, tuple[object, ...]]:
-    """The part of a query for the next portion of runs after the last one, or from the newest on."""
-    order = "ORDER BY runs.created DESC, number DESC LIMIT ?"
-    if last is None:
-        return order, (_PORTION,)
-    number = "(SELECT number FROM runs WHERE run_id = ?)"
-    where = f"WHERE runs.created <= ? AND (runs.created < ? OR number < {number})"
-    return f"{where} {order}", (last.created, last.created, last.run_id, _PORTION)
 
 
 _MOST = 2**63 - 1
@@ -169,13 +221,25 @@ _MOST = 2**63 - 1
 
 def _info(row: tuple[Any, ...]) -> RunInfo:
     run_id, status, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, *last = row
-    events, head_hash, last_ts, core_version, forked_at = last
-    try:
-        known = RunStatus(status)
-    except ValueError:
-        known = RunStatus.CORRUPT
+    events, head_hash, last_ts, core_version, forked_at, name, goal = last
     updated = max(updated, last_ts or updated)
     return RunInfo(
-        run_id, known, plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated, events,
-        head_hash, core_version, forked_at, status == Outcome.DONE_WITH_FAILURES,
+        run_id, _status(status), plan_hash, plan_id, title, parent, owner, epoch, wake_at, created, updated,
+        events, head_hash, core_version, forked_at, status == Outcome.DONE_WITH_FAILURES, name, goal,
     )  # fmt: skip
+
+
+def _recorded(statuses: Collection[RunStatus | Outcome]) -> tuple[str, ...]:
+    """The words in the column `status` of runs with these statuses."""
+    more = (Outcome.DONE_WITH_FAILURES,) if RunStatus.DONE in statuses else ()
+    return tuple(map(str, dict.fromkeys((*statuses, *more))))
+
+
+def _status(text: str) -> RunStatus:
+    """The status in a row; one of a newer version is told as corrupt."""
+    if text == Outcome.DONE_WITH_FAILURES:
+        return RunStatus.DONE
+    try:
+        return RunStatus(text)
+    except ValueError:
+        return RunStatus.CORRUPT

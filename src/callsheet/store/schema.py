@@ -8,6 +8,9 @@ ones. So the rows of a run are adjacent and inserts append to a table B-tree, at
 ROWID table with the key (run_id, seq). A row is an entry: an event, and as `intents` the calls that follow
 from it, which have the sequence numbers after the event's; `covers` is the number of events in all. The view
 `log` shows the rows with run ids.
+
+Lists of runs are searched by the columns `name` and `goal` of `runs`. Journals may lack them: the first
+connection that writes adds them. A row that was written without them has NULL there.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ APPLICATION_ID = 0x43414C53
 SCHEMA_VERSION = 2
 SEQ_BITS = 32
 """An event's id is `run number << SEQ_BITS | seq`."""
+NAMES = ("name", "goal")
+"""The columns of a run that lists are searched by."""
 
 _BUSY_SECONDS = 10.0
 _CHECKPOINT_PAGES = 16_000
@@ -62,7 +67,9 @@ CREATE TABLE runs (
     head_hash BLOB,
     wake_at REAL,
     created REAL NOT NULL,
-    updated REAL NOT NULL
+    updated REAL NOT NULL,
+    name TEXT,
+    goal TEXT
 );
 CREATE INDEX runs_by_time ON runs (created);
 CREATE TABLE events (
@@ -330,7 +337,27 @@ def connect_writing(path: Path, durability: Durability) -> sqlite3.Connection:
         if sys.version_info >= (3, 12):  # also those that another program adds while the journal is open
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}").fetchone()
+        _add_columns(connection)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def has_names(connection: sqlite3.Connection) -> bool:
+    """Whether the rows of runs have the columns `name` and `goal`."""
+    found = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
+    return not found or found.issuperset(NAMES)
+
+
+def _add_columns(connection: sqlite3.Connection) -> None:
+    """Add the columns of runs that older journals lack; no other process writes meanwhile.
+
+    Programs that do not know the columns go on reading and writing: they name the columns that they use.
+    """
+    if has_names(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for name in NAMES:
+        connection.execute(f"ALTER TABLE runs ADD COLUMN {name} TEXT")
+    connection.execute("COMMIT")

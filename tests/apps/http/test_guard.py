@@ -237,6 +237,8 @@ def test_number_of_open_streams_is_limited(folder):
         next(stream)
         said = api("GET", "/v1/runs/r/events")
         assert (said.status, said.code) == (429, "API006")
+        assert "1 open event streams" in said.json["detail"]
+        assert "--streams" in said.json["diagnostics"][0]["help"]
         stream.close()
         deadline = time.monotonic() + 60
         while api("GET", "/v1/health").json["running"] and time.monotonic() < deadline:
@@ -333,7 +335,7 @@ def test_guessing_is_throttled_and_token_holder_is_not(api):
 
 def test_signed_in_sessions_expire():
     now = [0.0]
-    keys = Keys("t" * 32, lambda: now[0])
+    keys = Keys("t" * 32, clock=lambda: now[0])
     late, code = keys.new_code(), keys.new_code()
     cookie = keys.sign_in(code)
     assert cookie is not None
@@ -342,10 +344,52 @@ def test_signed_in_sessions_expire():
     assert keys.sign_in(late) is None
     now[0] = SESSION_SECONDS
     assert not keys.takes_session(cookie)
-    first = keys.sign_in("t" * 32)
-    for _ in range(300):
-        keys.sign_in("t" * 32)
-    assert not keys.takes_session(first or ""), "only so many are kept"
+
+
+def test_session_outlives_server_with_same_token_and_journal_until_it_is_signed_out(tmp_path):
+    journal, said = tmp_path / "journal.db", list[str]()
+    before, other = Keys("t" * 32, journal), Keys("t" * 32, journal)
+    kept, left = before.sign_in("t" * 32) or "", before.sign_in("t" * 32) or ""
+    for keys in (before, other, Keys("t" * 32, journal)):
+        assert keys.takes_session(kept)
+        assert keys.takes_session(left)
+    for stranger in (Keys("u" * 32, journal), Keys("t" * 32, tmp_path / "other.db"), Keys(None, journal)):
+        assert not stranger.takes_session(kept)
+    for changed in (kept[:-3] + "xx=", "A" + kept[1:], kept[:20] + "zz" + kept[22:], kept[:40], "é", ""):
+        assert not before.takes_session(changed), changed
+    before.sign_out(left)
+    before.sign_out("forged")
+    for keys in (before, other, Keys("t" * 32, journal)):
+        assert (keys.takes_session(kept), keys.takes_session(left)) == (True, False)
+    assert (tmp_path / "journal.db-signed-out").stat().st_mode & 0o777 == 0o600
+    missing = Keys("t" * 32, tmp_path / "no folder" / "journal.db", say=said.append)
+    session = missing.sign_in("t" * 32) or ""
+    missing.sign_out(session)
+    assert not missing.takes_session(session)
+    assert "cannot be written" in said[0]
+
+
+def test_expired_sessions_leave_list_of_those_signed_out(tmp_path):
+    now = [1_000.0]
+    keys = Keys("t" * 32, tmp_path / "journal.db", clock=lambda: now[0])
+    for _ in range(3):
+        keys.sign_out(keys.sign_in("t" * 32) or "")
+        now[0] += SESSION_SECONDS / 2
+    assert len((tmp_path / "journal.db-signed-out").read_text().split()) == 2
+
+
+def test_browser_stays_signed_in_when_server_is_restarted(folder):
+    with running(folder) as api:
+        cookies = [cookie_of(api("POST", "/v1/session", {"secret": TOKEN}, authorization=None)) for _ in "12"]
+        named = [cookie.partition("=")[2] for cookie in cookies]
+        port = api.host.rpartition(":")[2]
+        ended = api("DELETE", "/v1/session", authorization=None, cookie=cookies[1], x_callsheet="1")
+        assert ended.status == 204
+    with running(folder, port=int(port)) as api:
+        seen = [
+            api("GET", "/v1/runs", authorization=None, cookie=f"callsheet_{port}={name}") for name in named
+        ]
+        assert [said.status for said in seen] == [200, 401]
 
 
 def test_rate_bucket_refills():

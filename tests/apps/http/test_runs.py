@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from hashlib import sha256
 from pathlib import Path
 
 import jsonschema
@@ -256,6 +257,22 @@ def test_viewer_receives_changes_since_its_document(api):
     assert len(str(told)) < len(str(whole))
     assert api.get(f"/v1/runs/r/document?base={'0' * 32}") == whole
     assert api("GET", "/v1/runs/r/document?base=x").status == 422
+
+
+def test_whole_of_shortened_value_is_found_by_its_digest(api):
+    given = {"text": "ü" * 10_000, "exact": 2**60 + 1}
+    run = api.start("S1: @RESPOND ($given.exact)", inputs={"given": given})
+    api.ended(run)
+    document = api.get(f"/v1/runs/{run}/document")
+    cut = [row for row in document["values"] if isinstance(row, list) and row[0] is not None]
+    assert cut
+    wholes = [api("GET", f"/v1/runs/{run}/values/{digest}").body for _, _, digest in cut]
+    for (beginning, size, digest), whole in zip(cut, wholes, strict=True):
+        assert whole.startswith(beginning.encode())
+        assert (len(whole), sha256(whole).hexdigest()) == (size, digest)
+    assert given in [json.loads(whole) for whole in wholes]
+    said = api("GET", f"/v1/runs/{run}/values/{'0' * 64}")
+    assert (said.status, said.code) == (404, "API009")
 
 
 def test_run_is_deleted_only_after_its_end(api):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from callsheet.apps.cli import journals
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json
 from callsheet.apps.cli.resolutions import DECISIONS
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, found_runs, plan_name, run_row, shown_status
+from callsheet.apps.rendering.timestamps import utc
 from callsheet.apps.rendering.values import preview
 
 __all__ = ["INTERRUPTED", "plan_name", "runs", "shown_status"]
@@ -81,9 +81,8 @@ def _print(rows: list[dict[str, Any]], status: str | None, hint: str, *, as_json
         click.echo("no runs" + (f" with status {status}" if status else "") + " in this journal")
     else:
         for row in rows:
-            created = datetime.fromisoformat(row["created"]).astimezone(UTC)
             outcome = row["outcome"].replace("_", " ")
-            head = f"{row['run_id']:<22} {outcome:<18} {created:%Y-%m-%d %H:%M:%S} UTC"
+            head = f"{row['run_id']:<22} {outcome:<18} {utc(row['created'])}"
             origin = f"  (from {row['parent']} at event {row['forked_at']})" if row["parent"] else ""
             click.echo(f"{head}  {preview(row['plan'], 50)}{origin}")
             for call in row["in_doubt"]:

@@ -95,6 +95,11 @@ _server_options = options.grouped(
         "--max-body", "most_body", type=click.IntRange(1_024), default=4 * 1024 * 1024, show_default=True,
         metavar="BYTES", help="The maximum size of a request body.",
     ),
+    most_streams=click.option(
+        "--streams", "most_streams", type=click.IntRange(1, 100_000), default=64, show_default=True,
+        metavar="N",
+        help="The maximum number of open event streams: each page of a run needs one, and each follower.",
+    ),
     body_seconds=click.option(
         "--body-timeout", "body_seconds", type=FiniteRange(0.1), default=10.0, show_default=True,
         metavar="SECONDS", help="The maximum time for receiving a request body.",
@@ -167,7 +172,9 @@ def _read(server_values: dict[str, object]) -> ServeOptions:
     remaining = dict(server_values)
     per_second = float(str(remaining.pop("per_second")))
     request_limits = RequestLimits(
-        most_body=int(str(remaining.pop("most_body"))), body_seconds=float(str(remaining.pop("body_seconds")))
+        most_body=int(str(remaining.pop("most_body"))),
+        body_seconds=float(str(remaining.pop("body_seconds"))),
+        most_streams=int(str(remaining.pop("most_streams"))),
     )
     rate = Rate(per_second, max(1, int(4 * per_second)))
     return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]

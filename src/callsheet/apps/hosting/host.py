@@ -46,7 +46,7 @@ from callsheet.store.errors import run_exists
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import place_of
 from callsheet.store.ownership import is_owned
-from callsheet.store.runs import RunInfo
+from callsheet.store.runs import RunInfo, RunOutline
 
 _T = TypeVar("_T")
 _log = logging.getLogger("callsheet.hosting")
@@ -196,7 +196,7 @@ class Host:
         info = self.info(run_id)
         return RunState(self.status(info), info.events, info.status.is_final)
 
-    def status(self, info: RunInfo) -> str:
+    def status(self, info: RunInfo | RunOutline) -> str:
         """The status of a run as shown to people."""
         run = self._queue.get(info.run_id)
         if run is not None and not info.status.is_final:

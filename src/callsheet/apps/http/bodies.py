@@ -73,7 +73,10 @@ class PlanBody(Body):
 
     plan: str = Field(description="The plan: LTP text, Micro-CLI, or a JSON plan as a string.")
     syntax: SyntaxName | None = Field(None, description="The syntax; detected by default.")
-    name: Text = Field("plan", description="The name of the text in diagnostics.")
+    name: Text = Field(
+        "plan",
+        description="The name of the text in diagnostics, and of its run; otherwise that is its goal.",
+    )
 
 
 class FormatBody(PlanBody):
@@ -332,6 +335,12 @@ class DocumentQuery(Query):
     base: Annotated[str, Field(pattern=_DOCUMENT)] | None = Field(
         None, description="The name of the document that the client has: only the changes since are returned."
     )
+
+
+class ValueQuery(Query):
+    """Options of a value of a viewer document."""
+
+    other: RunId | None = Field(None, description="The run with which the document compares.")
 
 
 class LctlQuery(Query):

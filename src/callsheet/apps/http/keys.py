@@ -2,20 +2,32 @@
 
 In: the secrets in a request. Out: whether and how it is authenticated. Secrets are kept as hashes and
 compared in constant time.
+
+A session is not stored: its cookie says when it ends, and is signed with a key that follows from the token
+and the journal. So it outlives the process if the next one has the same token, and ends with another token.
+The sessions that were signed out are in a file beside the journal until they would have ended.
 """
 
 from __future__ import annotations
 
+import binascii
 import hmac
+import os
 import secrets
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from hashlib import sha256
+from pathlib import Path
+
+from callsheet.store.journal_paths import beside_journal
 
 SESSION_SECONDS = 12 * 3600.0
 CODE_SECONDS = 3600.0
-_MOST_SESSIONS = 256
+_ID, _END, _MARK = 16, 8, 32
+"""The bytes of a cookie: a random id, when the session ends, the signature over both."""
 
 
 class AuthMethod(StrEnum):
@@ -28,13 +40,27 @@ class AuthMethod(StrEnum):
 
 
 class Keys:
-    """The keys of one server; without a token every request is accepted. `clock` is monotonic, in seconds."""
+    """The keys of one server; without a token every request is accepted.
 
-    def __init__(self, token: str | None, clock: Callable[[], float] = time.monotonic) -> None:
+    `journal` is that of the server: its path is part of the key that signs sessions, and the sessions that
+    were signed out are beside it; without it they are known to this process only. `say` is told if that file
+    cannot be written. `clock` is the wall clock, since sessions outlive the process.
+    """
+
+    def __init__(
+        self,
+        token: str | None,
+        journal: Path | None = None,
+        *,
+        say: Callable[[str], None] = lambda text: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self._token = None if token is None else _hash(token)
+        place = b"" if journal is None else os.fsencode(journal.absolute())
+        self._key = hmac.digest((token or "").encode(), b"callsheet sessions of " + place, sha256)
         self._clock = clock
         self._codes: dict[bytes, float] = {}
-        self._sessions: dict[bytes, float] = {}
+        self._ended = _Ended(None if journal is None else beside_journal(journal, "signed-out"), say)
 
     @property
     def is_open(self) -> bool:
@@ -46,9 +72,9 @@ class Keys:
         return self._token is not None and hmac.compare_digest(self._token, _hash(given))
 
     def takes_session(self, given: str) -> bool:
-        """Whether this is the cookie of a session that has not expired."""
-        ends = self._sessions.get(_hash(given))
-        return ends is not None and self._clock() < ends
+        """Whether this is the cookie of a session that has neither expired nor been signed out."""
+        session = self._session(given)
+        return session is not None and session not in self._ended.known()
 
     def new_code(self) -> str:
         """Create a code that is valid for one sign-in."""
@@ -61,21 +87,80 @@ class Keys:
         ends = self._codes.pop(_hash(secret), None)
         if not (self.takes_token(secret) or (ends is not None and self._clock() < ends)):
             return None
-        self._tidy()
-        cookie = secrets.token_urlsafe(32)
-        self._sessions[_hash(cookie)] = self._clock() + SESSION_SECONDS
-        return cookie
+        head = secrets.token_bytes(_ID) + int(self._clock() + SESSION_SECONDS).to_bytes(_END, "big")
+        return urlsafe_b64encode(head + self._signature(head)).decode()
 
     def sign_out(self, cookie: str) -> None:
-        """End the session of a cookie."""
-        self._sessions.pop(_hash(cookie), None)
+        """End the session of a cookie, also for later processes."""
+        session = self._session(cookie)
+        if session is not None:
+            self._ended.add(session, self._clock())
 
-    def _tidy(self) -> None:
-        """Drop expired sessions, and the oldest if there are too many."""
-        now = self._clock()
-        self._sessions = {key: ends for key, ends in self._sessions.items() if now < ends}
-        while len(self._sessions) >= _MOST_SESSIONS:
-            del self._sessions[next(iter(self._sessions))]
+    def _session(self, cookie: str) -> bytes | None:
+        """The id and the end of the session of a genuine cookie that has not expired."""
+        try:
+            data = urlsafe_b64decode(cookie.encode("ascii"))
+        except (UnicodeEncodeError, binascii.Error):
+            return None
+        head, signature = data[: _ID + _END], data[_ID + _END :]
+        if self._token is None or len(data) != _ID + _END + _MARK:
+            return None
+        if not hmac.compare_digest(signature, self._signature(head)) or self._clock() >= _end_of(head):
+            return None
+        return head
+
+    def _signature(self, head: bytes) -> bytes:
+        return hmac.digest(self._key, head, sha256)
+
+
+class _Ended:
+    """The sessions that were signed out before their end, in a file that servers of a journal share."""
+
+    def __init__(self, file: Path | None, say: Callable[[str], None]) -> None:
+        self._file = file
+        self._say = say
+        self._known = frozenset[bytes]()
+        self._seen: tuple[int, int] | None = None
+
+    def known(self) -> frozenset[bytes]:
+        """The sessions; the file is read again when it has changed."""
+        if self._file is None:
+            return self._known
+        try:
+            state = os.stat(self._file)
+            seen = state.st_mtime_ns, state.st_ino
+            if seen != self._seen:
+                self._seen = seen
+                lines = self._file.read_text("ascii").split()
+                self._known |= frozenset(bytes.fromhex(line) for line in lines)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            self._say(f"the sessions that were signed out cannot be read from {self._file}: {error}")
+        return self._known
+
+    def add(self, session: bytes, now: float) -> None:
+        """Record a session, and forget those that have expired."""
+        self._known = frozenset(each for each in (*self.known(), session) if now < _end_of(each))
+        if self._file is None:
+            return
+        unfinished = self._file.with_name(f"{self._file.name}.{os.getpid()}.new")
+        try:
+            handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as out:
+                out.writelines(f"{each.hex()}\n" for each in sorted(self._known))
+            unfinished.replace(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            self._say(
+                f"a session was signed out, but {self._file} cannot be written ({error.strerror}): after a "
+                "restart its cookie would be valid until it expires; another token ends all sessions"
+            )
+
+
+def _end_of(session: bytes) -> float:
+    return int.from_bytes(session[_ID : _ID + _END], "big")
 
 
 def new_token() -> str:

@@ -209,7 +209,7 @@ async def serve(
     options.check()
     listener = listening(options)
     port = listener.getsockname()[1]
-    keys = Keys(options.token)
+    keys = Keys(options.token, journal.path, say=say)
     with listener:
         async with Host(
             setup,

@@ -20,7 +20,7 @@ from callsheet.store.library import PlanLibrary
 class RequestLimits:
     """The limits of requests.
 
-    Maximum bytes of a body, seconds to receive it, concurrent streams, seconds between keep-alive comments.
+    Maximum bytes of a body, seconds to receive it, open event streams, seconds between keep-alive comments.
     """
 
     most_body: int = 4 * 1024 * 1024

@@ -20,6 +20,7 @@ from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import found_runs, run_row
+from callsheet.apps.rendering.timestamps import utc
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
@@ -61,7 +62,7 @@ async def _list(server_context: ServerContext, args: given.ListRunsArguments, ca
 
     rows = await server_context.host.beside(look)
     lines = [
-        f"{row['run_id']}  {row['outcome'].replace('_', ' ')}  {row['created'][:19]}  {row['plan']}"
+        f"{row['run_id']}  {row['outcome'].replace('_', ' ')}  {utc(row['created'])}  {row['plan']}"
         for row in rows
     ]
     return Reply("\n".join(map(without_controls, lines)) or "there are no such runs", {"runs": rows})

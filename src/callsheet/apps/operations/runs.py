@@ -8,9 +8,12 @@ from callsheet.apps.operations.outcomes import doubt_json
 from callsheet.apps.rendering.timestamps import iso
 
 if TYPE_CHECKING:
+    from callsheet.machine import Outcome
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.store.journal import Journal
-    from callsheet.store.runs import RunInfo
+    from callsheet.store.run_names import RunNames
+    from callsheet.store.runs import RunInfo, RunOutline
+    from callsheet.store.writer import RunStatus
 
 STATUSES = [
     "running",
@@ -55,14 +58,14 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
     return doubts_of(journal, info.run_id)
 
 
-def shown_status(journal: Journal, info: RunInfo) -> str:
+def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as shown to people."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.shown_status(journal, info)
 
 
-def shown_outcome(info: RunInfo, shown: str) -> str:
+def shown_outcome(info: RunInfo | RunOutline, shown: str) -> str:
     """What a run has come to: its `shown` status, unless it is done with failures."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
@@ -70,7 +73,7 @@ def shown_outcome(info: RunInfo, shown: str) -> str:
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
-    """The name of a run's plan: its title or id, else the file it was read from."""
+    """The name of a run's plan: its title or id, else the file it was read from, else its goal."""
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.plan_name(journal, info)
@@ -81,3 +84,17 @@ def found_runs(journal: Journal, status: str | None, limit: int) -> list[tuple[R
     from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
 
     return listing.found_runs(journal, status, limit)
+
+
+def run_names(journal: Journal, run: RunInfo | RunOutline) -> RunNames:
+    """The name of a run and the goal of its plan, as it is searched by them."""
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+
+    return listing.run_names(journal, run)
+
+
+def stored_statuses(status: str) -> tuple[RunStatus | Outcome, ...] | None:
+    """The statuses that a run with this one, as people are told it, may have in the journal; None for any."""
+    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+
+    return listing.stored_statuses(status)

@@ -105,6 +105,8 @@ class Showing:
     by_tool: Mapping[str, float] = field(default_factory=dict[str, float])
     has_spans: bool = True
     """Whether the document contains the run's spans; a server sends them on request instead."""
+    whole: str = ""
+    """The digest of a value that is not shortened."""
     numbers: Numbers | None = None
     """The numbers of values in earlier documents of the run, which are extended: so few rows change."""
 
@@ -115,7 +117,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
     Raises JournalError (JRN020) if the events cannot be read.
     """
     numbers = {} if showing.numbers is None else showing.numbers
-    values = Values(showing.most, showing.redacts, numbers=numbers)
+    values = Values(showing.most, showing.redacts, whole=showing.whole, numbers=numbers)
     lineage = run.lineage()
     record = record_of(run.plan_of(run.info.plan_hash), run.events, run.plan_of)
     times = times_of(run.events, run.info)
@@ -220,6 +222,7 @@ def _run(
         "response": NO_VALUE if result is None or not result.response else values.add(result.response),
         "error": NO_VALUE if result is None or not result.error else values.add(result.error),
         "answer": lineage.answer,
+        "terminated": result is not None and result.terminated,
         "made_by": made_by,
         "version": info.core_version,
     }

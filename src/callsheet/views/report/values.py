@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeAlias
@@ -26,8 +27,10 @@ _ABSENT = "null"
 """The row of a value that is in an earlier document but not in this one."""
 
 Numbers: TypeAlias = "dict[str, int]"
-Shown: TypeAlias = "str | list[str | int] | list[str | int | None]"
-"""A JSON text, `[beginning, bytes]` of a shortened value, or `[null, bytes, kind]` of an omitted one."""
+Shown: TypeAlias = "str | list[str | int | None]"
+"""A JSON text, `[beginning, bytes, digest]` of a shortened value, or `[null, bytes, kind]` of an omitted one.
+
+The digest is the SHA-256 of the whole JSON text, by which a server finds it."""
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
@@ -48,6 +51,8 @@ class Values:
     shortened: int = 0
     bytes: int = 0
     """The size of all distinct values in bytes, before anything is shortened or omitted."""
+    whole: str = ""
+    """The digest of a value that is not shortened."""
     numbers: Numbers = field(default_factory=dict[str, int])
     """The numbers by value; with those of an earlier document of the run, its values keep their numbers."""
     _added: set[int] = field(default_factory=set[int])
@@ -55,7 +60,7 @@ class Values:
     def add(self, value: JSON) -> int:
         """Returns the number of a value, adding it if it is new."""
         text = json_text(value)
-        number = self._number("=", text)
+        number = self._number(_key("=", text))
         if number not in self._added:
             self._added.add(number)
             self.rows[number] = self._shown(text, value)
@@ -73,14 +78,13 @@ class Values:
     def add_plain(self, value: JSON) -> int:
         """Returns the number of data that discloses no value and is never omitted."""
         text = json_text(value)
-        number = self._number("~", text)
+        number = self._number(_key("~", text))
         if number not in self._added:
             self._added.add(number)
             self.rows[number] = text
         return number
 
-    def _number(self, kind: str, text: str) -> int:
-        key = kind + (text if len(text) <= _LONGEST_KEY else sha256(text.encode()).hexdigest())
+    def _number(self, key: str) -> int:
         number = self.numbers.setdefault(key, len(self.numbers))
         while len(self.rows) <= number:
             self.rows.append(_ABSENT)
@@ -99,8 +103,26 @@ class Values:
             return [None, size, _kind(value)]
         if size <= self.most:
             return text
+        digest = _digest(text)
+        if digest == self.whole:
+            return text
         self.shortened += 1
-        return [text.encode()[: self.most].decode(errors="ignore"), size]
+        return [text.encode()[: self.most].decode(errors="ignore"), size, digest]
+
+
+def whole_text(digest: str, numbers: Numbers, rows: Sequence[Shown]) -> str | None:
+    """Returns the JSON text with this digest from a table made with it as `whole`; None if none has it."""
+    number = numbers.get(f"={digest}")
+    row = None if number is None or number >= len(rows) else rows[number]
+    return row if isinstance(row, str) and _digest(row) == digest else None
+
+
+def _key(kind: str, text: str) -> str:
+    return kind + (text if len(text) <= _LONGEST_KEY else _digest(text))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def _kind(value: JSON) -> str:

@@ -1,5 +1,5 @@
 // Hooks and components for requests and actions: their progress, and their errors.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "./ui.js";
 
 // A hook for asynchronous requests: [error message, whether one is running, read(request)].
@@ -37,7 +37,18 @@ export function useAction() {
 export const into = (set) => (event) => set(event.currentTarget.value);
 
 export function ErrorMessage({ text }) {
-  return text ? html`<p class="why is-failed" role="alert">${text}</p>` : "";
+  const box = useSeen(text);
+  return text ? html`<p class="why is-failed" role="alert" ref=${box}>${text}</p>` : "";
+}
+
+// A reference to an element that is scrolled into view when it appears or `what` it shows changes, so that nobody
+// misses it below the visible part of a pane.
+export function useSeen(what) {
+  const box = useRef(null);
+  useEffect(() => {
+    if (what && box.current) box.current.scrollIntoView({ block: "nearest" });
+  }, [what]);
+  return box;
 }
 
 // Returns the value of a typed text: parsed if it is JSON, otherwise the text itself.

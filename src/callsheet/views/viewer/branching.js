@@ -1,7 +1,7 @@
 // Rerun from a step or fork at an event; without a server, as commands to copy.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { CopyButton, html } from "./ui.js";
-import { ErrorMessage, into, typed, useAction } from "./actions.js";
+import { ErrorMessage, into, typed, useAction, useSeen } from "./actions.js";
 import { actions, model } from "./state.js";
 
 export function Branching({ at, label }) {
@@ -55,13 +55,24 @@ function Actions({ at, label }) {
         onInput=${into(setValue)} /></label>` : ""}
       <button class="plain" disabled=${isBusy}>Fork</button>
     </form>
-    ${isForThisStep ? html`<div class="notice"><p>These calls may have side effects:</p>
-      <ul>${effects.list.map(
-        (each, n) => html`<li key=${n}><b>${each.step}</b> ${each.tool === "RE-PLAN" ? "" : "@"}${each.tool}${" "}
-          <span class="quiet">${each.effect}</span>
-          <ul>${each.text.map((line, m) => html`<li key=${m}><code>${line}</code></li>`)}</ul></li>`,
-      )}</ul>
-      <button class="plain strong" disabled=${isBusy} onClick=${effects.confirm}>Continue anyway</button></div>` : ""}
+    ${isForThisStep ? html`<${Consent} effects=${effects} isBusy=${isBusy} onLeave=${() => setEffects(null)} />` : ""}
     <${ErrorMessage} text=${problem} />
+  </div>`;
+}
+
+// The calls that need consent. It is scrolled into view and focused, and its buttons stay visible below a long list.
+function Consent({ effects, isBusy, onLeave }) {
+  const box = useSeen(effects);
+  useEffect(() => box.current.focus({ preventScroll: true }), [effects]);
+  return html`<div class="notice consent" role="group" aria-label="Consent" tabindex="-1" ref=${box}>
+    <p>These calls may have side effects:</p>
+    <ul tabindex="0" aria-label="Calls">${effects.list.map(
+      (each, n) => html`<li key=${n}><b>${each.step}</b> ${each.tool === "RE-PLAN" ? "" : "@"}${each.tool}${" "}
+        <span class="quiet">${each.effect}</span>
+        <ul>${each.text.map((line, m) => html`<li key=${m}><code>${line}</code></li>`)}</ul></li>`,
+    )}</ul>
+    <p class="consent-acts"><button class="plain strong" disabled=${isBusy}
+        onClick=${effects.confirm}>Continue anyway</button>
+      <button class="plain" disabled=${isBusy} onClick=${onLeave}>Do not</button></p>
   </div>`;
 }

@@ -223,7 +223,14 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
     .filter(Boolean)
     .join("  ");
   const [shape, word] = STATUS[state];
-  const name = `${row.id} ${row.tool}, ${word}${isCause ? ", likely cause" : ""}`;
+  const id = truncated(row.id, 9);
+  const tool = truncated(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)));
+  const out = truncated(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17);
+  const confidence = fact ? fact.value.toFixed(2).replace(/^0/, "") : "";
+  // what is read begins with what is seen, so that people who speak to the page can name it; there are blanks between
+  // the texts below for the same reason
+  const seen = [id, tool, out, confidence, badges, isCause ? "likely cause" : ""].filter(Boolean).join(" ");
+  const name = `${seen}, ${row.tool}, ${word}`;
   const pick = () => pickStep(plan, n);
   const follow = () => visit && pickVisit(visit.n, true);
   const onKey = (event) => {
@@ -239,15 +246,14 @@ function Node({ row, plan, n, x, y, state, isChosen }) {
     ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />` : ""}
     <rect class="card" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />
     <rect class="edge" width="5" height=${NODE_HEIGHT - 16} x="0" y="8" rx="2.5" />
-    <text class="shape" x="21" y="23" text-anchor="middle">${shape}</text>
-    <text class="id" x="34" y="23">${truncated(row.id, 9)}</text>
+    <text class="shape" x="21" y="23" text-anchor="middle" aria-hidden="true">${shape}</text>${" "}
+    <text class="id" x="34" y="23">${id}</text>${" "}
     <text class="tool" x=${34 + 8.2 * Math.min(row.id.length, 9) + 6}
-        y="23">${truncated(row.title || row.tool, Math.max(6, 21 - Math.min(row.id.length, 9)))}</text>
-    <text class="out" x="34"
-        y="42">${truncated(row.output || (row.guard ? `if ${row.guard}` : row.title ? row.tool : word), 17)}</text>
+        y="23">${tool}</text>${" "}
+    <text class="out" x="34" y="42">${out}</text>${" "}
     <text class="badge" x=${NODE_WIDTH - 10} y="42" text-anchor="end">${fact ? html`
-      <tspan class="is-${band(fact.value)}">${fact.value.toFixed(2).replace(/^0/, "")}</tspan>` : ""}${badges ? html`
-        <tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>
+      <tspan class="is-${band(fact.value)}">${confidence}</tspan> ` : ""}${badges ? html`
+        <tspan dx=${fact ? 6 : 0}>${badges}</tspan>` : ""}</text>${" "}
     ${isCause ? html`<text class="mark" x=${NODE_WIDTH - 8} y="-5" text-anchor="end">likely cause</text>` : ""}
     <title>${row.action}${row.guard ? `\nif ${row.guard}` : ""}${row.on_fail ? `\nON_FAIL ${row.on_fail}` : ""}</title>
   </g>`;

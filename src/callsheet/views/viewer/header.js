@@ -1,7 +1,10 @@
 // The head of the page: the outcome of the run, its likely cause, its totals, and actions.
-import { Dialog, Status, clock, counted, day, download, duration, html, copy } from "./ui.js";
+import { useState } from "preact/hooks";
+import { Dialog, Moment, Status, copy, counted, download, duration, html } from "./ui.js";
 import { ErrorMessage, useAction } from "./actions.js";
 import { decompressed } from "./compressed.js";
+import { plain } from "./model.js";
+import { CopyValue, useValue } from "./value.js";
 import { actions, beat, isHelpOpen, isLive, link, lower, model, nextTheme, pickVisit, pickWrite, theme } from "./state.js";
 
 const SHAPES = {
@@ -27,12 +30,12 @@ export function Header() {
   const tokens = usage.input_tokens + usage.output_tokens;
   const retries = usage.retries ? counted(usage.retries, "retry", "retries") : "";
   const isActive = isLive.value && ACTIVE.includes(run.status);
-  return html`<header class="head">
+  return html`<section class="head" aria-label="Outcome">
     <div class="verdict is-${SHAPES[run.outcome] || "open"}">
       <h1><${Status} of=${SHAPES[run.outcome] || "open"} words=${false} />
         <span class="words">${run.words}</span><${Cause} /></h1>
       <p class="what"><b>${run.goal || run.name}</b> <code>${run.id}</code>${" "}
-        ${day(run.created)} ${clock(run.created).slice(0, 8)}${
+        <${Moment} at=${run.created} />${
         run.parent ? html` · from run <code>${run.parent}</code>` : ""
       }</p>
     </div>
@@ -56,7 +59,46 @@ export function Header() {
       }</button>
       <button class="plain" onClick=${() => (isHelpOpen.value = true)} title="Help (?)">? help</button>
     </div>
-  </header>`;
+    <${Outcome} run=${run} />
+  </section>`;
+}
+
+const LONGEST_LINE = 240; // the characters of an answer that are shown at first, and its lines
+const MOST_LINES = 2;
+
+// What the run ended with: its error, and its answer or the message with which the plan ended it.
+function Outcome({ run }) {
+  const parts = [
+    ["error", run.error],
+    [run.terminated ? "message" : "answer", run.response],
+  ].filter(([, value], n, all) => value >= 0 && (n === 0 || value !== all[0][1]));
+  if (!parts.length) return "";
+  return html`<dl class="outcome">${parts.map(
+    ([name, value]) => html`<${Said} key=${name} name=${name} value=${value} />`,
+  )}</dl>`;
+}
+
+function Said({ name, value }) {
+  const [isOpen, setOpen] = useState(false);
+  const { text, parsed, kind, cut, load } = useValue(value);
+  const [problem, isBusy, act] = useAction();
+  const said = kind ? `omitted (${kind})` : plain(typeof parsed === "string" ? parsed : text);
+  const isLong = said.length > LONGEST_LINE || said.trim().split("\n").length > MOST_LINES;
+  const toggle = () =>
+    act(async () => {
+      if (!isOpen && cut && load) await load();
+      setOpen(!isOpen);
+    });
+  return html`<div class=${`said is-${name}`}>
+    <dt>${name}</dt>
+    <dd class=${isOpen ? "is-open" : ""} tabindex=${isOpen ? 0 : undefined}>${said}</dd>
+    <dd class="value-acts">
+      ${isLong ? html`<button class="plain" disabled=${isBusy} aria-expanded=${isOpen}
+          onClick=${toggle}>${isOpen ? "Show less" : "Show all"}</button>` : ""}
+      ${kind ? "" : html`<${CopyValue} value=${value} asText=${true} />`}
+      <${ErrorMessage} text=${problem} />
+    </dd>
+  </div>`;
 }
 
 // Actions on the whole run, if a server offers them.
@@ -98,6 +140,7 @@ function Chain({ run }) {
 function Export() {
   const data = model.value;
   const { id } = data.run;
+  const { shortened } = data.notes;
   const close = (event) => event.currentTarget.closest("details").removeAttribute("open");
   const item = (text, act) =>
     html`<button onClick=${(event) => {
@@ -109,7 +152,11 @@ function Export() {
     <div>
       ${item("Copy a link to this view", () => copy(location.href.split("#")[0] + link(), () => {}))}
       ${data.doc.lctl.text ? item("LCTL document", () => download(`${id}.lctl.yaml`, data.doc.lctl.text)) : ""}
-      ${item("Events as JSON lines", () => download(`${id}.events.jsonl`, eventLines(data), "application/x-ndjson"))}
+      ${actions.value
+        ? html`<a href=${actions.value.journal} download=${`${id}.events.jsonl`}>Events as JSON lines</a>`
+        : item(`Events as JSON lines${shortened ? `, ${counted(shortened, "value")} shortened` : ""}`, () =>
+            download(`${id}.events.jsonl`, eventLines(data), "application/x-ndjson"),
+          )}
       ${item("Spans as OTLP", () => save(data, "packed", "otlp.jsonl", "application/x-ndjson"))}
       ${item("Provenance as PROV-JSON", () => save(data, "prov", "prov.json", "application/json"))}
       ${actions.value ? html`<a href=${actions.value.report} download=${`${id}.html`}>Report, one HTML file</a>` : ""}

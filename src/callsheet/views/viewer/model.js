@@ -25,6 +25,55 @@ function exact(_key, value, context) {
   return context.source === String(value) ? value : new Exact(context.source);
 }
 
+// The value of a JSON text; undefined if it is none.
+export function parse(text) {
+  try {
+    return JSON.parse(text, exact);
+  } catch {
+    return undefined;
+  }
+}
+
+// The value of the beginning of a JSON text: what is complete there, and the beginning of a text at its end.
+export function parseBeginning(text) {
+  const open = []; // the brackets that are open, as those that close them
+  let [isText, isName, wantsName] = [false, false, false];
+  let [end, closers] = [0, ""]; // where the text can be cut, and what closes it there
+  const cutAt = (place) => ([end, closers] = [place, [...open].reverse().join("")]);
+  for (let n = 0; n < text.length; n++) {
+    const char = text[n];
+    if (isText) {
+      if (char === "\\") n += 1;
+      else if (char === '"') isText = false;
+    } else if (char === '"') [isText, isName] = [true, wantsName];
+    else if (char === "{" || char === "[") {
+      open.push(char === "{" ? "}" : "]");
+      wantsName = char === "{";
+      cutAt(n + 1);
+    } else if (char === "}" || char === "]") {
+      open.pop();
+      wantsName = false;
+      cutAt(n + 1);
+    } else if (char === ",") {
+      cutAt(n);
+      wantsName = open[open.length - 1] === "}";
+    } else if (char === ":") wantsName = false;
+  }
+  if (isText && !isName) {
+    const whole = text.replace(/\\(u[0-9a-fA-F]{0,3})?$/, (part, _, at) => (isEscaped(text, at) ? part : ""));
+    const found = parse(`${whole}…"${[...open].reverse().join("")}`);
+    if (found !== undefined) return found;
+  }
+  return end ? parse(text.slice(0, end) + closers) : undefined;
+}
+
+// Whether the backslash at a place is itself escaped.
+function isEscaped(text, at) {
+  let before = 0;
+  while (text[at - 1 - before] === "\\") before += 1;
+  return before % 2 === 1;
+}
+
 export class Model {
   constructor(doc) {
     this.doc = doc;
@@ -157,26 +206,20 @@ export class Model {
 
   // ------------------------------------------------------------ values
 
-  // A value as { text, size, cut, kind }: `cut` for a shortened one, `kind` for an omitted one.
+  // A value as { text, size, cut, digest, kind }: `cut` and the digest of its JSON text for a shortened one, `kind`
+  // for an omitted one.
   value(n) {
     if (n < 0) return { text: "", size: 0 };
     const shown = this.doc.values[n];
     if (typeof shown === "string") return { text: shown, size: shown.length };
     if (shown[0] === null) return { text: "", size: shown[1], kind: shown[2] };
-    return { text: shown[0], size: shown[1], cut: true };
+    return { text: shown[0], size: shown[1], cut: true, digest: shown[2] };
   }
 
   parsed(n) {
     if (this._parsed.has(n)) return this._parsed.get(n);
     const { text, cut, kind } = this.value(n);
-    let found;
-    if (!cut && !kind && text) {
-      try {
-        found = JSON.parse(text, exact);
-      } catch {
-        found = undefined;
-      }
-    }
+    const found = cut || kind || !text ? undefined : parse(text);
     if (this._parsed.size > 2000) this._parsed.clear();
     this._parsed.set(n, found);
     return found;

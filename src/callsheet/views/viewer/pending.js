@@ -1,6 +1,6 @@
 // What the run waits for: answers of people, and decisions about calls in doubt.
 import { useState } from "preact/hooks";
-import { CopyButton, clock, day, html } from "./ui.js";
+import { CopyButton, Moment, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { ErrorMessage, into, typed, useAction } from "./actions.js";
 import { actions, model } from "./state.js";
@@ -28,7 +28,7 @@ export function reasonOfStop(data, visit, seq) {
   return data.run.status === "interrupted" ? "interrupted" : "";
 }
 
-const timeText = (data, t) => `${day(data.run.created + t)} ${clock(data.run.created + t).slice(0, 8)}`;
+const timeText = (data, t) => html`<${Moment} at=${data.run.created + t} />`;
 
 function Command({ text }) {
   return html`<p><code>${text}</code> <${CopyButton} text=${text} /></p>`;
@@ -47,7 +47,7 @@ function Question({ ask }) {
   const data = model.value;
   const isApproval = ask.kind === "approval";
   const isShown = [ask.text, ask.given, ask.result].every((n) => isWhole(data, n));
-  const until = ask.until === null ? "" : `, until ${timeText(data, ask.until)}`;
+  const until = ask.until === null ? "" : html`, until ${timeText(data, ask.until)}`;
   return html`<section>
     <h3>${isApproval ? asksFor(ask) : "A question"} <code>${ask.key}</code></h3>
     <p class="quiet">asked ${timeText(data, ask.since)}${until}</p>

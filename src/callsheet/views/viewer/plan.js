@@ -27,7 +27,7 @@ export function PlanText() {
     </div>
     ${
       plan.source
-        ? html`<${VirtualList} label="Text of the plan" class="source" count=${lines.length} height=${22}
+        ? html`<${VirtualList} label="Text of the plan" class="source" count=${lines.length} height=${24}
             follow=${follow} row=${(
             n,
           ) => {

@@ -1,6 +1,6 @@
 // The slider over the events of the run; all panels show the run after the current event.
 import { useMemo } from "preact/hooks";
-import { clock, duration, html } from "./ui.js";
+import { Moment, duration, html } from "./ui.js";
 import { goTo, isPlaying, model, play, seq } from "./state.js";
 
 const MARKS = 240;
@@ -27,7 +27,7 @@ export function Scrubber() {
         onInput=${(event) => goTo(Number(event.currentTarget.value))} />
     </div>
     <output class="now"><b>event ${seq.value}</b>/${data.last} <code>${at ? at.type : ""} ${at ? at.key : ""}</code>
-      <span class="quiet">${at ? `+${duration(at.t)} · ${clock(data.clockAt(at.t))}` : ""}</span></output>
+      <span class="quiet">${at ? html`+${duration(at.t)} · <${Moment} at=${data.clockAt(at.t)} isPrecise=${true} />` : ""}</span></output>
   </section>`;
 }
 

@@ -2,9 +2,10 @@
 import { computed, signal } from "@preact/signals";
 import { goTo, model, pickStep, pickVisit, pickWrite, query } from "./state.js";
 import { plain } from "./model.js";
-import { html } from "./ui.js";
+import { bytes, html } from "./ui.js";
 
 const MOST = 300;
+const MOST_SHOWN = 40;
 const at = signal(0);
 const isOpen = signal(false);
 
@@ -85,6 +86,7 @@ export function Search() {
     else return;
     event.preventDefault();
   };
+  const isPartial = model.value.notes.shortened > 0;
   const count = found.length >= MOST ? `${MOST}+` : found.length;
   return html`<div class="search" onFocusOut=${(event) => {
     if (!event.currentTarget.contains(event.relatedTarget)) isOpen.value = false;
@@ -93,17 +95,19 @@ export function Search() {
     <input id="search" type="search" placeholder="search  /" value=${query} onInput=${onInput}
         onKeyDown=${onKeyDown} onFocus=${() => (isOpen.value = true)} autocomplete="off" spellcheck=${false} />
     <span class="quiet"
-        role="status">${query.value.trim().length > 1 ? `${count} hits` : ""}</span>
+        role="status">${query.value.trim().length > 1 ? html`${count} ${found.length === 1 ? "hit" : "hits"}${isPartial ? html`
+            <small title=${`Of values over ${bytes(model.value.notes.most)}, the beginning is searched`}>in part</small>` : ""}` : ""}</span>
     ${
       isOpen.value && found.length
-        ? html`<ul class="hits">${found.slice(0, 40).map(
+        ? html`<ul class="hits">${found.slice(0, MOST_SHOWN).map(
             (hit, n) =>
               html`<li key=${n}><button class=${n === at.value ? "chosen" : ""} onClick=${() => {
                 at.value = n;
                 hit.go();
                 isOpen.value = false;
               }}><span class="quiet">${hit.kind}</span> ${hit.text}</button></li>`,
-          )}</ul>`
+          )}${found.length > MOST_SHOWN ? html`<li class="quiet">and ${found.length - MOST_SHOWN} more: n leads to the
+            next hit</li>` : ""}</ul>`
         : ""
     }
   </div>`;

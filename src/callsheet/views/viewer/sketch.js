@@ -50,16 +50,19 @@ function Node({ row, x, y, onPick }) {
     event.preventDefault();
     pick();
   };
-  const below = row.guard ? `if ${row.guard}` : row.output || row.action;
+  const below = truncated(row.guard ? `if ${row.guard}` : row.output || row.action, row.foreach ? 20 : 26);
+  const id = truncated(row.id, 9);
+  const tool = truncated(row.title || row.tool, Math.max(6, 23 - Math.min(row.id.length, 9)));
+  const name = [id, tool, below, row.foreach ? "each" : ""].filter(Boolean).join(" "); // as it is seen
   return html`<g class="node is-pending" transform=${`translate(${x} ${y})`} role="button" tabindex="0"
-      aria-label=${`${row.id} ${row.tool}`} onClick=${pick} onKeyDown=${onKey}>
+      aria-label=${name} onClick=${pick} onKeyDown=${onKey}>
     ${row.foreach ? html`<rect class="behind" x="5" y="5" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />` : ""}
     <rect class="card" width=${NODE_WIDTH} height=${NODE_HEIGHT} rx="8" />
     <rect class="edge" width="5" height=${NODE_HEIGHT - 16} x="0" y="8" rx="2.5" />
-    <text class="id" x="16" y="23">${truncated(row.id, 9)}</text>
+    <text class="id" x="16" y="23">${id}</text>${" "}
     <text class="tool" x=${16 + 8.2 * Math.min(row.id.length, 9) + 6}
-        y="23">${truncated(row.title || row.tool, Math.max(6, 23 - Math.min(row.id.length, 9)))}</text>
-    <text class="out" x="16" y="42">${truncated(below, row.foreach ? 20 : 26)}</text>
+        y="23">${tool}</text>${" "}
+    <text class="out" x="16" y="42">${below}</text>${" "}
     ${row.foreach ? html`<text class="badge" x=${NODE_WIDTH - 10} y="42" text-anchor="end">each</text>` : ""}
     <title>${[row.action, row.guard && `if ${row.guard}`, row.foreach, row.on_fail && `ON_FAIL ${row.on_fail}`]
       .filter(Boolean)

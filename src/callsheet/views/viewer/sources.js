@@ -8,6 +8,7 @@ import { clockAhead } from "./state.js";
 
 const CLOCK_PRECISION = 2; // the difference of clocks, in seconds, that is ignored
 const MIN_INTERVAL = 400; // the minimum time between two requests, in milliseconds
+const RETRY_INTERVAL = 5000; // the time until a refused stream is requested again, in milliseconds
 
 export function embedded(element) {
   return {
@@ -26,7 +27,7 @@ export function embedded(element) {
 }
 
 // `documents` is the URL of the document, `events` that of a stream with a message for each change of the journal.
-// `onSignedOut` is called when the server requires to sign in again, as after its restart.
+// `onSignedOut` is called when the server requires to sign in again, as after a restart with another token.
 export function served(documents, events, onSignedOut = () => {}) {
   const source = {
     isLive: true,
@@ -38,6 +39,7 @@ export function served(documents, events, onSignedOut = () => {}) {
       let isClosed = false;
       let data = null; // the last document
       let etag = "";
+      let refusal = ""; // why the server does not report changes
       const load = async () => {
         if (isClosed) return;
         if (isLoading) {
@@ -57,6 +59,7 @@ export function served(documents, events, onSignedOut = () => {}) {
           data = update.base ? applyChanges(data, update) : update;
           etag = (answer.headers.get("etag") || "").replaceAll('"', "");
           show(data);
+          if (refusal) fail(refusal);
           if (!stream && events) stream = listen(data.events ? data.events.rows.length : 0);
         } catch (error) {
           if (!isClosed) fail(`the server returned no data: ${error.message}`);
@@ -74,13 +77,33 @@ export function served(documents, events, onSignedOut = () => {}) {
       const listen = (after) => {
         const opened = new EventSource(`${events}${events.includes("?") ? "&" : "?"}after=${after}`);
         opened.onmessage = load;
-        opened.onerror = load; // shows an error if the server is gone; the browser reconnects the stream itself
+        opened.onopen = () => (refusal = "");
+        opened.onerror = () => {
+          load(); // shows an error if the server is gone; the browser reconnects the stream itself
+          if (opened.readyState === EventSource.CLOSED && opened === stream) retry();
+        };
         opened.addEventListener("standing", load);
         opened.addEventListener("end", () => {
           opened.close(); // otherwise the browser would reconnect forever
           load();
         });
         return opened;
+      };
+      // A refused stream is not reconnected by the browser, which does not tell the reason either.
+      const retry = async () => {
+        const abort = new AbortController();
+        try {
+          const answer = await fetch(events, { signal: abort.signal });
+          refusal = answer.ok ? "" : await reason(answer);
+        } catch {
+          refusal = ""; // the server is gone, which the next load reports
+        }
+        abort.abort();
+        if (refusal) fail(refusal);
+        setTimeout(() => {
+          stream = null;
+          load();
+        }, RETRY_INTERVAL);
       };
       source.wake = () => {
         if (stream && stream.readyState === EventSource.CLOSED) stream = null;
@@ -114,7 +137,10 @@ function aheadBy(date) {
 // The reason of an error response: the detail of its problem document, otherwise the status.
 async function reason(answer) {
   try {
-    return (await answer.json()).detail || `${answer.status} ${answer.statusText}`;
+    const problem = await answer.json();
+    const [first] = problem.diagnostics || [];
+    const help = first && first.help ? `; ${first.help}` : "";
+    return problem.detail ? problem.detail + help : `${answer.status} ${answer.statusText}`;
   } catch {
     return `${answer.status} ${answer.statusText}`;
   }

@@ -69,17 +69,13 @@ export const argument = (name) => (/^\d+$/.test(name) ? `#${Number(name) + 1}` :
 
 export const counted = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
-export function clock(seconds) {
-  const date = new Date(seconds * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  const thousandths = String(date.getMilliseconds()).padStart(3, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${thousandths}`;
-}
-
-export function day(seconds) {
-  const date = new Date(seconds * 1000);
-  const two = (n) => String(n).padStart(2, "0");
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+// A time in seconds since 1970 as text in UTC, as everywhere in callsheet; its title is the local time.
+export function Moment({ at, isPrecise = false, class: name = "" }) {
+  const date = new Date(at * 1000);
+  const text = date.toISOString().replace("T", " ");
+  return html`<time class=${name} datetime=${date.toISOString()} title=${`${date.toLocaleString()} here`}>${
+    isPrecise ? text.slice(11, 23) : text.slice(0, 19)
+  } UTC</time>`;
 }
 
 // A tab list: one stop of the Tab key, arrow keys move between the tabs.
@@ -160,17 +156,17 @@ export function Dialog({ title, onClose, children }) {
 }
 
 export function copy(text, onCopied) {
-  const done = () => onCopied("copied");
-  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(done, copyBySelection);
+  const done = (isCopied = true) => onCopied(isCopied ? "copied" : "not copied");
+  if (navigator.clipboard && window.isSecureContext) navigator.clipboard.writeText(text).then(() => done(), copyBySelection);
   else copyBySelection();
   function copyBySelection() {
     const area = document.createElement("textarea");
     area.value = text;
     document.body.append(area);
     area.select();
-    document.execCommand("copy");
+    const isCopied = document.execCommand("copy");
     area.remove();
-    done();
+    done(isCopied);
   }
 }
 
@@ -182,13 +178,21 @@ export function download(name, text, type = "text/plain") {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-export function CopyButton({ text, label = "Copy" }) {
+// `text` may be a function, also an asynchronous one; `part` says what of the whole is copied, if it is not all.
+export function CopyButton({ text, label = "Copy", part = "" }) {
   const [status, setStatus] = useState("");
-  return html`<button class="plain" onClick=${() =>
-    copy(typeof text === "function" ? text() : text, (word) => {
-      setStatus(word);
-      setTimeout(() => setStatus(""), 1500);
-    })}>${status || label}</button>`;
+  const say = (word) => {
+    setStatus(word);
+    setTimeout(() => setStatus(""), 3000);
+  };
+  const act = async () => {
+    try {
+      copy(typeof text === "function" ? await text() : text, (word) => say(part ? `${word} ${part}` : word));
+    } catch (error) {
+      say(`not copied: ${error.message}`);
+    }
+  };
+  return html`<button class="plain" onClick=${act}>${status || (part ? `${label} ${part}` : label)}</button>`;
 }
 
 // A text of many lines, of which only visible ones are rendered.

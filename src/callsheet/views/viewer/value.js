@@ -1,8 +1,9 @@
 // A value as a tree, with links to the lineage of its parts. Values are rendered as text, never as HTML.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { CopyButton, bytes, html } from "./ui.js";
-import { Exact, isSealed, plain, preview } from "./model.js";
-import { model } from "./state.js";
+import { ErrorMessage, useAction } from "./actions.js";
+import { Exact, isSealed, parse, parseBeginning, plain, preview } from "./model.js";
+import { actions, model } from "./state.js";
 
 const MAX_CHILDREN = 100;
 const MAX_TEXT = 2000;
@@ -10,20 +11,63 @@ const MAX_TEXT = 2000;
 // With `onPick(path)`, names of parts are buttons; `path` is the selected part. With `whole` nothing is folded
 // or cut, as where a person decides about the value.
 export function ValueBox({ value, label = "", onPick = null, path = null, open = 2, whole = false }) {
-  const data = model.value;
-  const { text, size, cut, kind } = data.value(value);
+  const { text, size, cut, kind, parsed, load } = useValue(value);
+  const [problem, isBusy, act] = useAction();
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}omitted (${kind}, ${bytes(size)})</p>`;
-  const note = cut ? `, truncated to ${bytes(text.length)}` : "";
-  const parsed = cut ? undefined : data.parsed(value);
+  const note = cut ? `, the first ${bytes(model.value.notes.most)} shown` : "";
   return html`<div class="value">
     <div class="value-head">
       <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${note}</span>
-      <${CopyButton} text=${text} /></div>
+      <span class="value-acts">${cut && load ? html`<button class="plain" disabled=${isBusy}
+          onClick=${() => act(load)}>Show all ${bytes(size)}</button>` : ""}
+        <${CopyValue} value=${value} /></span></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
-      <${Node} value=${parsed} path=${[]} onPick=${onPick} chosen=${path}
+      <${Node} key=${cut} value=${parsed} path=${[]} onPick=${onPick} chosen=${path}
         open=${whole ? Infinity : open} whole=${whole} /></div>`}
-    ${cut ? html`<p class="quiet">Full value: <code>callsheet show ${data.run.id} --events</code></p>` : ""}
+    ${cut && !load ? html`<p class="quiet">The rest is not in this report. Full value:
+      ${" "}<code>callsheet show ${model.value.run.id} --events</code></p>` : ""}
+    <${ErrorMessage} text=${problem} />
   </div>`;
+}
+
+const wholes = new Map(); // the JSON texts of long values, by digest, as far as they were loaded
+const MAX_WHOLES = 20;
+
+// A value of the page, as Model.value gives it, and what it is: `parsed`, of a cut one its beginning. `load` gets the
+// whole of a long value from the server, and shows it; it is null where there is none.
+export function useValue(number) {
+  const [, redraw] = useState(0);
+  const data = model.value;
+  const { text: shown, size, cut, kind, digest } = data.value(number);
+  const loaded = cut ? wholes.get(digest) : undefined;
+  const text = loaded === undefined ? shown : loaded;
+  const parsed = useMemo(() => {
+    if (!cut) return data.parsed(number);
+    return loaded === undefined ? parseBeginning(shown) : parse(loaded);
+  }, [data, number, text]);
+  const load = async () => {
+    if (!wholes.has(digest)) {
+      const got = await actions.value.whole(digest);
+      if (wholes.size >= MAX_WHOLES) wholes.delete(wholes.keys().next().value);
+      wholes.set(digest, got);
+    }
+    redraw((n) => n + 1);
+    return wholes.get(digest);
+  };
+  const isCut = Boolean(cut) && loaded === undefined;
+  return { text, size, kind, parsed, cut: isCut, load: cut && actions.value ? load : null };
+}
+
+// Copies the whole of a value; where the page has only its beginning, the button says so. With `asText`, a text is
+// copied without quotes.
+export function CopyValue({ value, asText = false }) {
+  const { text, size, cut, load } = useValue(value);
+  const out = (json) => {
+    const found = asText ? parse(json) : undefined;
+    return typeof found === "string" ? found : json;
+  };
+  const part = cut && !load ? `the first ${bytes(model.value.notes.most)} of ${bytes(size)}` : "";
+  return html`<${CopyButton} text=${async () => out(cut && load ? await load() : text)} part=${part} />`;
 }
 
 function Node({ value, name, path, onPick, chosen, open, whole }) {

@@ -4,6 +4,16 @@ import { Status, VirtualList, duration, html } from "./ui.js";
 import { beat, model, pickVisit, seq, visit as chosenVisit } from "./state.js";
 
 const MOST_BARS = 60;
+const LEGEND = [
+  ["", "running"],
+  ["model", "model"],
+  ["wait", "waiting"],
+  ["ask", "waiting for a person"],
+  ["early", "before its turn"],
+  ["failed", "failed"],
+  ["lost", "no answer yet, or never"],
+  ["way", "critical path"],
+];
 
 export function Waterfall() {
   const data = model.value;
@@ -40,9 +50,7 @@ export function Waterfall() {
   return html`<div class="waterfall">
     <div class="axis">
       <div class="legend">
-        <span class="key">running</span><span class="key model">model</span>
-          <span class="key wait">waiting</span><span class="key early">before its turn</span>
-            <span class="key way">critical path</span>
+        ${LEGEND.map(([name, text]) => html`<span key=${name} class="key ${name}">${text}</span>`)}
         <button class="plain" onClick=${toggleZoom}>${zoom ? "all" : "zoom to step"}</button>
       </div>
       <div class="ticks" aria-hidden="true">${ticks(start, end).map((t) => html`<span key=${t}

@@ -14,7 +14,7 @@ from callsheet.apps.cli.plan.library_plan import plan_id_argument
 from callsheet.apps.cli.plan.resolve import open_library
 from callsheet.apps.cli.terminal import columns, is_coloured
 from callsheet.apps.operations.plans import listed_json, stored_json
-from callsheet.apps.rendering.timestamps import iso
+from callsheet.apps.rendering.timestamps import utc
 from callsheet.apps.rendering.values import preview
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def _list_versions(library: PlanLibrary, ids: list[str], *, as_json: bool) -> No
         params = f"  ({', '.join(map(str, record.params))})" if record.params else ""
         by_hand = "  changed by hand" if record.is_by_hand else ""
         goal = preview(record.goal or "", _MAX_TITLE)
-        line = (
-            f"{name.ljust(width)}  {iso(record.saved)[:19]}  {record.plan_hash[:12]}  {goal}{params}{by_hand}"
-        )
+        line = f"{name.ljust(width)}  {utc(record.saved)}  {record.plan_hash[:12]}  {goal}{params}{by_hand}"
         print_text(line.rstrip())
 
 

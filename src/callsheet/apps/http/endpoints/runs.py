@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import islice
+from typing import Any, get_args
 
 from starlette.responses import Response
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.hosting import ResumeOptions, RunRequest, Started
+from callsheet.apps.hosting import Host, ResumeOptions, RunRequest, Started
 from callsheet.apps.http import bodies, responses
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, ResponseSpec, json_response
 from callsheet.apps.http.endpoints.plans import text_for
@@ -16,7 +17,7 @@ from callsheet.apps.http.problems import Problem, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.outcomes import ask_json, doubt_json, run_doubt_json
 from callsheet.apps.operations.run_details import run_details, run_details_json
-from callsheet.apps.operations.runs import plan_name, shown_outcome
+from callsheet.apps.operations.runs import plan_name, run_names, shown_outcome, stored_statuses
 from callsheet.apps.rendering.timestamps import iso
 from callsheet.diagnostics import CallsheetError, Source, to_json
 from callsheet.machine import Decision, Limits, TookPlace
@@ -25,9 +26,12 @@ from callsheet.runtime.answers import Answer as Said
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.inbox import calls_in_doubt, inbox
-from callsheet.store.runs import RunInfo
+from callsheet.store.runs import RunInfo, RunOutline
 
 _TAG = "runs"
+_STATUS_WORDS = tuple(
+    word for status in get_args(bodies.Status) for word in (status, status.replace("_", " "))
+)
 _ACCEPTED = ResponseSpec(202, "The run is recorded in the journal and queued.", responses.STARTED)
 
 
@@ -40,25 +44,36 @@ async def list_runs(req: ApiRequest[Empty, bodies.RunsQuery]) -> Response:
 
 def _rows(state: State, query: bodies.RunsQuery) -> list[dict[str, Any]]:
     """The requested runs, plus one if there are more."""
-    host, rows = state.host, list[dict[str, Any]]()
+    host = state.host
+    before = None if query.before is None else host.info(query.before)
+    statuses = None if query.status is None else stored_statuses(query.status)
+    found = (run.run_id for run in host.journal.outlines(statuses, before) if _matches(host, run, query))
+    infos = host.journal.infos(list(islice(found, query.limit + 1)))
+    shown = [(info, host.status(info)) for info in infos]
+    return [
+        _row(info, status, shown_outcome(info, status), plan_name(host.journal, info))
+        for info, status in shown
+    ]
+
+
+def _matches(host: Host, run: RunOutline, query: bodies.RunsQuery) -> bool:
+    """Whether a run is wanted. Its status may cost a look at a lock, so it comes last."""
+    if query.status is not None:
+        status = host.status(run)
+        if query.status not in (status, shown_outcome(run, status)):
+            return False
     wanted = (query.text or "").strip().lower()
-    before = None if query.before is None else host.info(query.before).run_id
-    for info in host.journal.runs_older(before):
-        status = host.status(info)
-        outcome = shown_outcome(info, status)
-        if query.status is not None and query.status not in (status, outcome):
-            continue
-        name = plan_name(host.journal, info)
-        if query.plan is not None and query.plan.lower() not in name.lower():
-            continue
-        if not any(
-            wanted in part.lower() for part in (info.run_id, name, outcome, outcome.replace("_", " "))
-        ):
-            continue
-        rows.append(_row(info, status, outcome, name))
-        if len(rows) > query.limit:
-            break
-    return rows
+    if query.plan is None and not wanted:
+        return True
+    names = run_names(host.journal, run)
+    if query.plan is not None and query.plan.lower() not in names.name.lower():
+        return False
+    if any(wanted in part.lower() for part in (run.run_id, names.name, names.goal or "")):
+        return True
+    if not any(wanted in word for word in _STATUS_WORDS):
+        return False
+    outcome = shown_outcome(run, host.status(run))
+    return wanted in outcome or wanted in outcome.replace("_", " ")
 
 
 def _row(info: RunInfo, status: str, outcome: str, name: str) -> dict[str, Any]:

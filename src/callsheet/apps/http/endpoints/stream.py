@@ -33,8 +33,10 @@ async def stream_run(req: ApiRequest[Empty, bodies.EventsQuery]) -> Response:
     after = _after(req)
     await state.host.beside(lambda: state.host.info(run_id))
     if len(state.streams) >= state.request_limits.most_streams:
-        message = f"{len(state.streams)} streams are open, which is the limit"
-        raise Problem("API006", message, "close others first", {"Retry-After": "5"})
+        most = state.request_limits.most_streams
+        message = f"the limit of this server is reached: {most} open event streams"
+        hint = "close other pages and clients, or raise the limit: callsheet serve --streams N"
+        raise Problem("API006", message, hint, {"Retry-After": "5"})
     mark = object()
     state.streams.add(mark)
     return StreamingResponse(_lines(state, run_id, after, mark), media_type=MEDIA_TYPE)

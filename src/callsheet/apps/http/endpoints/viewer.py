@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from callsheet.apps.http import bodies
 from callsheet.apps.http.endpoint import JSON_TYPE, ApiRequest, Empty, Endpoint, ResponseSpec, json_response
-from callsheet.apps.http.problems import json_bytes
+from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.runtime.reporting import MADE_BY, report_document
 from callsheet.views.report.build import Showing
-from callsheet.views.report.values import Numbers
+from callsheet.views.report.values import Numbers, whole_text
 
 _TAG = "runs"
 _SERVED = Showing(has_spans=False)
@@ -41,6 +41,23 @@ async def get_document(req: ApiRequest[Empty, bodies.DocumentQuery]) -> Response
     return Response(told, 200, {"ETag": f'"{name}"'}, JSON_TYPE)
 
 
+async def get_value(req: ApiRequest[Empty, bodies.ValueQuery]) -> Response:
+    """The whole of a value that the viewer's data shortens, by the SHA-256 of its JSON text."""
+    host, run_id, digest = req.state.host, req.path["run_id"], req.path["digest"]
+    host.info(run_id)
+
+    def found() -> str | None:
+        numbers: Numbers = {}
+        showing = replace(_SERVED, whole=digest, numbers=numbers)
+        document = report_document(host.journal, run_id, MADE_BY, showing, req.query.other)
+        return whole_text(digest, numbers, document.values)
+
+    text = await host.beside(found)
+    if text is None:
+        raise Problem("API009", f"the run {run_id} has no value with the digest {digest[:64]!a}")
+    return Response(text.encode(), 200, None, JSON_TYPE)
+
+
 async def get_spans(req: ApiRequest[Empty, Empty]) -> Response:
     """The spans of a run as OTLP, compressed for the viewer."""
     host, run_id = req.state.host, req.path["run_id"]
@@ -58,6 +75,16 @@ ENDPOINTS = (
         handler=get_document,
         responses=(ResponseSpec(200, "The data; its form may change between versions.", {"type": "object"}),),
         query=bodies.DocumentQuery,
+        problems=(404, 409),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/runs/{run_id}/values/{digest}",
+        summary="Get the whole of a value that the viewer's data shortens",
+        tag=_TAG,
+        handler=get_value,
+        responses=(ResponseSpec(200, "The value.", {}),),
+        query=bodies.ValueQuery,
         problems=(404, 409),
     ),
     Endpoint(

@@ -1,6 +1,6 @@
 // The web viewer: sign-in, navigation between pages, keyboard shortcuts.
 import { render } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { Dialog, html } from "../../viewer/ui.js";
 import { listen as listenForRun } from "../../viewer/keys.js";
 import { keepAddress, keepTheme, model, nextTheme, theme } from "../../viewer/state.js";
@@ -34,6 +34,10 @@ function App() {
   const { page, id, other } = route.value;
   const [isHelpOpen, setHelping] = useState(false);
   useLayoutEffect(() => listen(setHelping), []); // before the first key press
+  const title = titleOf(page, id);
+  useEffect(() => {
+    document.title = title ? `${title} · callsheet` : "callsheet";
+  }, [title]);
   if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">Loading …</p></main>`;
   if (!isSignedIn.value) return html`<${SignIn} />`;
   return html`<div class="page is-${page}">
@@ -46,6 +50,18 @@ function App() {
     ${isHelpOpen ? html`<${Help} onClose=${() => setHelping(false)} />` : ""}
   </div>`;
 }
+
+// What the page shows, as the title of its tab.
+function titleOf(page, id) {
+  if (isSignedIn.value === null) return "";
+  if (!isSignedIn.value) return "Sign in";
+  if (page !== "run") return page === "plan" && id ? id : PLACES.find(([name]) => name === page)[1];
+  if (!model.value) return id;
+  const { goal, name, words } = model.value.run;
+  return `${words} · ${shortened(goal || name)} · ${id}`;
+}
+
+const shortened = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
 function Bar({ page, onHelp }) {
   const themes = { auto: "◐ auto", light: "○ light", dark: "● dark" };

@@ -11,6 +11,8 @@ import { Goal } from "./goal.js";
 import { DataLabels, DryRun, Proof } from "./analysis.js";
 import { Drawing } from "./drawing.js";
 
+const UNSET = "CHK001"; // the code of the finding that nothing sets a variable
+const variableIn = (finding) => /\$(\w+)/.exec(finding.message)?.[1];
 const CHECK_DELAY = 250; // the pause in typing before the text is checked, in milliseconds
 
 export function Editor({ id }) {
@@ -28,10 +30,11 @@ export function Editor({ id }) {
   };
   const setInputs = (changed) => (draft.value = { ...draft.value, inputs: changed });
   useStoredPlan(id, act);
-  useCheck(text, inputs, setChecked);
+  // an empty field sets nothing; "" is the empty text
+  const names = Object.keys(inputs).filter((name) => inputs[name].trim());
+  const inputValues = () => Object.fromEntries(names.map((name) => [name, typed(inputs[name])]));
+  useCheck(text, names, setChecked);
 
-  const inputValues = () => Object.fromEntries(Object.entries(inputs).map(([name, entered]) => [name, typed(entered)]));
-  const names = Object.keys(inputs);
   const perform = (action) =>
     act(async () => {
       setRefusal([]);
@@ -73,7 +76,7 @@ export function Editor({ id }) {
   // fixes apply only to the text that they were made for
   const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(applyFix(text, fix));
   const findings = refusal.length ? refusal : checked ? checked.diagnostics : [];
-  const unset = findings.filter((each) => each.code === "CHK001").map((each) => /\$(\w+)/.exec(each.message)?.[1]);
+  const unset = [...new Set(findings.filter((each) => each.code === UNSET).map(variableIn))].filter(Boolean);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
     <div class="head-line">
       <h1>${id || "New plan"}</h1>
@@ -83,7 +86,7 @@ export function Editor({ id }) {
       <button class="plain" disabled=${isBusy} onClick=${dryRun}>Dry run</button>
       <${Verify} isBusy=${isBusy} onPolicy=${setPolicy} onPick=${verify} />
       <${Save} text=${text} id=${id} />
-      <${Verdict} checked=${checked} text=${text} />
+      <${Verdict} checked=${checked} text=${text} unset=${unset} onInputs=${() => setTab("inputs")} />
     </div>
     ${id ? "" : html`<${Goal} onPlan=${setText} />`}
     <${ErrorMessage} text=${problem} />
@@ -92,7 +95,7 @@ export function Editor({ id }) {
       <section class="panel beside" aria-label="Analysis">
         <${Tabs} id="known" label="Analysis" current=${tab} onPick=${setTab} tabs=${[
           ["findings", html`Findings${findings.length ? html` <small>${findings.length}</small>` : ""}`],
-          ["inputs", html`Variables${names.length ? html` <small>${names.length}</small>` : ""}`],
+          ["inputs", html`Variables${unset.length ? html` <small>${unset.length} unset</small>` : names.length ? html` <small>${names.length}</small>` : ""}`],
           ["picture", "Graph"],
           ["dry", "Dry run"],
           ["proof", "Proof"],
@@ -138,8 +141,8 @@ function useStoredPlan(id, act) {
 }
 
 // Checks the text after each change.
-function useCheck(text, inputs, setChecked) {
-  const names = Object.keys(inputs).join(" ");
+function useCheck(text, known, setChecked) {
+  const names = known.join(" ");
   useEffect(() => {
     if (!text.trim()) {
       setChecked(null);
@@ -162,10 +165,14 @@ function useCheck(text, inputs, setChecked) {
   }, [text, names]);
 }
 
-function Verdict({ checked, text }) {
+function Verdict({ checked, text, unset, onInputs }) {
   if (!text.trim()) return html`<span class="quiet" role="status">no text yet</span>`;
   if (!checked || checked.of !== text) return html`<span class="quiet" role="status">checking …</span>`;
   if (checked.why) return html`<span class="status is-failed" role="status">✗ ${checked.why}</span>`;
+  if (checked.ok && unset.length)
+    return html`<span class="warn" role="status">▲ ${unset.map((name) => `$${name}`).join(", ")}${" "}
+      ${unset.length === 1 ? "has" : "have"} no value: <button class="link" onClick=${onInputs}>set the
+      variables</button>, or run without</span>`;
   return checked.ok
     ? html`<span class="status is-ok" role="status">✓ ready to run, ${checked.steps} steps</span>`
     : html`<span class="status is-failed" role="status">✗ cannot run: it has errors</span>`;
@@ -235,7 +242,7 @@ function Save({ text, id }) {
 // The inputs of the run: a row for each variable, and buttons for those that no step sets.
 function Inputs({ inputs, unset, onChange }) {
   const [name, setName] = useState("");
-  const missing = [...new Set(unset)].filter((each) => each && !(each in inputs));
+  const missing = unset.filter((each) => !(each in inputs));
   const add = (event) => {
     event.preventDefault();
     if (name) onChange({ ...inputs, [name]: "" });
@@ -245,7 +252,8 @@ function Inputs({ inputs, unset, onChange }) {
     <button class="plain" key=${each} onClick=${() => onChange({ ...inputs, [each]: "" })}>+ $${each}</button> `;
   const without = (removed) => Object.fromEntries(Object.entries(inputs).filter(([each]) => each !== removed));
   return html`<div class="pad inputs">
-    <p class="quiet">The inputs of the run: text, or JSON such as <code>12</code> or <code>["a", "b"]</code>.</p>
+    <p class="quiet">The inputs of the run: text, or JSON such as <code>12</code> or <code>["a", "b"]</code>. An empty field sets
+      nothing; <code>""</code> is an empty text.</p>
     ${missing.length ? html`<p>Variables that no step sets: ${missing.map(addButton)}</p>` : ""}
     ${Object.entries(inputs).map(
       ([each, value]) => html`<p class="input" key=${each}>

@@ -15,7 +15,7 @@ export function Run({ id, other }) {
       isSignedIn.value = false;
     });
     base.value = `run=${id}${other ? `&other=${other}` : ""}`;
-    actions.value = actionsOf(id, run, source);
+    actions.value = actionsOf(id, run, source, other);
     const close = open(source);
     return () => {
       close();
@@ -26,7 +26,8 @@ export function Run({ id, other }) {
   return html`<${Viewer} />`;
 }
 
-function actionsOf(id, run, source) {
+function actionsOf(id, run, source, other) {
+  const query = other ? `?other=${encodeURIComponent(other)}` : "";
   const post = (action) => async (body) => {
     await request(`${run}/${action}`, { body: body || {} });
     source.wake();
@@ -41,6 +42,9 @@ function actionsOf(id, run, source) {
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     others: async () => (await request("/v1/runs?limit=100")).runs,
     report: `${run}/report`,
+    journal: `${run}/journal`,
+    // the JSON text of a value of which the document has only the beginning
+    whole: (digest) => request(`${run}/values/${digest}${query}`, { as: "text" }),
     spans: () => request(`${run}/spans`),
   };
 }

@@ -1,6 +1,6 @@
 // The list of runs, newest first, and the open questions to people. It is refreshed while the page is visible.
 import { useEffect, useState } from "preact/hooks";
-import { Status, html } from "../../viewer/ui.js";
+import { Moment, Status, html } from "../../viewer/ui.js";
 import { into } from "../../viewer/actions.js";
 import { request } from "./session.js";
 import { EXAMPLE } from "./example.js";
@@ -81,6 +81,12 @@ export function Runs() {
   };
   // until the server has answered, the loaded runs are filtered
   const has = (run) => `${run.run_id} ${run.plan} ${run.outcome} ${statusText(run.outcome)}`.toLowerCase().includes(wanted);
+  const onFilterKey = (event) => {
+    if (event.key !== "Escape") return;
+    event.preventDefault(); // the browser would only empty it
+    setText("");
+    event.currentTarget.blur();
+  };
   const isAnswered = rows && searched === wanted;
   const shown = isAnswered ? rows : (rows || []).filter(has);
   if (isAnswered && !rows.length && !status && !wanted) return html`<${Empty} />`;
@@ -88,7 +94,8 @@ export function Runs() {
     <div class="head-line">
       <h1>Runs</h1>
       <label class="only-read" for="filter">Filter by text</label>
-      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${into(setText)} />
+      <input id="filter" type="search" placeholder="filter  /" value=${text} onInput=${into(setText)}
+        onKeyDown=${onFilterKey} />
       <label>status <select value=${status} onChange=${into(setStatus)}>
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${statusText(name)}</option>`)}
@@ -130,7 +137,7 @@ function Row({ run }) {
       <b>${run.plan}</b>
       <code>${run.run_id}</code>
       <span class="quiet">${run.events} events${run.parent ? ` · from ${run.parent}` : ""}</span>
-      <time class="quiet" datetime=${run.created}>${run.created.replace("T", " ").slice(0, 19)}</time>
+      <${Moment} class="quiet" at=${Date.parse(run.created) / 1000} />
     </a>
   </li>`;
 }

@@ -14,7 +14,8 @@ export class Refused extends Error {
 }
 
 // Returns the data of a path; a `body` makes the request a POST. Throws Refused, or an Error if the server is gone.
-export async function request(path, { method, body, signal: abort } = {}) {
+// With `as: "text"` the data is the text of the response.
+export async function request(path, { method, body, signal: abort, as = "json" } = {}) {
   // pages of other sites cannot send this header, and the server requires it for changes
   const headers = { "X-Callsheet": "1", accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -33,7 +34,7 @@ export async function request(path, { method, body, signal: abort } = {}) {
     throw new Error("the server does not answer; is callsheet serve still running?");
   }
   if (answer.status === 204) return null;
-  const data = await answer.json().catch(() => ({}));
+  const data = answer.ok && as === "text" ? await answer.text() : await answer.json().catch(() => ({}));
   if (answer.status === 401 && !path.endsWith("/session")) isSignedIn.value = false;
   if (!answer.ok) throw new Refused(answer.status, data);
   return data;
