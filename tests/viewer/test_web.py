@@ -131,7 +131,7 @@ async def test_events_of_watched_run_appear(web: Web):
     (web.api.folder / "gate").touch()
     await web.page.fill(".waits input", "no number")
     await web.page.click(".waits button:has-text('Send')")
-    await web.page.locator("h1 .words", has_text="S3 failed").wait_for()
+    await web.page.locator("h1 .words", has_text="Done with failures: S3").wait_for()
     assert (await web.text(".pane h2")).startswith("S3")  # nobody had chosen another
 
 

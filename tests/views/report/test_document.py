@@ -99,7 +99,7 @@ def test_calls_have_times_attempts_and_arguments(journal):
     ]
     args = [made.values[call.args] for call in made.calls if call.tool == "A"]
     assert args == ['{"x":1}'] * 3
-    assert made.run["words"] == "Done, but S1 failed"
+    assert made.run["words"] == "Done with failures: S1"
     assert made.blame is not None
     assert made.blame["visit"] == 0
 

@@ -51,8 +51,8 @@ class Extent:
         given: Mapping[str, JSON] | None = data.get("variables")
         if given is not None:
             result["variables"] = dict(self._variables(given, left_out))
-        steps = data.get("steps")
-        if isinstance(steps, list) and len(steps) > MOST_STEPS:
+        steps: Sequence[Any] = data.get("steps") or ()
+        if len(steps) > MOST_STEPS:
             result["steps"] = steps[-MOST_STEPS:]
             left_out.append({"name": "steps", "of": len(steps), "from": len(steps) - MOST_STEPS})
         return result

@@ -14,7 +14,7 @@ from callsheet.apps.mcp.extent import Extent, cut_text
 from callsheet.apps.mcp.replies import Reply, run_links, with_diagnostics, with_left_out
 from callsheet.apps.mcp.server_context import ServerContext
 from callsheet.apps.mcp.tool import DESTRUCTIVE, DESTRUCTIVE_IDEMPOTENT, READ_ONLY, ToolDefinition
-from callsheet.apps.mcp.waiting import extent_lines
+from callsheet.apps.mcp.waiting import extent_lines, running_data
 from callsheet.apps.operations import json_schema, schemas
 from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.operations.run_details import RunDetails, run_details, run_details_json
@@ -25,7 +25,7 @@ from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer
-from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
+from callsheet.runtime.doubt import Resolution, unfinished
 
 
 def details_of(server_context: ServerContext, run: str) -> RunDetails:
@@ -73,11 +73,7 @@ async def _cancel(server_context: ServerContext, args: given.CancelArguments, ca
     outcome = await server_context.host.cancel(info.run_id, args.reason)
     if outcome is None:
         text = f"run {info.run_id} was requested to end and has not ended yet; explain_run shows its status"
-        data = outcome_json(RunOutcome(info.run_id, None), server_context.host.journal.path) | {
-            "status": "running",
-            "outcome": "running",
-            "left_out": [],
-        }
+        data = running_data(info.run_id, server_context.host.journal.path)
         return Reply(text, data, links=run_links(info.run_id))
     whole = outcome_json(server_context.host.masker.outcome(outcome), server_context.host.journal.path)
     data = Extent().limited(whole)

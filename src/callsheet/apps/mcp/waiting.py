@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -29,7 +30,7 @@ from callsheet.apps.rendering.failed_steps import failures_line
 from callsheet.apps.rendering.in_doubt import doubt_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import Diagnostic, to_json
-from callsheet.ir import Plan
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Status
 from callsheet.runtime.doubt import RunOutcome
 
@@ -123,13 +124,15 @@ async def _wait_until_stopped(run: ToolRun) -> RunOutcome:
 # ---------------------------------------------------------------- replies
 
 
+def running_data(run_id: str, journal: Path) -> dict[str, Any]:
+    """The data of a run that goes on, of which nothing else is looked at."""
+    data = Extent().limited(outcome_json(RunOutcome(run_id, None), journal))
+    return data | {"status": "running", "outcome": "running"}
+
+
 def started_reply(run: ToolRun) -> Reply:
     """The reply of a call that does not wait for its run."""
-    data = outcome_json(RunOutcome(run.run_id, None), run.server_context.host.journal.path) | {
-        "status": "running",
-        "outcome": "running",
-        "left_out": [],
-    }
+    data = running_data(run.run_id, run.server_context.host.journal.path)
     data["diagnostics"] = to_json(run.diagnostics)
     text = f"run {run.run_id} is running; explain_run shows its state, cancel_run cancels it"
     return Reply(with_diagnostics(text, run.diagnostics, None), data, links=run_links(run.run_id))
@@ -153,7 +156,8 @@ def extent_lines(
     extent: Extent, whole: Mapping[str, Any], data: Mapping[str, Any], run_id: str
 ) -> Iterator[str]:
     """The variables as asked for, one a line, and what is left out."""
-    for name, value in (data["variables"] or {}).items():
+    variables: Mapping[str, JSON] = data["variables"] or {}
+    for name, value in variables.items():
         yield f"${name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
     yield from left_out_lines(data, run_id)
     for name in extent.unknown(whole):
