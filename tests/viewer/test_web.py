@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -319,9 +320,12 @@ async def test_long_value_is_a_tree_and_is_shown_and_copied_as_a_whole(web: Web)
     await web.page.click("text=Export")
     async with web.page.expect_download() as saving:
         await web.page.click("text=Events as JSON lines")
-    saved = Path(await (await saving.value).path()).read_text()
-    assert json.loads(saved.splitlines()[0])["body"]["inputs"]["rows"]["first"] == rows
+    assert _first_event(await (await saving.value).path())["body"]["inputs"]["rows"]["first"] == rows
     assert str(2**60 + 1) in await value.inner_text()
+
+
+def _first_event(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text().splitlines()[0])
 
 
 async def test_page_says_that_server_streams_to_no_more_pages(browser: Browser, folder: Path):

@@ -28,7 +28,7 @@ GUARDED = [endpoint for endpoint in ENDPOINTS if not endpoint.is_open]
 
 
 def path_of(endpoint):
-    names = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040"}
+    names = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040", "digest": "0"}
     return endpoint.path.format(**names)
 
 

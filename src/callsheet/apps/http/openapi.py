@@ -26,6 +26,7 @@ _PATHS: Mapping[str, Schema] = {
     "name": {"type": "string", "minLength": 1, "maxLength": 80},
     "code": {"type": "string", "minLength": 1, "maxLength": 80},
     "seq": {"type": "integer", "minimum": 1, "maximum": 2**53},
+    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
 }
 _PROBLEMS: Mapping[int, str] = {
     401: "No token, or a wrong one.",
