@@ -113,7 +113,7 @@ def test_no_end_of_a_page_takes_up_the_notes_beside_it(notes):
     assert [(answer, found) for answer in answers if (found := leaks(answer))] == []
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(VALUES, PRIVATE, TEXTS)
 def test_no_renderer_sends_private_text(values, notes, page):
     shown = answer_to(plan_of(values), notes, page)

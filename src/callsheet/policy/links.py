@@ -55,8 +55,6 @@ _LOADING = (
 _TAG = re.compile(rf"<[a-z][\w:-]*[\s/][^>]*\b(?:{_LOADING})\s*=[^>]*\Z|url\(\s*[^)]*\Z", re.I)
 """A tag with an attribute that loads or links to an address; not every less-than sign."""
 _OPEN_TAG = re.compile(r"<[a-z][\w:-]*[\s/][^<>]*\Z", re.I)
-_LEADING_ON = re.compile(r"[^<>]*\b(?:\w*(?:src|href)|\w*action|data|ping)\s*=", re.I)
-"""An attribute after data in a tag that leads to a page, which may receive the tag's other attributes."""
 _GLUED = re.compile(
     rf"[{MARK}{_DATA}](?:[^ \t\n\r<]*[/?#&=\x0b\x0c\x1c-\x1f\x85\xa0\u1680\u2000-\u200f\u2028-\u202f"
     r"\u205f-\u2064\u3000\ufeff])?\Z"
@@ -65,7 +63,7 @@ _GLUED_HOST = r"[^ \t\n\r<>/?#@:,;!\"'()\[\]{}*&\\]*"
 """What a host may begin with that programs find without a scheme: even symbols such as an equals sign."""
 _AFTER = re.compile(
     rf"{_GLUED_HOST}\.(?:[a-z]{{2,}}|xn--[a-z0-9-]+)\.?(?::\d+)?[/?#]"
-    r"|[\w.%-]*\.(?:[\w-]+\.)*(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
+    rf"|{_GLUED_HOST}\.(?:com|net|org|info|biz|io|dev|app|example|site|online|xyz|link|shop|live)\b",
     re.I,
 )
 """A host that begins with data: followed by a path, or with a TLD that is not a file extension."""
@@ -214,8 +212,6 @@ def _ends_in_address(tail: str, after: str, *, is_own: bool) -> bool:
     if "]" in tail and _MARKDOWN.search(tail):
         return True
     if ("<" in tail or "(" in tail) and _TAG.search(tail):
-        return True
-    if "=" in after and "<" in tail and _OPEN_TAG.search(tail) and _LEADING_ON.match(after):
         return True
     return (not is_own and _GLUED.search(tail) is not None) or _AFTER.match(after) is not None
 

@@ -439,7 +439,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "everything is executable": [(executable, "may_be_executed", yes)],
     **{
         f"links of the kind {name} are not seen": [(links, name, never_matches())]
-        for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED", "_OPEN_TAG", "_LEADING_ON")
+        for name in ("_BARE", "_MARKDOWN", "_TAG", "_DOMAIN", "_GLUED", "_OPEN_TAG")
     },
     "scripts and forms read nothing": [(answers, "_reads_what_is_shown", no)],
     **{

@@ -59,15 +59,8 @@ def other_tools(text: PlanText, registry: Registry, *, is_accepted: bool) -> tup
     if text.stored is None:
         return ()
     plan = text.stored.result.plan
-    unnamed = (
-        set()
-        if plan is None
-        else {
-            step.action.tool
-            for step in plan.steps
-            if isinstance(step.action, Call) and step.action.positional
-        }
-    )
+    steps = () if plan is None else plan.steps
+    unnamed = {step.action.tool for step in steps if isinstance(step.action, Call) and step.action.positional}
     now = ((name, then, registry.get(name)) for name, then in text.stored.tools.items() if then is not None)
     changed: list[str] = []
     unordered: list[str] = []
