@@ -1,9 +1,9 @@
 """Heartbeats of activities, from a thread of their own, and the word that a call is about to be sent.
 
 In: the activities of one worker. Out: heartbeats to the server, whose detail is SENT from the moment on in
-which the call may have been sent. So neither a busy worker nor a tool that blocks its event loop loses a call.
-Heartbeats are acknowledged one after another, past the SDK's buffer: one that was delayed there could take the
-detail back.
+which the call may have been sent. So neither a busy worker nor a tool that blocks its event loop loses a
+call. Heartbeats are acknowledged one after another, past the SDK's buffer: one that was delayed there could
+take the detail back.
 """
 
 from __future__ import annotations
