@@ -21,7 +21,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -85,7 +85,7 @@ async def _measured(work: Callable[[], Awaitable[str]]) -> tuple[str, float, flo
 
 
 @asynccontextmanager
-async def _workers(reached: TemporalConnection) -> AsyncIterator[Client]:
+async def _workers(reached: TemporalConnection) -> AsyncGenerator[Client]:
     ports = Ports({"ADD": Route(_add)}.get)
     ready = asyncio.Event()
     duties = Duties(reached.settings.queue)
@@ -123,12 +123,8 @@ async def _compare(address: str, folder: Path, given: argparse.Namespace) -> dic
                     if pair:  # the first warms up
                         rows.append((*plain[1:], *ours[1:]))
                 figures[name] = {
-                    "plain, ms a step": [
-                        round(1000 * median(r[k] for r in rows) / given.steps, 2) for k in (0, 1)
-                    ],
-                    "plan, ms a step": [
-                        round(1000 * median(r[k] for r in rows) / given.steps, 2) for k in (2, 3)
-                    ],
+                    "plain, ms a step": [_each(rows, at, given.steps) for at in (0, 1)],
+                    "plan, ms a step": [_each(rows, at, given.steps) for at in (2, 3)],
                     "wall, ratio": round(median(r[2] / r[0] for r in rows), 2),
                     "CPU, ratio": round(median(r[3] / r[1] for r in rows), 2),
                 }
