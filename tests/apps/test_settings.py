@@ -139,7 +139,7 @@ def test_model_table_is_read_completely_and_stored_with_run(tmp_path):
     [
         ('kind = "sglang"', "model.kind must be one of openai, llama.cpp, vllm, ollama"),
         ('url = "http://me:pw@host/v1"', "name its environment variable in key_env"),
-        ("max_tokens = 0", "max_tokens must be at least 1"),
+        ("max_tokens = 0", "max_tokens must be more than 0"),
         ("timeout = 0", "timeout must be more than 0"),
         ("prices = { inputs = 1 }", "there is no key model.prices.inputs"),
         ('prices = { input = "1" }', "model.prices.input must be a number"),

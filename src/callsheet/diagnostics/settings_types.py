@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,7 @@ def check_fields(settings: Any, *, positive: Collection[str] = (), signed: Colle
     Raises TypeError for a value of another type, ValueError for one that is none of the choices, for such a
     number or one that is not finite, and for a path that no file can have.
     """
-    for name, hint in _hints(type(settings)).items():
+    for name, hint in _hints(cast("Any", type(settings))).items():
         given = getattr(settings, name)
         fitting = _fitting(name, given, hint)
         if fitting is not given:
@@ -46,9 +47,9 @@ def check_fields(settings: Any, *, positive: Collection[str] = (), signed: Colle
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def _hints(kind: Any) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
-    return {name: hints[name] for name in kind.__dataclass_fields__}
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _fitting(name: str, given: Any, hint: Any) -> Any:
@@ -68,16 +69,18 @@ def _fitting(name: str, given: Any, hint: Any) -> Any:
         return given
     if hint is Path:
         return wanted_path(name, given)
+    kind: type[Any] = hint
     if hint is float:
         return _number(name, given, int | float, "a number")
     if hint is int:
         return _number(name, given, int, "a whole number")
-    if issubclass(hint, Enum) and isinstance(given, str):
-        if given not in {member.value for member in hint}:
-            raise ValueError(f"{name} must be {_choices([m.value for m in hint])}, not {given!r}")
-        return hint(given)
-    if not isinstance(given, hint):
-        raise wrong(name, given, _WORDS.get(hint, f"{hint.__name__}(…)"))
+    if issubclass(kind, Enum) and isinstance(given, str):
+        values: list[object] = [member.value for member in kind]
+        if given not in values:
+            raise ValueError(f"{name} must be {_choices(values)}, not {given!r}")
+        return kind(given)
+    if not isinstance(given, kind):
+        raise wrong(name, given, _WORDS.get(kind, f"{kind.__name__}(…)"))
     return given
 
 
@@ -99,21 +102,22 @@ def _fitting_one(name: str, given: Any, hints: tuple[Any, ...]) -> Any:
 def _fitting_list(name: str, given: Any, hint: Any) -> Any:
     kind: Any = get_origin(hint)
     if isinstance(given, str | bytes) or not isinstance(given, Collection) or isinstance(given, Mapping):
-        raise wrong(name, given, "a list")
-    of = get_args(hint)[0]
-    found = [_fitting(f"each of {name}", each, of) for each in cast("Collection[Any]", given)]
-    return given if isinstance(given, kind) and all(map(_is, found, given)) else kind(found)
+        raise wrong(name, cast("object", given), "a list")
+    listed, of = cast("Collection[Any]", given), get_args(hint)[0]
+    found = [_fitting(f"each of {name}", each, of) for each in listed]
+    return listed if isinstance(listed, kind) and all(map(_is, found, listed)) else kind(found)
 
 
 def _fitting_mapping(name: str, given: Any, hint: Any) -> Any:
     if not isinstance(given, Mapping):
         raise wrong(name, given, "a dict of values by name")
     key, value = get_args(hint)
+    named = cast("Mapping[Any, Any]", given)
     rows = {
         _fitting(f"each name in {name}", own, key): _fitting(f"{name}[{own!r}]", each, value)
-        for own, each in cast("Mapping[Any, Any]", given).items()
+        for own, each in named.items()
     }
-    return given if all(rows[own] is each for own, each in given.items()) else rows
+    return named if all(rows[own] is each for own, each in named.items()) else rows
 
 
 def _number(name: str, given: Any, kind: Any, expected: str) -> Any:

@@ -416,6 +416,10 @@ class Journal:
         known = self._ledger.has_run(run_id)
         return self._reader.runs.has(run_id) if known is None else known
 
+    def forget_plan(self) -> None:
+        """Let go of the plan of the last run, which is kept because the same plan is often run again."""
+        self._last_plan = None
+
     def _plan_row(self, plan: Plan, source: str) -> PlanRow:
         """The plan's row; remembered, as the same plan is often run repeatedly."""
         last_plan = self._last_plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import sys
@@ -20,12 +21,14 @@ from callsheet.api.proving import PolicyRefused
 from callsheet.apps.cli.plan_input import text_of
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.attempts import Attempts
+from callsheet.apps.hosting.collector import LARGE
 from callsheet.apps.hosting.deleting import delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Capacity
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Source
+from callsheet.ir import Step
 from callsheet.machine import Decision, Limits
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits, NeedsConsent
@@ -427,3 +430,22 @@ async def test_servers_are_opened_once_and_shared(folder):
         (pid,) = pids.read_text().split()
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid), 0)
+
+
+async def test_host_keeps_nothing_of_a_large_run_that_has_ended(folder):
+    """Neither its plan nor its program; for a while nobody may collect what it has left."""
+
+    def steps():
+        return sum(type(each) is Step for each in gc.get_objects())
+
+    async with open_host(folder) as host:
+        gc.collect()
+        before = steps()
+        lines = [f"S{n}: @ADD (a={n}) > $m" for n in range(1, LARGE + 1)]
+        started = await host.start(request(*lines, f'S{LARGE + 1}: @RESPOND ("$m")'))
+        gc.unfreeze()
+        assert steps() > before + LARGE
+        outcome = await host.outcome(started.run_id)
+        assert str(outcome.result.status) == "done"
+        del started, outcome
+        await until(lambda: steps() < before + 100)

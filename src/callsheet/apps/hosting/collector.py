@@ -3,11 +3,13 @@
 In: the number of steps of a run's plan. Out: a hold on the collector, from before the plan is prepared until
 the run stops. A full collection stops all threads while it scans every live object: a third of a second for
 a plan of 30,000 steps, to find nothing, since plans and programs contain no reference cycles. So the
-collector is off while a large run is prepared, and its objects are then frozen (`gc.freeze`).
+collector is off while a large run is prepared, and its objects are then frozen (`gc.freeze`). When the last
+large run is gone, its memory is returned to the system, as a server may run nothing large for days.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -22,7 +24,9 @@ LARGE: Final = 2_000
 class CollectorControl:
     """The shared counters of one host's holds; to be used on the thread of its event loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_gone: Callable[[], None] = lambda: None) -> None:
+        self._on_gone = on_gone
+        """Called when no large run is left."""
         self._building = 0
         self._frozen = 0
         self._was_enabled = False
@@ -50,6 +54,16 @@ class CollectorControl:
         self._frozen -= 1
         if not self._frozen:
             gc.unfreeze()
+            self._on_gone()
+
+    def give_back(self) -> None:
+        """Return what large runs have left to the system, unless another one is there."""
+        if self._frozen or self._building:
+            return
+        gc.collect()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+        if trim is not None:
+            trim(0)
 
 
 class CollectorHold:

@@ -31,6 +31,8 @@ from callsheet.store.ownership import is_owned
 
 _log = logging.getLogger("callsheet.hosting")
 _MOST_PROBLEMS = 1_000
+_SETTLED = 1.0
+"""Seconds after which nobody is busy any more with the end of a run."""
 
 
 class Capacity(NamedTuple):
@@ -64,10 +66,15 @@ class RunQueue:
         self._wakeups = Wakeups(asks, self.go_on)
         self._attempts = Attempts(place_of(journal.path))
         self._forgiving: asyncio.TimerHandle | None = None
-        self._collector = CollectorControl()
+        self._collector = CollectorControl(self._large_runs_gone)
         self._beginning = 0
         """The number of runs that are being recorded now."""
         self._is_closing = False
+
+    def _large_runs_gone(self) -> None:
+        """Let go of what is kept of the last large run, and soon return its memory."""
+        self._journal.forget_plan()
+        asyncio.get_running_loop().call_later(_SETTLED, self._collector.give_back)
 
     async def close(self, patience: float) -> None:
         """Refuse further runs, wait `patience` seconds for the running ones, then interrupt them."""

@@ -1,12 +1,15 @@
-"""Temporal, virtual time and the local driver agree on plans; a sample of the conformance cases.
+"""Temporal, virtual time and the local driver agree on plans, call by call; a sample of conformance cases.
 
 All of them: `python tests/conformance/run.py AREA FILE.jsonl --on temporal`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +21,12 @@ from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 from tests.runtime.test_drivers_agree import LIMITS, ports_of, simulated
 from tests.temporal.fleet import Fleet, fleet
 
+from callsheet.ir import JSON
+from callsheet.ports.calls import CallContext
+from callsheet.runtime.engines.temporal.wire import command_to_json
+from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
+from callsheet.runtime.runs import run_unrecorded
 
 CASES = Path(dag_there.__file__).with_name("cases")
 LTP = ("flow-01", "foreach-01", "group-02", "failure-05", "replan-01", "agent-01")
@@ -46,9 +54,50 @@ def test_graph_case_is_met(case: DagCase, carried: Fleet) -> None:
     assert dag_there.differences(case, carried) == []
 
 
+class Made(NamedTuple):
+    """A call as it reached a port: its key, what was called, and its arguments as JSON."""
+
+    key: str
+    what: str
+    args: str
+
+
+def heard(ports: Ports, made: list[Made]) -> Ports:
+    """The ports, which add each call to `made`."""
+
+    def route(name: str) -> Route | None:
+        inner = ports.route(name)
+        if inner is None:
+            return None
+
+        async def call(args: dict[str, Any], context: CallContext) -> JSON:
+            made.append(Made(context.key, name, json.dumps(args)))
+            return await inner.handler(args, context)
+
+        return Route(call)
+
+    def told(port: Any) -> Any:
+        async def call(command: Any, context: CallContext) -> Any:
+            data = command_to_json(command)
+            made.append(Made(context.key, type(command).__name__, json.dumps(data)))
+            return await port(command, context)
+
+        return None if port is None else call
+
+    return Ports(route, told(ports.model), told(ports.agent), told(ports.compiler))
+
+
 @given(plan_texts(), SEEDS)
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_plan_ends_like_simulation(carried: Fleet, text: str, world: int) -> None:
+def test_any_plan_makes_the_calls_of_the_local_driver_and_ends_like_it(
+    carried: Fleet, text: str, world: int
+) -> None:
+    """The same calls under the same keys with the same arguments, and the end of the simulation."""
     plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
-    assert carried.there(carried.run(plan, ports_of(world), launch)).result == simulated(plan, world)
+    here: list[Made] = []
+    there: list[Made] = []
+    local = asyncio.run(run_unrecorded(plan, heard(ports_of(world), here), launch))
+    ended = carried.there(carried.run(plan, heard(ports_of(world), there), launch)).result
+    assert sorted(there) == sorted(here)
+    assert ended == local == simulated(plan, world)

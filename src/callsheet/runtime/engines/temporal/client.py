@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from temporalio.client import WorkflowHandle
+from temporalio.client import WorkflowHandle, WorkflowHistoryEventFilterType
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -151,22 +151,40 @@ async def wait_for(
     """
     handle, pause, look_at = run.handle, _PAUSE, 0.0
     watching = None if observer is None else Watching(observer)
-    while True:
-        status, unheard = await _status_of(handle)
-        if status == _ENDED or (status == RESTING and not waits):
-            history = await _synchronized(run)
-            if watching is not None:
-                watching.notify(history)
-            return journaled_outcome(run.journal, run.run_id)
-        if unheard is not None and unheard > _LONG and on_idle is not None:
-            await on_idle()
-        began = time.monotonic()
-        if watching is not None and unheard is None and began >= look_at:
-            watching.notify((await _history_of(run))[0])
-            now = time.monotonic()
-            look_at = now + _LOOKS * (now - began)
+    closing: asyncio.Task[None] | None = None
+    try:
+        while True:
+            status, unheard = await _status_of(handle)
+            if status == _ENDED or (status == RESTING and not waits):
+                history = await _synchronized(run)
+                if watching is not None:
+                    watching.notify(history)
+                return journaled_outcome(run.journal, run.run_id)
+            if unheard is not None and unheard > _LONG and on_idle is not None:
+                await on_idle()
+            began = time.monotonic()
+            if watching is not None and unheard is None and began >= look_at:
+                watching.notify((await _history_of(run))[0])
+                now = time.monotonic()
+                look_at = now + _LOOKS * (now - began)
+            if closing is None or closing.done():
+                closing = asyncio.create_task(_closed(handle, pause))
+            await asyncio.wait((closing,), timeout=pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+    finally:
+        if closing is not None:
+            closing.cancel()
+
+
+async def _closed(handle: Handle, pause: float) -> None:
+    """Wait until the history closes, or for a moment if the server cannot tell."""
+    try:
+        async for _ in handle.fetch_history_events(
+            wait_new_event=True, event_filter_type=WorkflowHistoryEventFilterType.CLOSE_EVENT
+        ):
+            return
+    except RPCError:
         await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
 
 
 async def answer(

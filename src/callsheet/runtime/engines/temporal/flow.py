@@ -44,9 +44,19 @@ with workflow.unsafe.imports_passed_through():
     from callsheet.runtime.engines.temporal.call_rules import held_for
     from callsheet.runtime.engines.temporal.carried_state import Carried, plan_of, state_of
     from callsheet.runtime.engines.temporal.event_rows import Row, row_of
+    from callsheet.runtime.engines.temporal.payloads import OrderedJson
     from callsheet.runtime.engines.temporal.pending import PendingWork
     from callsheet.runtime.engines.temporal.reopened import Refolded, Reopening, refold
-    from callsheet.runtime.engines.temporal.run_order import KEEP, MEMO, RESTING, RUNNING, WORKFLOW, RunOrder
+    from callsheet.runtime.engines.temporal.run_order import (
+        HAPPENED,
+        KEEP,
+        MEMO,
+        PAST,
+        RESTING,
+        RUNNING,
+        WORKFLOW,
+        RunOrder,
+    )
     from callsheet.store.inbox import Message
     from callsheet.store.records import event_of, result_body
     from callsheet.store.replay import begin
@@ -57,6 +67,8 @@ _UNITS = 20_000
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
 """Events that count only while their call or question is open."""
 _KEEPING = timedelta(minutes=5)
+_MOST_SAID = 48 * 1024
+"""Bytes of a result that are not yet moved out of the history."""
 
 
 @workflow.defn(name=WORKFLOW)
@@ -116,7 +128,11 @@ class PlanRun:
         carried: dict[str, Any] | None = None,
         again: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Carry the run to its end; returns the body of the journal's `end` event."""
+        """Carry the run to its end.
+
+        Returns the body of the journal's `end` event, and beside it what happened, unless that is large: so a
+        client that comes after the end reads the history's last event instead of replaying all of them.
+        """
         del order, carried, again  # read in __init__, before the first signal
         machine = self._machine
         try:
@@ -145,7 +161,8 @@ class PlanRun:
         assert result is not None
         result = result.timed(round(self._worked(), 3))
         self._note(result)
-        return result_body(result)
+        said = {HAPPENED: self.happened, PAST: list(self.past)}
+        return {**result_body(result), **(said if _is_small(said) else {})}
 
     # ------------------------------------------------------------ what people say
 
@@ -361,6 +378,11 @@ class PlanRun:
             else:
                 self._launch([command])
         outside.fill()
+
+
+def _is_small(said: dict[str, Any]) -> bool:
+    """Whether data is so small that a history has room for it twice."""
+    return len(OrderedJson().to_payload(said).data) <= _MOST_SAID
 
 
 def _decided(key: str, decision: dict[str, Any]) -> Event:

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -26,7 +26,7 @@ from callsheet.runtime.engines.temporal.run_order import UNSENT
 SENT = "sent"
 _BEATS = 3
 """Heartbeats per heartbeat time-out."""
-_TICK = 0.1
+_TICK = 0.2
 _PAUSE = 0.5
 _PATIENCE = 10
 """After so many heartbeat time-outs without a sign of the worker's event loop, it counts as hung."""
@@ -49,10 +49,10 @@ class Heartbeats:
         """Begin those of the current activity, which lasts until `end`."""
         if self._loop is None:
             self._worker = asyncio.get_running_loop()
-            self._seen = time.monotonic()
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._serve, args=(self._loop,), name="heartbeats", daemon=True).start()
         assert self._worker is not None
+        self._seen = time.monotonic()
         signs = Signs(self._loop, self._worker)
         self._signs[activity.info().task_token] = signs
         return signs
@@ -73,7 +73,8 @@ class Heartbeats:
         under_way: set[asyncio.Task[None]] = set()
         while not self._is_closed:
             now = time.monotonic()
-            self._look_at_worker()
+            if self._signs:
+                self._look_at_worker()
             for signs in list(self._signs.values()):
                 if signs.is_due(now) and now - self._seen < _PATIENCE * signs.timeout:
                     task = asyncio.create_task(signs.beat())
@@ -111,6 +112,8 @@ class Signs:
         )
         self._due = time.monotonic() + self.timeout / _BEATS
         self._turn = asyncio.Lock()
+        self._has_begun = False
+        """Whether a heartbeat has been sent, or is about to be, by the thread."""
         self._task = asyncio.current_task()
 
     def is_due(self, now: float) -> bool:
@@ -139,7 +142,7 @@ class Signs:
         """
         while True:
             try:
-                await self._elsewhere(self._tell(is_sent=True))
+                await self._tell_first()
             except AsyncActivityCancelledError as error:
                 raise unsent("it was cancelled") from error
             except RPCError as error:
@@ -151,11 +154,17 @@ class Signs:
             else:
                 return
 
-    async def _elsewhere(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do some work in the thread."""
-        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+    async def _tell_first(self) -> None:
+        """Tell that the call is sent: from here if the thread has sent nothing, as it will say so too."""
+        if not self._has_begun:
+            self.is_sent = True
+        if not self._has_begun:
+            await self._handle.heartbeat(SENT)
+            return
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._tell(is_sent=True), self._loop))
 
     async def _tell(self, *, is_sent: bool = False) -> None:
+        self._has_begun = True
         async with self._turn:
             self.is_sent = self.is_sent or is_sent
             await self._handle.heartbeat(*((SENT,) if self.is_sent else ()))

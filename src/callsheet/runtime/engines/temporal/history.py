@@ -1,7 +1,7 @@
-"""Reads a run's events from its Temporal history by replaying the workflow.
+"""Reads a run's events from its Temporal history: from its result, else by replaying the workflow.
 
 In: the history of a run. Out: its events as rows for the journal, so that every command that looks at runs
-works. The replay yields the original order and times, and detects a history that does not fit the workflow.
+works. A replay yields the original order and times, and detects a history that does not fit the workflow.
 Nothing is called.
 """
 
@@ -29,7 +29,7 @@ from callsheet.runtime.engines.temporal.claims import ClaimCheck
 from callsheet.runtime.engines.temporal.event_rows import Row
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
-from callsheet.runtime.engines.temporal.run_order import RunOrder
+from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, RunOrder
 from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
 
@@ -68,6 +68,9 @@ async def run_history(history: WorkflowHistory, converter: DataConverter, claims
 
     Raises CallsheetError (TMP006) if it cannot be replayed.
     """
+    ended = await _ended(history, claims)
+    if ended is not None:
+        return ended
     witness = _Witness()
     replayer = Replayer(
         workflows=[PlanRun],
@@ -79,11 +82,39 @@ async def run_history(history: WorkflowHistory, converter: DataConverter, claims
     if replay.replay_failure is not None or not witness.seen:
         raise _unreadable(history, replay.replay_failure)
     run = witness.seen[-1]
+    return await _whole(history, claims, run.order, run.past, run.happened)
+
+
+async def _ended(history: WorkflowHistory, claims: ClaimCheck) -> RunHistory | None:
+    """What a run that has ended says itself; None if it has not, or did not say it."""
+    first, last = history.events[0], history.events[-1]
+    if not last.HasField("workflow_execution_completed_event_attributes"):
+        return None
+    order = first.workflow_execution_started_event_attributes.input.payloads[:1]
+    result = last.workflow_execution_completed_event_attributes.result.payloads[:1]
     try:
-        before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in run.past]
+        decoded = await claims.of(history.workflow_id).decode([*order, *result])
+        said, body = (OrderedJson().from_payload(payload) for payload in decoded)
+    except (BlobMissing, NotOpened, OSError, ValueError) as error:
+        raise _unreadable(history, error) from error
+    if HAPPENED not in body:
+        return None
+    return await _whole(history, claims, RunOrder.from_json(said), body[PAST], body[HAPPENED])
+
+
+async def _whole(
+    history: WorkflowHistory,
+    claims: ClaimCheck,
+    order: RunOrder,
+    past: Sequence[str],
+    happened: Sequence[Row],
+) -> RunHistory:
+    """The events of a run, with those of its earlier histories."""
+    try:
+        before = [OrderedJson().from_payload(Payload(data=await claims.fetch(name))) for name in past]
     except (BlobMissing, NotOpened, OSError) as error:
         raise _unreadable(history, error) from error
-    return RunHistory(run.order, tuple(chain(*before, run.happened)))
+    return RunHistory(order, tuple(chain(*before, happened)))
 
 
 def _unreadable(history: WorkflowHistory, why: object) -> CallsheetError:
